@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamplace.placers.exact.solver import Effort, solve_model
+from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.cuts import WholeCut, solve_counts
 from streamplace.planning.relaxation import solve_master
 

@@ -20,7 +20,7 @@ from plan import DATASETS, MIPS, OVERHEAD, load
 
 from streamplace import Offer, StreamGraph, read_graph
 from streamplace.model.operators import Operator
-from streamplace.placers.exact.solver import Effort, solve_model
+from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue

@@ -114,7 +114,7 @@ def _shortest(team: "Team", problem: Problem, objective: Objective, budget: Budg
 
 
 def _has_stages(problem: Problem) -> bool:
-    from streamplace.placers.exact.passes.stages import stages_of, unruled
+    from streamplace.placers.exact.makespan import stages_of, unruled
     from streamplace.scheduling.tasks import tasks_of
 
     return stages_of(unruled(tasks_of(problem))) is not None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Longs
-from streamplace.placers.exact.solver import Effort, solve_model
+from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import CORE, CPU, MEMORY, SLOTS, allowed, capacities

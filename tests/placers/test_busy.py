@@ -18,7 +18,7 @@ from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.anneal.generic import BATCH
 from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
-from streamplace.placers.exact.rate.prover import MOVES
+from streamplace.placers.exact.prover import MOVES
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result

@@ -134,15 +134,12 @@ def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluat
 @given(problems(most_operators=5), st.floats(1.01, 3))
 def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> None:
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
-    from streamplace.placers.exact.rate import assignment
-    from streamplace.placers.exact.rate.units import units_of
-    from streamplace.placers.exact.solver import Effort
+    from streamplace.placers.exact.cpsat import Effort, Goal, solve_assignment
+    from streamplace.placers.exact.units import units_of
 
     units, unit = units_of(problem)
-    goal = assignment.Goal(
-        np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32)
-    )
-    answer = assignment.solve(units, goal, Effort(10.0, None, 1, 0))
+    goal = Goal(np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32))
+    answer = solve_assignment(units, goal, Effort(10.0, None, 1, 0))
     peak = 1 / best_of_all(problem)
     assert answer.least <= max(peak, 1.0) * (1 + 1e-6)
     if peak < cut * (1 - 1e-6):
@@ -176,8 +173,8 @@ def small_branched(draw: Callable[..., Any]) -> Problem:
 @given(small_branched(), st.floats(1.001, 2.0))
 def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stretch: float) -> None:
     """Every bound and the search itself, at a cut near the optimum, against all placements."""
-    from streamplace.placers.exact.rate import bounds, branch_and_bound
-    from streamplace.placers.exact.rate.units import contracted, units_of
+    from streamplace.placers.exact import bounds, prover
+    from streamplace.placers.exact.units import contracted, units_of
 
     optimum = 1 / best_of_all(problem)
     if optimum <= 1:
@@ -195,10 +192,8 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stre
         for hub in bounds.hubs_of(smaller[0]):
             if bounds.spread(hub, cut, units.n_devices, 100_000)[0] == bounds.NO:
                 assert not possible
-        outcome = branch_and_bound.run(
-            smaller[0], limits, branch_and_bound.new_search(smaller[0]), 10**7
-        )
-        assert outcome == (branch_and_bound.IMPROVED if possible else branch_and_bound.EXHAUSTED)
+        outcome = prover.run(smaller[0], limits, prover.new_search(smaller[0]), 10**7)
+        assert outcome == (prover.IMPROVED if possible else prover.EXHAUSTED)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from problems import layered
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.placers import stopwatch
-from streamplace.placers.exact.rate.prover import MOVES, SLICE
+from streamplace.placers.exact.prover import MOVES, SLICE
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget

@@ -1,8 +1,8 @@
 """Exact: the best placement, proven, or the best found with a proven bound.
 
 With one source the throughput is min(1, 1 / peak), where the peak is the largest load of any
-device, link, NIC or core; `rate.prover` minimises it. For several sources see
-`rate.throughput`, for the makespan `passes.shortest`.
+device, link, NIC or core; `prover` minimises it. For several sources see `throughput`, for the
+pass `makespan`.
 """
 
 from streamplace.errors import SettingError
@@ -35,9 +35,9 @@ def exact(
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
     if objective.kind == "pass":
-        from streamplace.placers.exact.passes.shortest import prove_shortest
+        from streamplace.placers.exact.makespan import prove_shortest
 
         return prove_shortest(problem, objective, start, seed, budget, workers)
-    from streamplace.placers.exact.rate.throughput import prove_throughput
+    from streamplace.placers.exact.throughput import prove_throughput
 
     return prove_throughput(problem, objective, start, seed, budget, workers)

@@ -8,6 +8,7 @@ from makespan_cases import MAKESPAN, giph, least_of_all, problems, ten_tasks, va
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
+from streamplace.placers.anneal.makespan import reschedule
 from streamplace.placers.anneal.schedules import (
     follow,
     new_non_delay,
@@ -15,8 +16,7 @@ from streamplace.placers.anneal.schedules import (
     non_delay_makespan,
     settle,
 )
-from streamplace.placers.anneal.makespan import reschedule
-from streamplace.placers.exact.passes.shortest import Proof
+from streamplace.placers.exact.makespan import Proof
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget

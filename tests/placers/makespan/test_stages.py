@@ -8,7 +8,7 @@ from makespan_cases import MAKESPAN, least_of_all, value
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.anneal.makespan import plan_of, with_priorities
-from streamplace.placers.exact.passes.stages import prove_stages, stages_of
+from streamplace.placers.exact.makespan import prove_stages, stages_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, upward

@@ -20,9 +20,9 @@ from streamplace.model.level import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.rate.bounds import powers
-from streamplace.placers.exact.rate.prover import MOVES, SLICE, SLICE_CELLS, Prover
-from streamplace.placers.exact.rate.units import Units, are_legal, units_of
+from streamplace.placers.exact.bounds import powers
+from streamplace.placers.exact.prover import MOVES, SLICE, SLICE_CELLS, Prover
+from streamplace.placers.exact.units import Units, are_legal, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found

@@ -29,7 +29,7 @@ from streamsim.equation import link_loads
 from streamsim.jit import kernel
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs
-from streamplace.placers.exact.rate.units import Units
+from streamplace.placers.exact.units import Units
 
 MOST_STATES = 200_000
 """Most states of a packing."""

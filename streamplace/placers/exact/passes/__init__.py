@@ -1,1 +1,0 @@
-"""Proofs for the makespan: no schedule is shorter."""

@@ -1,1 +1,0 @@
-"""Proofs for the throughput: no placement has a lower peak load."""
