@@ -1,7 +1,8 @@
 """Registries: one file with one registered function adds a placer, objective, format or family.
 
 Importing a module of the registry's package runs its decorators. A name is first looked up in the
-module of that name; all modules are imported if it is not there, or if all names are requested.
+module of that name, or of its first words; all modules are imported if it is not there, or if all
+names are requested.
 Third parties register through an entry-point group with the name of the package.
 """
 
@@ -80,8 +81,10 @@ class Registry(Generic[T]):
 
     def _find(self, name: str) -> bool:
         """Whether a name is registered; imports its module or, if necessary, all modules."""
-        if name not in self._found:
-            self._load_module(name.replace("-", "_"))
+        words = name.split("-")
+        for n in range(len(words), 0, -1):
+            if name not in self._found:
+                self._load_module("_".join(words[:n]))
         if name not in self._found:
             self._load()
         return name in self._found

@@ -19,8 +19,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers import partition
+from streamplace.placers.oracle import with_best_k
 from streamplace.placers.partition import Neighbours
-from streamplace.placers.registry import Budget, placer
+from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
 MOST_PASSES = 8
 
@@ -48,6 +49,12 @@ def fuser(
     part = np.array(pes.of_unit, np.int32)[unit]
     devices = partition.strongest(partition.power(problem), parts)
     return problem.placement(partition.on_devices(problem, part, devices))
+
+
+@placer("fuser-oracle")
+def fuser_oracle(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """The fuser with the best number of parts."""
+    return with_best_k(PLACERS["fuser"], problem, objective, seed, budget)
 
 
 class Pes:

@@ -23,7 +23,8 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers import partition
-from streamplace.placers.registry import Budget, placer
+from streamplace.placers.oracle import with_best_k
+from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
 METHODS = ("auto", "recursive", "kway")
 RECURSIVE_UP_TO = 8
@@ -65,6 +66,27 @@ def metis(
     part = _parts(problem, power[devices], seed % 2**31, ufactor, recursive)
     devices = partition.exchanged(problem, part, devices)
     return problem.placement(partition.on_devices(problem, part, devices))
+
+
+@placer("metis-oracle")
+def metis_oracle(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    ufactor: int | None = None,
+    method: Literal["auto", "recursive", "kway"] = "auto",
+) -> Found:
+    """METIS with the best number of parts.
+
+    Parameters
+    ----------
+    ufactor, method
+        As for ``metis``.
+    """
+    base = PLACERS["metis"].with_options(ufactor=ufactor, method=method)
+    return with_best_k(base, problem, objective, seed, budget)
 
 
 def _parts(
