@@ -12,7 +12,6 @@ from streamplace.errors import SettingError
 from streamplace.io.extras import importing_torch
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
 from streamplace.learn.walker import CHUNK, Improver, walks
-from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
@@ -100,48 +99,30 @@ def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> 
 
         with starting_up(), importing_torch():
             improver = read(Path(weights) if weights else shipped(model.name))
-        rng = np.random.default_rng(seed)
-        search = WalkSearch(problem, objective, Meter(budget, _least_steps(problem)))
-        for placement in _beginnings(problem, objective, start, rng, search.meter):
-            search.meet(placement)
-        search.walk(improver, rng, endless=budget.evaluations is not None)
-        return search.best.answer(search.best.solution)
+        rng, meter = np.random.default_rng(seed), Meter(budget, _least_steps(problem))
+        best = Incumbent[Placement](objective.better, meter)
+
+        def take(placement: Placement, value: float) -> None:
+            meter.spend(1)
+            best.offer(placement, value)
+
+        for placement in _beginnings(problem, objective, start, rng, meter):
+            if best.empty or meter.chunk(1):
+                take(placement, objective.value(problem, placement))
+        walker, chunk = improver.on(problem), min(CHUNK, _least_steps(problem))
+        while meter.chunk(1):
+            for steps in walks(walker, best.solution.index, rng, walker.length, chunk):
+                rows = steps[: meter.chunk(len(steps))]
+                values = objective.evaluate(problem, rows) if len(rows) else ()
+                for row, value in zip(rows, values, strict=True):
+                    take(problem.placement(row), float(value))
+                if not meter.chunk(1):
+                    break
+            if budget.evaluations is None:
+                break
+        return best.answer(best.solution)
 
     return Placer(model.name, model.summary, place, model.objectives)
-
-
-class WalkSearch:
-    """Walks of a model, and the best placement that they visited."""
-
-    def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
-        self._problem, self._objective, self.meter = problem, objective, meter
-        self.best = Incumbent[Placement](objective.better, meter)
-
-    def meet(self, placement: Placement) -> None:
-        """Evaluate a placement within the budget; the first regardless of it."""
-        if not (self.best.empty or self.meter.chunk(1)):
-            return
-        self._take(placement, self._objective.value(self._problem, placement))
-
-    def walk(self, improver: Improver, rng: np.random.Generator, *, endless: bool) -> None:
-        """Walk from the best placement, once or until the budget ends."""
-        walker, chunk = improver.on(self._problem), min(CHUNK, _least_steps(self._problem))
-        while self.meter.chunk(1):
-            for rows in walks(walker, self.best.solution.index, rng, walker.length, chunk):
-                rows = rows[: self.meter.chunk(len(rows))]
-                for row, value in zip(rows, self._values(rows), strict=True):
-                    self._take(self._problem.placement(row), float(value))
-                if not self.meter.chunk(1):
-                    return
-            if not endless:
-                return
-
-    def _values(self, rows: Ints) -> Floats:
-        return self._objective.evaluate(self._problem, rows) if len(rows) else np.empty(0)
-
-    def _take(self, placement: Placement, value: float) -> None:
-        self.meter.spend(1)
-        self.best.offer(placement, value)
 
 
 def _least_steps(problem: Problem) -> int:
