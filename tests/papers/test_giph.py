@@ -17,9 +17,17 @@ from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, first_criticality
 from streamplace.papers.giph.module import GiphModule
-from streamplace.papers.giph.placing import GiphImprover, GiphWalker, network_of, scores, shapes
+from streamplace.papers.giph.placing import (
+    EDGE_FEATURES,
+    N_EDGE,
+    GiphImprover,
+    GiphWalker,
+    first_criticality,
+    network_of,
+    scores,
+    shapes,
+)
 from streamplace.papers.walks.graph import WalkRecord
 from streamplace.papers.walks.messages import NodeGraphBatch
 

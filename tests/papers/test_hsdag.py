@@ -24,7 +24,7 @@ from strategies import problems as any_problem
 from streamplace.errors import FormatError
 from streamplace.learn.tensors.draws import child, uniform
 from streamplace.model import Problem
-from streamplace.papers.groups.traits import Traits
+from streamplace.papers.groups.nodes import Traits
 from streamplace.papers.hsdag.policy import (
     ALONE,
     DescribedNodes,

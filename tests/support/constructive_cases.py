@@ -12,7 +12,7 @@ from streamplace.learn.shards import one_thread
 from streamplace.model import Problem
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.groups.placing import TraitPolicy
-from streamplace.papers.groups.traits import Traits
+from streamplace.papers.groups.nodes import Traits
 from streamplace.papers.hdp import HdpConfig
 from streamplace.papers.hdp import policy as hdp
 from streamplace.papers.hsdag import HsdagConfig

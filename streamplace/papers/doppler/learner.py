@@ -22,8 +22,7 @@ from streamplace.learn.reward import judge_of
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.doppler import DopplerConfig
-from streamplace.papers.doppler.episode import new_record
-from streamplace.papers.doppler.features import FEATURES
+from streamplace.papers.doppler.episode import FEATURES, new_record
 from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
 
 

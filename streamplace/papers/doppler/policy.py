@@ -29,21 +29,19 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import (
+    FEATURES,
     LIKELIEST,
+    N_DEVICE,
+    N_TASK,
     SLOPE,
     DecisionRules,
+    DopplerFeatures,
     DopplerHeads,
     EpisodeRecord,
     episodes,
-    new_record,
-)
-from streamplace.papers.doppler.features import (
-    FEATURES,
-    N_DEVICE,
-    N_TASK,
-    DopplerFeatures,
     features_of,
     members_of_paths,
+    new_record,
 )
 
 N_EDGE = 2

@@ -18,7 +18,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Problem
-from streamplace.papers.families.giph_random import symmetric
+from streamplace.papers.families.giph import symmetric
 from streamplace.papers.families.neural import Cell, draw_cell, ends_of, microseconds
 from streamplace.papers.families.tasks import ELEMENT_BYTES, grouped, task_graph, tasks_of
 

@@ -17,7 +17,7 @@ from streamplace.families.registry import family
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
-from streamplace.papers.families.giph_random import (
+from streamplace.papers.families.giph import (
     BANDWIDTH,
     DELAY,
     SPEED,

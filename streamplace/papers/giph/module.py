@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.giph.features import N_EDGE
 from streamplace.papers.giph.placing import (
     FEATURES,
     HIDDEN,
+    N_EDGE,
     SAGE,
     Form,
     GiphImprover,
@@ -20,7 +20,7 @@ from streamplace.papers.giph.placing import (
     n_features,
     network_of,
 )
-from streamplace.papers.walks.direction import WIDTH
+from streamplace.papers.walks.graph import WIDTH
 from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from streamplace.learn.config import TrainingConfig
 
 UnitTrait = Literal["kind", "structure", "position", "output", "work"]
-"""Groups of features of a node; see `streamplace.papers.groups.traits`."""
+"""Groups of features of a node; see `streamplace.papers.groups.nodes`."""
 Trait = UnitTrait | Literal["neighbours"]
 """The same and the neighbours, whose columns require a largest number of nodes."""
 

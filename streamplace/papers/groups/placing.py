@@ -18,7 +18,7 @@ from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
-from streamplace.papers.groups.traits import Traits
+from streamplace.papers.groups.nodes import Traits
 
 CLOSED = -1e9
 """Logit of a device that a node may not use."""

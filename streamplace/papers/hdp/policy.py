@@ -30,9 +30,8 @@ from streamplace.learn.tensors.draws import gumbel
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups import Trait
-from streamplace.papers.groups.nodes import Nodes
+from streamplace.papers.groups.nodes import Nodes, Traits
 from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
-from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp import HdpConfig
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")

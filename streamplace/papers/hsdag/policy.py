@@ -33,9 +33,8 @@ from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.tensors.draws import child, children, gumbel, uniform
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-from streamplace.papers.groups.nodes import Nodes
+from streamplace.papers.groups.nodes import Nodes, Traits
 from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
-from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag import HsdagConfig
 
 BATCH = 256

@@ -1,6 +1,6 @@
 """Placeto with fixed weights, in numba: its network, its visits, weights from a file.
 
-The embedding e_u of an operator is computed as in `streamplace.papers.walks.direction`, on the
+The embedding e_u of an operator is computed as in `streamplace.papers.walks.graph`, on the
 graph of the operators and without features of streams. With f and g a linear map and ReLU each, the
 scores of the devices for operator v are
 
@@ -33,22 +33,20 @@ from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.placeto import PlacetoConfig
-from streamplace.papers.walks.direction import (
+from streamplace.papers.walks.graph import (
     WIDTH,
     DirectionWeights,
-    direction_of,
-    direction_sizes,
-    summaries,
-)
-from streamplace.papers.walks.graph import (
     NodeFeatures,
     NodeGraph,
+    direction_of,
+    direction_sizes,
     may,
     memory_used,
     new_features,
     node_graph_of,
     put,
     scale,
+    summaries,
 )
 
 HIDDEN = 32

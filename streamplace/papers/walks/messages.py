@@ -22,8 +22,7 @@ from streamsim.topology import group_by
 from torch import Tensor, nn
 
 from streamplace.model.arrays import Floats, Ints, Singles
-from streamplace.papers.walks.direction import WIDTH
-from streamplace.papers.walks.graph import NodeGraph, WalkRecord
+from streamplace.papers.walks.graph import WIDTH, NodeGraph, WalkRecord
 
 
 class Senders(NamedTuple):
@@ -307,7 +306,7 @@ class NodeGraphBatch:
 
 
 class DirectionLayer(nn.Module):
-    """Messages in one direction, as in `streamplace.papers.walks.direction`."""
+    """Messages in one direction, as in `streamplace.papers.walks.graph`."""
 
     def __init__(self, features: int, edges: int) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import torch
 from streamplace.learn.registry import LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.papers.doppler import DopplerConfig
-from streamplace.papers.doppler.features import FEATURES
+from streamplace.papers.doppler.episode import FEATURES
 from streamplace.papers.doppler.learner import DopplerLearner
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph

@@ -13,15 +13,17 @@ from streamsim.passes import GIPH, makespans
 from streamplace.errors import SettingError
 from streamplace.io.problems import problem_line
 from streamplace.model import Problem
-from streamplace.papers.families.giph import SETTINGS, Giph, giph
-from streamplace.papers.families.giph_random import (
+from streamplace.papers.families.giph import (
+    SETTINGS,
     TYPES,
     DeviceNetwork,
+    Giph,
     NetworkShape,
     ProgramShape,
     draw_layers,
     draw_network,
     draw_program,
+    giph,
 )
 from streamplace.papers.families.tasks import INSTRUCTIONS, task_graph, tasks_of
 
