@@ -143,7 +143,7 @@ def starting_order(problem: Problem, placement: Placement) -> list[int]:
     """Operators in the order in which a pass under a placement starts them."""
     from streamsim.passes import schedule
 
-    from streamplace.objectives.makespan.options import PassOptions
+    from streamplace.objectives.makespan import PassOptions
 
     rules, priorities = PassOptions().rules_of(placement)
     times = schedule(problem.one_pass, placement.index, rules, priorities=priorities)

@@ -21,8 +21,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.model.units import digits
-from streamplace.objectives.makespan.options import PassOptions
-from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
+from streamplace.objectives.makespan import KINDS, PassOptions, pass_schedule
 from streamplace.objectives.registry import Objective
 from streamplace.report.document import (
     ChainPiece,

@@ -11,8 +11,8 @@ from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import one_thread
 from streamplace.model import Problem
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.groups.nodes import Traits
+from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.hdp import HdpConfig
 from streamplace.papers.hdp import policy as hdp
 from streamplace.papers.hsdag import HsdagConfig

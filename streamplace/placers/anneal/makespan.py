@@ -23,7 +23,7 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.timeline import least_makespan
+from streamplace.objectives.makespan import least_makespan
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.schedules import (
     BEST,

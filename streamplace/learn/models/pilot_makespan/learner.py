@@ -49,7 +49,7 @@ from streamplace.learn.policy_learner import (
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.timeline import least_makespan
+from streamplace.objectives.makespan import least_makespan
 from streamplace.scheduling.insertion import ListSchedule
 
 JUDGED = 30

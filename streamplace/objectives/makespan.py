@@ -1,10 +1,10 @@
-"""Explanation of a makespan: the critical chain, the devices, and the move that helps most."""
+"""Makespan: the duration of one pass through the placed graph, its timeline and its explanation."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -24,34 +24,232 @@ from streamplace.display.report import (
     quantity,
 )
 from streamplace.display.sheets import with_counts, with_rest
+from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.expansion import operators_by_subtask
-from streamplace.model.messages import shown
+from streamplace.model.messages import quoted, shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.objectives.explanation import FEW_LISTED, MOST_CANDIDATES
-from streamplace.objectives.makespan.options import PassOptions
-from streamplace.objectives.makespan.timeline import (
-    ChainPart,
-    Run,
-    Transfer,
-    critical_chain,
-    least_makespan,
-    pass_schedule,
-    transfers_of,
+from streamplace.model.problem import Problem, check_lines
+from streamplace.objectives.explanation import (
+    FEW_LISTED,
+    MOST_CANDIDATES,
+    PassTimeline,
+    Picture,
 )
+from streamplace.objectives.registry import OBJECTIVES, Objective, objective
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-    from streamsim.passes import Schedule
+    from streamsim.passes import Rules, Schedule
 
+Option = Literal["preset", "queue", "network"]
+KINDS = {
+    "RELEASE": "waiting for release",
+    "RUNNING": "running",
+    "CORE": "waiting for a core",
+    "NETWORK": "waiting for the network",
+    "SENDING": "sending",
+    "TRAILING": "trailing",
+}
 ORDERS = {
     "priority": "Order: of the operators that are ready on a device, the one of the highest "
     "priority runs first",
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
 """Meaning of a placement's order, by discipline."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassOptions:
+    """Rules of a pass, by name; empty ones have their defaults.
+
+    Examples
+    --------
+    >>> PassOptions(preset="doppler").rules().network
+    'link'
+    >>> PassOptions().rules("order").queue, PassOptions(queue="fifo").rules("order").queue
+    ('order', 'fifo')
+    """
+
+    preset: str = ""  # simulator whose rules apply: ``giph``, ``placeto`` or ``doppler``
+    # As in `streamsim.passes.Rules`; without a queue, the placement's own discipline applies to its
+    # priorities.
+    queue: str = ""
+    network: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "PassOptions":
+        """Parse the options of an objective; raise SettingError for unknown ones."""
+        from streamsim.passes import PRESETS
+
+        for key in options:
+            if key not in cls.__slots__:
+                names = ", ".join(cls.__slots__)
+                raise SettingError(
+                    f"objective makespan has no option {quoted(key)}; it has {names}"
+                )
+        chosen = cls(**{cast(Option, key): value for key, value in options.items()})
+        if chosen.preset and chosen.preset not in PRESETS:
+            raise SettingError(
+                f"objective makespan has no preset {quoted(chosen.preset)}; "
+                f"it has {', '.join(PRESETS)}"
+            )
+        try:
+            chosen.rules()
+        except ValueError as error:
+            raise SettingError(f"objective makespan: {shown(str(error), 200)}") from None
+        return chosen
+
+    @property
+    def heeds_priorities(self) -> bool:
+        """Whether a placement's own priorities apply; presets have their own order."""
+        return self.queue in ("", "priority", "order") and not self.preset
+
+    def rules(self, queue: str = "") -> "Rules":
+        """Rules for placements with this discipline of priorities, or "" without priorities."""
+        return _rules(self, queue)
+
+    def rules_of(self, placement: Placement) -> "tuple[Rules, Floats | None]":
+        """Rules for a placement, and its priorities if they apply."""
+        order = placement.priority if self.heeds_priorities else None
+        return self.rules("" if order is None else placement.queue), order
+
+
+USUAL = PassOptions()
+
+
+@lru_cache
+def _rules(options: PassOptions, queue: str) -> "Rules":
+    from streamsim.passes import PRESETS, Rules
+
+    usual = PRESETS[options.preset] if options.preset else Rules()
+    given = {key: value for key in ("queue", "network") if (value := getattr(options, key))}
+    if queue and not options.queue and not options.preset:
+        given["queue"] = queue
+    return replace(usual, **given)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPart:
+    """A part of the critical chain: its kind, its operator or stream, its place and its times."""
+
+    what: str
+    who: str
+    where: str
+    begin: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """Duration in seconds."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Device and times of an operator."""
+
+    device: str
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Transfer of a stream's data between two devices."""
+
+    stream: str
+    source: str
+    target: str
+    departure: float
+    arrival: float
+
+
+def least_makespan(problem: Problem) -> float:
+    """Lower bound on the seconds of one pass, for any placement."""
+    return problem.cached("least_makespan", _least_makespan)
+
+
+def _least_makespan(problem: Problem) -> float:
+    from streamsim.passes import bounds
+
+    rules = problem.rules
+    return bounds(problem.one_pass, None if rules is None else rules.allowed[rules.unit]).best
+
+
+def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
+    """Schedule of one pass; the last one is cached for tables, charts and traces."""
+    last: dict[tuple[PassOptions, Placement], Schedule] = problem.cached(
+        "pass_schedule", lambda _: {}
+    )
+    if (options, placement) not in last:
+        last.clear()
+        last[options, placement] = _schedule(problem, placement, options)
+    return last[options, placement]
+
+
+def _schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
+    from streamsim.passes import schedule
+
+    rules, order = options.rules_of(placement)
+    if rules.queue == "order":
+        check_lines(problem.one_pass, placement)
+    return schedule(problem.one_pass, placement.index, rules, priorities=order)
+
+
+def critical_chain(
+    problem: Problem, placement: Placement, schedule: "Schedule"
+) -> tuple[ChainPart, ...]:
+    """Parts of the critical chain in order of time."""
+    names, streams = problem.graph.operators.name, problem.graph.streams
+    described = []
+    chain = schedule.chain
+    ends = zip(chain.times[:-1].tolist(), chain.times[1:].tolist(), strict=True)
+    rows = zip(chain.parts, chain.operator.tolist(), chain.stream.tolist(), ends, strict=True)
+    for part, v, e, (begin, end) in rows:
+        if e < 0:
+            who, where = names[v], f"on {placement[names[v]]}"
+        else:
+            a, b = (placement[names[int(column[e])]] for column in (streams.source, streams.target))
+            who, where = streams.label(e), f"over {a}→{b}"
+        described.append(ChainPart(KINDS[part.name], who, where, begin, end))
+    return tuple(described)
+
+
+def transfers_of(
+    problem: Problem, placement: Placement, schedule: "Schedule"
+) -> tuple[Transfer, ...]:
+    """Transfers between devices, in order of their begins."""
+    streams, place = problem.graph.streams, placement.index
+    a, b = place[streams.source], place[streams.target]
+    remote = np.flatnonzero(a != b)
+    return tuple(
+        Transfer(
+            streams.label(int(e)),
+            placement.devices[a[e]],
+            placement.devices[b[e]],
+            float(schedule.departure[e]),
+            float(schedule.arrival[e]),
+        )
+        for e in remote[np.argsort(schedule.departure[remote], kind="stable")]
+    )
+
+
+def picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
+    """Mark the operators and the streams on the critical chain."""
+    schedule = pass_schedule(problem, placement, options)
+    operators = np.zeros(problem.n_operators, np.bool_)
+    streams = np.zeros(problem.graph.n_streams, np.bool_)
+    operators[schedule.chain.operator] = True
+    streams[schedule.chain.stream[schedule.chain.stream >= 0]] = True
+    return Picture(
+        title=quantity(schedule.makespan, "s"),
+        subtitle="critical chain in red",
+        operators=operators,
+        streams=streams,
+        devices=tuple(f"busy {quantity(busy, 's')}" for busy in schedule.device_busy.tolist()),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +400,7 @@ class OnePass(Displayed):
         return sheet
 
 
-def explain(problem: Problem, placement: Placement, options: PassOptions) -> OnePass:
+def explain(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> OnePass:
     """Schedule, critical chain, bound and advice for one placement, which must be legal."""
     schedule = pass_schedule(problem, placement, options)
     names = problem.graph.operators.name
@@ -309,3 +507,62 @@ def _chain_sheet(chain: tuple[ChainPart, ...], most: int = MOST_ROWS) -> Sheet:
     if len(chain) > len(shown):
         rows.append(("…", "", f"and {len(chain) - len(shown)} shorter parts"))
     return Sheet(("at", "for", "critical chain"), tuple(rows))
+
+
+def _timeline(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> PassTimeline:
+    queue = options.rules_of(placement)[0].queue
+    return PassTimeline(pass_schedule(problem, placement, options), queue)
+
+
+def _measures(problem: Problem, value: float) -> dict[str, float]:
+    ratio = length_ratio(problem, value)
+    return {} if ratio is None else {"slr": ratio}
+
+
+def _variant(texts: Mapping[str, str]) -> Objective:
+    options = PassOptions.of(texts)
+    return replace(
+        OBJECTIVES["makespan"],
+        evaluate=partial(_makespans, options=options),
+        ordered=options.heeds_priorities,
+        explain=partial(explain, options=options),
+        picture=partial(picture, options=options),
+        timeline=partial(_timeline, options=options),
+    )
+
+
+@objective(
+    "makespan",
+    sense="min",
+    unit="s",
+    bound=least_makespan,
+    explain=explain,
+    picture=picture,
+    timeline=_timeline,
+    measures=_measures,
+    variant=_variant,
+    kind="pass",
+    guide="makespan",
+)
+def makespan(
+    problem: Problem,
+    placements: Ints,
+    priorities: Floats | None = None,
+    queue: str = "priority",
+) -> Floats:
+    """Seconds of one pass, in which an operator runs once all of its inputs have arrived."""
+    return _makespans(problem, placements, priorities, queue)
+
+
+def _makespans(
+    problem: Problem,
+    placements: Ints,
+    priorities: Floats | None = None,
+    queue: str = "priority",
+    options: PassOptions = USUAL,
+) -> Floats:
+    from streamsim.passes import makespans
+
+    rules = options.rules("" if priorities is None else queue)
+    order = priorities if options.heeds_priorities else None
+    return makespans(problem.one_pass, np.atleast_2d(placements), rules, priorities=order)
