@@ -1,12 +1,17 @@
-"""Placers by name: what is given twice is refused, since one of the two would have no effect."""
+"""Placers by name, and the oracles that every placer with a number of parts has."""
 
 from pathlib import Path
 
 import pytest
+from problems import chain
 
 from streamplace.errors import SettingError
+from streamplace.model import Cluster, Problem
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer, with_weights
 from streamplace.placers.registry import PLACERS
+
+THROUGHPUT = OBJECTIVES["throughput"]
 
 
 @pytest.mark.parametrize("text", ["metis:k=2:k=3", "anneal:budget=5ms:budget=9ms"])
@@ -19,3 +24,40 @@ def test_weights_that_are_given_twice_are_refused() -> None:
     placer = PLACERS["pilot"].with_options(weights="one.safetensors")
     with pytest.raises(SettingError, match="weights of placer 'pilot' are given twice"):
         with_weights(placer, Path("other.safetensors"))
+
+
+def piped(payload: float, ipt: float) -> Problem:
+    """A pipeline of eight operators on four devices of 1 MIPS joined by 1 kB/s."""
+    return Problem(chain(8, ipt, payload, 1.0), Cluster.uniform(4, mips=1, bandwidth="8 kbps"))
+
+
+@pytest.mark.parametrize("base", ["metis", "fuser"])
+@pytest.mark.parametrize(
+    ("payload", "ipt", "n_devices"),
+    [(5e3, 1e5, 1), (1, 5e5, 4)],
+    ids=["heavy streams", "heavy ipt"],
+)
+def test_one_part_and_as_many_as_devices_are_tried(
+    base: str, payload: float, ipt: float, n_devices: int
+) -> None:
+    """Unlike in the paper, one part is among those tried."""
+    result = PLACERS[f"{base}-oracle"].place(piped(payload, ipt), THROUGHPUT)
+    assert result.value == 1
+    assert len(result.placement.pes()) == n_devices
+
+
+@pytest.mark.parametrize("base", ["metis", "fuser"])
+def test_no_k_beats_the_oracle(base: str) -> None:
+    """It is the best of its tries."""
+    problem = piped(payload=400, ipt=4e5)
+    result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
+    tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]
+    assert result.value == max(tries)
+
+
+def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:
+    assert named_placer("metis-oracle").name == "metis-oracle"
+    with pytest.raises(SettingError, match="'random' has no option 'k'"):
+        named_placer("random-oracle")
+    with pytest.raises(SettingError, match="there is no placer 'magic-oracle'"):
+        named_placer("magic-oracle")

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from makespan_cases import MAKESPAN, giph, least_of_all, problems, ten_tasks, value
+from makespan_cases import MAKESPAN, giph, least_of_all, problems, value
 
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
-from streamplace.placers.anneal.makespan import reschedule
 from streamplace.placers.anneal.schedules import (
     follow,
     new_non_delay,
@@ -18,7 +17,6 @@ from streamplace.placers.anneal.schedules import (
 )
 from streamplace.placers.exact.makespan import Proof
 from streamplace.placers.incumbent import SearchInterrupt
-from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import tasks_of
@@ -151,14 +149,6 @@ def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
     heft = PLACERS["heft"].place(problem, judge)
     assert result.value == judge.value(problem, result.placement)
     assert result.value <= heft.value * 1.02
-
-
-@pytest.mark.slow
-def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
-    problem = ten_tasks()
-    found = reschedule(problem, MAKESPAN, (), 0, Meter(Budget(None, 25), 1))
-    assert MAKESPAN.value(problem, found.placement) <= 80
-    assert found.trace[-1].evaluations <= 25
 
 
 def test_forced_choices_and_conditions_go_together() -> None:
