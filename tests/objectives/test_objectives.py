@@ -141,11 +141,6 @@ def test_searches_find_the_best_of_four_placements_for_every_objective(name: str
         assert result.value == pytest.approx(judge.values(PROBLEM, every).min()), placer
 
 
-def test_a_placer_refuses_an_objective_that_it_cannot_place_for() -> None:
-    with pytest.raises(SettingError, match="'heft' places for makespan, not for 'latency'"):
-        place(PIPE, placer="heft", objective="latency")
-
-
 def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_its_kind() -> None:
     """Searches that simulate the kind themselves would not see what was asked for."""
     plain = OBJECTIVES["throughput"]
