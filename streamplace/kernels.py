@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 VERSION: Final = __version__
 """Among the constants of this module, so that it names the folder in which `_note` lies."""
-HEARTBEAT: Final = 8.0
-"""Seconds after which a line tells how far compiling is, where there is no terminal."""
 
 
 def prepare_kernels() -> bool:
@@ -59,23 +57,13 @@ def _note() -> Path | None:
 def _rehearse_all() -> None:
     """Announce the rehearsals, and carry them out in one process per core."""
     from streamplace.evaluate.parallel import parallel_map
-    from streamplace.progress import heartbeat, progress, set_aside
+    from streamplace.progress import progress, set_aside
 
     jobs = min(available_cores(), len(REHEARSALS))
     LOG.warning("compiling kernels (once per installation) on %s …", counted(jobs, "core"))
-    ready: list[str] = []
-
-    def so_far(seconds: int) -> str:
-        return f"  {seconds} s, {len(ready)} of {len(REHEARSALS)} groups of kernels …"
-
-    with (
-        set_aside(),
-        heartbeat(HEARTBEAT, so_far, LOG.warning),
-        progress("compiling", len(REHEARSALS)) as tick,
-    ):
+    with set_aside(), progress("compiling", len(REHEARSALS)) as tick:
         done = parallel_map(_rehearse, REHEARSALS, jobs, lost=lambda *_: False, few=0)
         for name, complete in zip(REHEARSALS, tick.over(done), strict=True):
-            ready.append(name)
             if not complete:
                 LOG.warning("kernels of %s are compiled when they are needed", name)
 
