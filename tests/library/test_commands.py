@@ -115,12 +115,17 @@ def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
         (["list", "--library", "."], "is no library"),
         (["run"], "there is nothing to run"),
         (["run", "--placer", "nobody"], "there is no placer 'nobody'"),
+        (
+            ["run", "--command", "a=x {problem} {answer}", "--command", "a=y {problem} {answer}"],
+            "two methods are called 'a'",
+        ),
         (["list", "--objective", "plan"], "no entry of the library meets these conditions"),
         (["run", "--command", "true {problem}"], "lacks {answer}"),
         (["run", "--command", "'{problem} {answer}"], "cannot be read"),
         (["run", "--placer", "metis", "--memory", "1 kB"], "below 1 MiB"),
         (["table", "nothing.jsonl"], "no such file"),
         (["submit", "nothing.json"], "no such file"),
+        (["submit", "nothing.json", "--seconds", "nan"], "the time of the search is nan s"),
     ],
 )
 def test_bad_input_is_one_line(

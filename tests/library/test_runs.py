@@ -171,11 +171,6 @@ def test_the_programs_of_the_benchmark_answer(folder: Path) -> None:
             assert gap_between(entry, record.value, entry.value) < 1e-4
 
 
-def test_two_methods_need_two_names(folder: Path) -> None:
-    with pytest.raises(SettingError, match="two methods are called 'a'"):
-        run_methods(commands=["a=x {problem} {answer}", "a=y {problem} {answer}"])
-
-
 def a_run(library: Library, instance: str, objective: ObjectiveName, **change: Any) -> LibraryRun:
     """A run of a method on an instance of the library."""
     digest = library.digest(instance)

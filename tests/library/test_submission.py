@@ -116,15 +116,6 @@ def test_a_wrong_solution_is_refused(folder: Path, change: dict[str, Any], messa
     assert files_of(folder) == before
 
 
-@pytest.mark.parametrize("seconds", ["nan", "inf"])
-def test_a_time_that_is_no_number_is_refused(folder: Path, refusal: Callable, seconds: str) -> None:
-    """Nothing is written that later commands cannot read."""
-    best = weaker_library(folder)
-    words = ("--instance", "random-00", "--seconds", seconds, "--library", str(folder))
-    told = refusal("library", "submit", str(best), *words)
-    assert f"the time of the search is {seconds} s" in told
-
-
 def test_only_one_process_submits_at_a_time(folder: Path) -> None:
     from streamplace.io.files import claim_folder
 
