@@ -1,24 +1,36 @@
-"""Pilot: a learned policy places first; the rest of the budget goes to sampling and search."""
+"""Pilot: a learned policy places first; the rest of the budget goes to sampling and search.
+
+For the makespan, a policy of its own rebuilds schedules.
+"""
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.learn.models.pilot.options import LOOKS, WALKS
 from streamplace.model.arrays import Ints
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import check_refiner, refined
+from streamplace.placers.incumbent import Incumbent, check_refiner, handing_on, refined
+from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.registry import PLACERS, Budget, Found, placer
+from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.result import Improvement
+from streamplace.placers.scheduled import judge_schedule
 from streamplace.placers.stopwatch import now
+from streamplace.scheduling.insertion import ListSchedule
+from streamplace.scheduling.lists import placed
+from streamplace.scheduling.ranks import by_rank, upward
+from streamplace.scheduling.tasks import Tasks
 
 SAMPLES = 30
+MOST_SAMPLES, SAMPLED = 900, 0.9
+"""Most schedules to draw, and their share of the evaluations; search needs only a few of these."""
 
 
 @placer("pilot")
@@ -53,19 +65,18 @@ def pilot(
     refine
         Placer that goes on from there, or ``none``.
     """
-    from streamplace.learn.loading import shipped
-    from streamplace.learn.models.pilot.placing import trained
-
     if min(looks, walks) < 1 or (samples or 0) < 0:
         raise SettingError(
             f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
             "samples 0"
         )
     check_refiner(refine)
+    case = problem, objective, seed, budget
     if objective.kind == "pass":
-        options = {"weights": weights, "looks": looks, "samples": samples, "refine": refine}
-        passing = PLACERS["pilot-makespan"].function
-        return cast(Found, passing(problem, objective, seed=seed, budget=budget, **options))
+        return _rebuilt(*case, weights, looks, samples, refine)
+    from streamplace.learn.loading import shipped
+    from streamplace.learn.models.pilot.placing import trained
+
     if samples is None:
         samples = SAMPLES if budget.evaluations is not None else 0
     start = now()
@@ -79,7 +90,6 @@ def pilot(
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))
     answer = Found(problem.placement(rows[best]), trace=(improvement,))
-    case = problem, objective, seed, budget
     return refined(answer, start, len(rows), refine, *case, partial(metis_to_begin_with, *case))
 
 
@@ -89,3 +99,81 @@ def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
     while len(rows) < most and (budget.seconds is None or now() - start <= budget.seconds):
         rows.append(next(walks))
     return np.concatenate(rows)
+
+
+@placer("pilot-makespan", objectives=("makespan",))
+def pilot_makespan(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    weights: str = "",
+    looks: int = 3,
+    samples: int | None = None,
+    refine: str = "anneal",
+) -> Found:
+    """Learned policy that rebuilds schedules; search refines the best within the budget.
+
+    Parameters
+    ----------
+    weights
+        File of trained weights; those that come with streamplace where empty.
+    looks
+        Times that the best schedule is rebuilt with the likeliest device for every task.
+    samples
+        Schedules rebuilt in part, with devices drawn from the policy; the best of all goes on. By
+        default nine tenths of the evaluations, but no more than 900; none where seconds are
+        counted, for search needs less.
+    refine
+        Placer that goes on from there, or ``none``.
+    """
+    if looks < 1 or (samples or 0) < 0:
+        raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")
+    check_refiner(refine)
+    return _rebuilt(problem, objective, seed, budget, weights, looks, samples, refine)
+
+
+def _rebuilt(
+    problem: Problem,
+    objective: Objective,
+    seed: int,
+    budget: Budget,
+    weights: str,
+    looks: int,
+    samples: int | None,
+    refine: str,
+) -> Found:
+    """Best of initial schedules, greedy rebuilds and samples, refined."""
+    from streamplace.learn.loading import shipped
+    from streamplace.learn.models.pilot_makespan.features import features_of
+    from streamplace.learn.models.pilot_makespan.placing import first_schedules, trained
+
+    if samples is None:
+        samples = min(MOST_SAMPLES, int(SAMPLED * (budget.evaluations or 0)))
+    start = now()
+    features, meter = features_of(problem), Meter(budget, 1)
+    policy = trained(Path(weights) if weights else shipped("pilot-makespan"))
+    best = Incumbent[Placement](objective.better, meter)
+
+    def value_of(schedule: ListSchedule) -> float:
+        """Evaluate a schedule's placement, and keep it if it is the best."""
+        placement, value = judge_schedule(problem, objective, schedule)
+        meter.spend(1)
+        best.offer(placement, value)
+        return value
+
+    first = chain(_present(problem, objective, features.tasks), first_schedules(features))
+    with handing_on(lambda: None if best.empty else best.answer(best.solution)):
+        for _ in policy.schedules(features, first, value_of, looks, samples, seed):
+            if not meter.chunk(1):
+                break
+    answer = best.answer(best.solution)
+    return refined(answer, start, meter.spent, refine, problem, objective, seed, budget)
+
+
+def _present(problem: Problem, objective: Objective, tasks: Tasks) -> Iterator[ListSchedule]:
+    """Schedule of the present placement, if the objective includes relocation from it."""
+    if objective.relocation is not None:
+        order = by_rank(tasks, upward(tasks))
+        yield placed(tasks, order, objective.relocation.stay(problem).index)
