@@ -20,7 +20,7 @@ from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition import unit_of
-from streamplace.placers.portfolio import CHEAP, Member
+from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
@@ -76,23 +76,14 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
     for member in CHEAP:
         if member.cheap(problem, budget) and (quick or not team.late):
-            team.ask(member.name, _part_of(team, member, problem, budget, quick))
+            calls, share = member.calls(problem), member.share if quick else 1.0
+            timed = budget.seconds is not None and member.ends_with_clock(problem)
+            part = team.part(share, calls) if timed or not quick else team.untimed(calls)
+            team.ask(member.name, part)
     if quick or not team.late:
         team.ask("anneal", team.part(_search_share(n, quick)), start=team.placements)
     if quick and n <= PROVABLE and not team.late:
         team.ask("exact", team.part(1.0))
-
-
-def _part_of(
-    team: "Team", member: Member, problem: Problem, budget: Budget, quick: bool
-) -> Budget | None:
-    """Budget of a portfolio member: its evaluations, and seconds if the clock ends it."""
-    calls = member.calls(problem)
-    if not quick:
-        return team.part(1.0, calls)
-    if budget.seconds is None or not member.ends_with_clock(problem):
-        return team.untimed(calls)
-    return team.part(member.share, calls)
 
 
 def _shortest(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:

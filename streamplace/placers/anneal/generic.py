@@ -198,7 +198,8 @@ def climb(
     Neighbours have no order, so the answer may also be a placement of ``start`` with its own.
     """
     rng = np.random.default_rng(seed)
-    batch = np.stack([placement.index for placement in start] or [_together(problem)])
+    together = problem.repaired(np.zeros(problem.n_operators, np.int32))
+    batch = np.stack([placement.index for placement in start] or [together])
     values = objective.evaluate(problem, batch)
     current, current_value = batch[objective.best(values)], float(values[objective.best(values)])
     best = Incumbent[Ints](objective.better, meter)
@@ -229,10 +230,6 @@ def climb(
                 current, stuck = _jumped(problem, best.solution, rng), 0
                 current_value = float(objective.evaluate(problem, current[None])[0])
     return answer()
-
-
-def _together(problem: Problem) -> Ints:
-    return problem.repaired(np.zeros(problem.n_operators, np.int32))
 
 
 def _neighbours(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints:

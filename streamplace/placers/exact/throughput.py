@@ -149,7 +149,7 @@ def _prove_sources(
         return best.answer(problem.placement(problem.canonical(best.solution[unit])), bound)
 
     with handing_on(answer):
-        if _few(units):
+        if units.n_units * np.log(units.n_devices) <= np.log(MOST_PLACEMENTS):
             whole = _try_all(units, best)
         else:
             whole = False
@@ -210,7 +210,11 @@ class BatchIncumbent(Incumbent[Ints]):
 
 def _try_all(units: Units, best: BatchIncumbent) -> bool:
     """Evaluate every legal placement within the budget; return whether that was all of them."""
-    for batch in _all_placements(units):
+    n, d = units.n_units, units.n_devices
+    digits = d ** np.arange(n)  # placements are numbers in base D
+    for start in range(0, d**n, SLICE):
+        numbers = np.arange(start, min(start + SLICE, d**n))
+        batch = (numbers[:, None] // digits % d).astype(np.int32)
         legal = batch[are_legal(units, batch)]
         tried = 0
         for places in best.affordable(legal):
@@ -219,11 +223,6 @@ def _try_all(units: Units, best: BatchIncumbent) -> bool:
         if tried < len(legal):
             return False
     return True
-
-
-def _few(units: Units) -> bool:
-    """Whether there are few enough placements to try all of them."""
-    return units.n_units * np.log(units.n_devices) <= np.log(MOST_PLACEMENTS)
 
 
 def _climb(units: Units, best: BatchIncumbent, rng: np.random.Generator) -> None:
@@ -277,32 +276,17 @@ def _programme(weight: Floats, use: Floats) -> float:
     return float(min(1.0, price.sum() + np.maximum(0.0, weight - price @ use).sum()))
 
 
-def _all_placements(units: Units) -> Iterator[Ints]:
-    """All placements as numbers in base D, batch by batch."""
-    n, d = units.n_units, units.n_devices
-    digits = d ** np.arange(n)
-    for start in range(0, d**n, SLICE):
-        numbers = np.arange(start, min(start + SLICE, d**n))
-        yield (numbers[:, None] // digits % d).astype(np.int32)
-
-
 def _best_move(units: Units, place: Ints, best: BatchIncumbent) -> tuple[Ints, float]:
     """Best of the legal placements that differ in one unit, and its value; within the budget."""
-    step, value = place, -np.inf
-    for moves in _moves(units, place):
-        for tried in best.affordable(moves):
-            reached, reached_value = best.judge(tried)
-            if reached_value > value:
-                step, value = reached, reached_value
-    return step, value
-
-
-def _moves(units: Units, place: Ints) -> Iterator[Ints]:
-    """All legal placements that differ in one unit, batch by batch; each includes ``place``."""
     n, d = units.n_units, units.n_devices
     size = max(1, SLICE_CELLS // (n * d))
+    step, value = place, -np.inf
     for start in range(0, n, size):
         moved = np.arange(start, min(start + size, n))
         moves = np.repeat(place[None, :], len(moved) * d, axis=0)
         moves[np.arange(len(moves)), np.repeat(moved, d)] = np.tile(np.arange(d), len(moved))
-        yield moves[are_legal(units, moves)]
+        for tried in best.affordable(moves[are_legal(units, moves)]):
+            reached, reached_value = best.judge(tried)
+            if reached_value > value:
+                step, value = reached, reached_value
+    return step, value

@@ -139,16 +139,11 @@ def merged(units: Units, group: Ints) -> Units:
             traffic=np.bincount(row, units.traffic[outside], len(pairs)).astype(np.float64),
             tuples=np.bincount(row, units.tuples[outside], len(pairs)).astype(np.float64),
             apart=group[units.apart],
-            memory=_summed(units.memory, group),
+            memory=np.bincount(group, units.memory).astype(np.float64)
+            if len(units.memory)
+            else units.memory,
         )
     )
-
-
-def _summed(memory: Floats, group: Ints) -> Floats:
-    """Memory of groups; empty if memory is unlimited."""
-    if not len(memory):
-        return memory
-    return np.bincount(group, memory).astype(np.float64)
 
 
 def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
