@@ -121,7 +121,7 @@ def _place(
     from streamplace import Budget, place
 
     for placer in placers:
-        given = {"budget": Budget(evaluations=evaluations), **options}
+        given: dict[str, Any] = {"budget": Budget(evaluations=evaluations), **options}
         place(graph(), 3, placer=placer, **given).report()
 
 

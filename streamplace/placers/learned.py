@@ -113,7 +113,7 @@ def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> 
         while meter.chunk(1):
             for steps in walks(walker, best.solution.index, rng, walker.length, chunk):
                 rows = steps[: meter.chunk(len(steps))]
-                values = objective.evaluate(problem, rows) if len(rows) else ()
+                values = objective.evaluate(problem, rows) if len(rows) else np.empty(0)
                 for row, value in zip(rows, values, strict=True):
                     take(problem.placement(row), float(value))
                 if not meter.chunk(1):

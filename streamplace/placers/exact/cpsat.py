@@ -129,19 +129,6 @@ def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    status = _run(solver, model, effort)
-    has_solution = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    return Solution(
-        status == cp_model.INFEASIBLE,
-        solver.best_objective_bound,
-        solver.value if has_solution else None,
-        solver.response_proto.deterministic_time,
-    )
-
-
-def _run(
-    solver: "cp_model.CpSolver", model: "cp_model.CpModel", effort: Effort
-) -> "cp_model.CpSolverStatus":
     parameters = solver.parameters
     parameters.num_workers = effort.workers
     parameters.random_seed = effort.seed % 2**31
@@ -160,7 +147,13 @@ def _run(
         solver.stop_search()
         thread.join()
         raise
-    return status[0]
+    has_solution = status[0] in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return Solution(
+        status[0] == cp_model.INFEASIBLE,
+        solver.best_objective_bound,
+        solver.value if has_solution else None,
+        solver.response_proto.deterministic_time,
+    )
 
 
 class AssignmentBound(NamedTuple):
