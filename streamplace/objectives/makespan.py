@@ -184,18 +184,16 @@ def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) 
         "pass_schedule", lambda _: {}
     )
     if (options, placement) not in last:
+        from streamsim.passes import schedule
+
         last.clear()
-        last[options, placement] = _schedule(problem, placement, options)
+        rules, order = options.rules_of(placement)
+        if rules.queue == "order":
+            check_lines(problem.one_pass, placement)
+        last[options, placement] = schedule(
+            problem.one_pass, placement.index, rules, priorities=order
+        )
     return last[options, placement]
-
-
-def _schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
-    from streamsim.passes import schedule
-
-    rules, order = options.rules_of(placement)
-    if rules.queue == "order":
-        check_lines(problem.one_pass, placement)
-    return schedule(problem.one_pass, placement.index, rules, priorities=order)
 
 
 def critical_chain(

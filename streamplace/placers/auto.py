@@ -80,9 +80,11 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
             timed = budget.seconds is not None and member.ends_with_clock(problem)
             part = team.part(share, calls) if timed or not quick else team.untimed(calls)
             team.ask(member.name, part)
+    provable = quick and n <= PROVABLE
     if quick or not team.late:
-        team.ask("anneal", team.part(_search_share(n, quick)), start=team.placements)
-    if quick and n <= PROVABLE and not team.late:
+        share = SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
+        team.ask("anneal", team.part(share if provable else 1.0), start=team.placements)
+    if provable and not team.late:
         team.ask("exact", team.part(1.0))
 
 
@@ -109,12 +111,6 @@ def _has_stages(problem: Problem) -> bool:
     from streamplace.scheduling.tasks import tasks_of
 
     return stages_of(unruled(tasks_of(problem))) is not None
-
-
-def _search_share(n: int, quick: bool) -> float:
-    if n > PROVABLE or not quick:
-        return 1.0
-    return SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
 
 
 class Team:

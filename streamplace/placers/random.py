@@ -23,7 +23,8 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     best, best_value = np.empty(0, np.int32), 0.0
     trace: list[Improvement] = []
     done = 0
-    while left > 0 and not (trace and _late(start, budget)):
+    late = False
+    while left > 0 and not late:
         batch = sample(problem, min(left, per_batch), rng)
         left -= len(batch)
         values = objective.evaluate(problem, batch)
@@ -32,6 +33,7 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
                 best, best_value = batch[i], float(values[i])
                 trace.append(Improvement(now() - start, best_value, done + i + 1))
         done += len(batch)
+        late = budget.seconds is not None and now() - start > budget.seconds
     return Found(problem.placement(best), trace=tuple(trace))
 
 
@@ -45,7 +47,3 @@ def _records(values: Floats, objective: Objective) -> list[int]:
 def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
     """Draw legal, canonical placements [size, N], uniform over the first k devices, k uniform."""
     return problem.canonical(random_placements(problem, size, rng))
-
-
-def _late(start: float, budget: Budget) -> bool:
-    return budget.seconds is not None and now() - start > budget.seconds

@@ -43,13 +43,10 @@ def favourites(tasks: Tasks) -> Ints:
     taken = _relaxed(tasks)
     for e in np.argsort(taken, kind="stable").tolist():
         u, v = tasks.source[e], tasks.target[e]
-        if taken[e] < FAVOURITE and favourite[u] < 0 and v not in favourite[_before(tasks, v)]:
+        before = tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]]
+        if taken[e] < FAVOURITE and favourite[u] < 0 and v not in favourite[before]:
             favourite[u] = v
     return favourite
-
-
-def _before(tasks: Tasks, v: int) -> Ints:
-    return np.asarray(tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]])
 
 
 def _relaxed(tasks: Tasks) -> np.ndarray:

@@ -55,7 +55,9 @@ class DopplerFeatures(NamedTuple):
 def features_of(problem: Problem, looks: str) -> DopplerFeatures:
     """Compute the features of a problem; ``looks`` as in the options."""
     tasks = tasks_of(problem)
-    compute = _mean_work(problem)
+    compiled = problem.one_pass
+    # of all devices, whether a task may run there or not
+    compute = np.ascontiguousarray(compiled.work[:, compiled.devices["type"]]).mean(axis=1)
     sending = _sending(tasks)
     levels = longest_paths(tasks, compute, sending)
     columns = (
@@ -156,13 +158,6 @@ def _unit(compute: Floats, sending: Floats) -> float:
     busy = compute[compute > 0]
     seconds = (busy.mean() if len(busy) else 0.0) + (sending.mean() if len(sending) else 0.0)
     return float(seconds) or 1.0
-
-
-def _mean_work(problem: Problem) -> Floats:
-    """Mean seconds of every task over all devices, whether it may run there or not."""
-    compiled = problem.one_pass
-    work = np.ascontiguousarray(compiled.work[:, compiled.devices["type"]])
-    return np.asarray(work.mean(axis=1))
 
 
 class DopplerHeads(NamedTuple):

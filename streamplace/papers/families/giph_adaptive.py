@@ -14,7 +14,6 @@ import numpy as np
 from streamplace.families.draws import around, generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
-from streamplace.model.cluster import Cluster
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 from streamplace.papers.families.giph import (
@@ -71,7 +70,14 @@ def giph_adaptive(parameters: GiphAdaptive, seed: int) -> Iterator[Problem]:
     clusters = [next(networks).cluster() for _ in range(1 + parameters.changes)]
     for program in range(parameters.programs):
         for step, cluster in enumerate(clusters):
-            yield _problem(program, step, cluster, seed)
+            rng = generator(seed, _PROGRAM, program)
+            facts: dict[str, Attribute] = {
+                "family": "giph-adaptive",
+                "program": program,
+                "step": step,
+            }
+            name, layers = f"p{program:02d}-step{step:02d}", draw_layers(PROGRAM, rng)
+            yield Problem(draw_program(name, PROGRAM, layers, rng, facts), cluster)
 
 
 def changing_networks(capacity: float, rng: np.random.Generator) -> Iterator[DeviceNetwork]:
@@ -86,13 +92,6 @@ def changing_networks(capacity: float, rng: np.random.Generator) -> Iterator[Dev
                 names = tuple(f"d{d}" for d in range(named, named + change))
                 network = _with(network, names, capacity, rng)
                 named += change
-
-
-def _problem(program: int, step: int, cluster: Cluster, seed: int) -> Problem:
-    rng = generator(seed, _PROGRAM, program)
-    facts: dict[str, Attribute] = {"family": "giph-adaptive", "program": program, "step": step}
-    name = f"p{program:02d}-step{step:02d}"
-    return Problem(draw_program(name, PROGRAM, draw_layers(PROGRAM, rng), rng, facts), cluster)
 
 
 def _without(network: DeviceNetwork, leaving: int, rng: np.random.Generator) -> DeviceNetwork:

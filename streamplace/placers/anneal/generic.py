@@ -227,7 +227,9 @@ def climb(
                 current, current_value = neighbours[i], float(values[i])
             best.offer(current, current_value)
             if stuck > PATIENCE:
-                current, stuck = _jumped(problem, best.solution, rng), 0
+                moves = rng.random(problem.n_operators) < JUMP
+                anywhere = rng.integers(problem.n_devices, size=problem.n_operators)
+                current, stuck = problem.repaired(np.where(moves, anywhere, best.solution)), 0
                 current_value = float(objective.evaluate(problem, current[None])[0])
     return answer()
 
@@ -239,9 +241,3 @@ def _neighbours(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints
     for row, n in zip(batch, n_changes, strict=True):
         row[rng.integers(problem.n_operators, size=n)] = rng.integers(problem.n_devices)
     return problem.repaired(batch)
-
-
-def _jumped(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints:
-    moves = rng.random(problem.n_operators) < JUMP
-    anywhere = rng.integers(problem.n_devices, size=problem.n_operators)
-    return problem.repaired(np.where(moves, anywhere, place))
