@@ -213,13 +213,6 @@ def before(record: EpisodeRecord, i: int, t: int) -> list[tuple[int, int]]:
     return list(zip(*pair, strict=True))
 
 
-@pytest.mark.parametrize("problem", ALL)
-def test_tasks_are_seen_by_costs_and_longest_paths(problem: Problem) -> None:
-    """Appendix D.1, standardised."""
-    seen = PreparedProblem.of(problem, DopplerConfig()).features.of_task
-    assert seen == pytest.approx(task_features(problem), abs=1e-6)
-
-
 @pytest.mark.parametrize("looks", ["deviations", "seconds"])
 @pytest.mark.parametrize("problem", ALL)
 def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, looks: Any) -> None:
