@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,94 +29,68 @@ EAGER = named_objective("makespan:queue=priority")
 LISTS = ("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path")
 
 
-@dataclass
-class Heft:
-    """HEFT with insertion in plain loops, for devices of one core.
+def upward_ranks(
+    work: list[list[float]], streams: list[tuple[int, int]], sending: list[float]
+) -> list[float]:
+    """Mean work of every task, and the longest way that follows."""
+
+    @cache
+    def rank(v: int) -> float:
+        allowed = [seconds for seconds in work[v] if seconds < np.inf]
+        mean = sum(allowed) / len(allowed)
+        later = [mean + sending[e] + rank(w) for e, (u, w) in enumerate(streams) if u == v]
+        return max([mean, *later])
+
+    return [rank(v) for v in range(len(work))]
+
+
+def literal_makespan(problem: Problem) -> float:
+    """Makespan of HEFT with insertion in plain loops, for devices of one core.
 
     Of the rules it knows where a task may run.
     """
+    one, rules, devices = problem.one_pass, problem.rules, range(problem.n_devices)
+    seconds = one.work[:, one.devices["type"]]
+    if rules is not None:
+        seconds = np.where(rules.allowed[rules.unit], seconds, np.inf)
+    work = seconds.tolist()
+    latency, wire = one.links["latency"].tolist(), one.links["seconds_per_byte"].tolist()
+    besides = (one.streams["tuples"] * (one.gap + 2 * one.overhead)).tolist()
+    size, source, target = (one.streams[name].tolist() for name in ("size", "source", "target"))
+    streams = list(zip(source, target, strict=True))
+    pairs = [(a, b) for a in devices for b in devices if a != b]
+    mean_latency, mean_wire = (
+        sum(matrix[a][b] for a, b in pairs) / max(1, len(pairs)) for matrix in (latency, wire)
+    )
+    runs: dict[int, tuple[float, float, int]] = {}
 
-    problem: Problem
-    device: dict[int, int] = field(default_factory=dict)
-    start: dict[int, float] = field(default_factory=dict)
-    finish: dict[int, float] = field(default_factory=dict)
+    mean_sending = [
+        mean_latency + each * mean_wire + extra for each, extra in zip(size, besides, strict=True)
+    ]
+    rank = upward_ranks(work, streams, mean_sending)
 
-    def __post_init__(self) -> None:
-        one, rules = self.problem.one_pass, self.problem.rules
-        self.devices = range(self.problem.n_devices)
-        work = one.work[:, one.devices["type"]]
-        if rules is not None:
-            work = np.where(rules.allowed[rules.unit], work, np.inf)
-        self.work = work.tolist()
-        self.latency = one.links["latency"].tolist()
-        self.wire = one.links["seconds_per_byte"].tolist()
-        streams = one.streams
-        self.besides = (streams["tuples"] * (one.gap + 2 * one.overhead)).tolist()
-        self.size = streams["size"].tolist()
-        ends = zip(streams["source"].tolist(), streams["target"].tolist(), strict=True)
-        self.streams = list(ends)
-        pairs = [(a, b) for a in self.devices for b in self.devices if a != b]
-        self.mean_latency = sum(self.latency[a][b] for a, b in pairs) / max(1, len(pairs))
-        self.mean_wire = sum(self.wire[a][b] for a, b in pairs) / max(1, len(pairs))
-
-    @property
-    def makespan(self) -> float:
-        """When the last task is done."""
-        for v in self.order():
-            self.place(v)
-        return max(self.finish.values())
-
-    def order(self) -> list[int]:
-        """Ready tasks by falling rank, of equals the first row."""
-        ranks: dict[int, float] = {}
-        left, order = set(range(len(self.work))), []
-        while left:
-            ready = left - {w for u, w in self.streams if u in left}
-            v = max(ready, key=lambda v: (self.rank(v, ranks), -v))
-            order.append(v)
-            left.remove(v)
-        return order
-
-    def rank(self, v: int, known: dict[int, float]) -> float:
-        """Upward rank: mean work, and the longest way that follows."""
-        if v in known:
-            return known[v]
-        allowed = [seconds for seconds in self.work[v] if seconds < np.inf]
-        mean = sum(allowed) / len(allowed)
-        known[v] = mean
-        for e, (u, w) in enumerate(self.streams):
-            if u == v:
-                sending = self.mean_latency + self.size[e] * self.mean_wire + self.besides[e]
-                known[v] = max(known[v], mean + sending + self.rank(w, known))
-        return known[v]
-
-    def place(self, v: int) -> None:
-        """Put a task where it is done first, into the first idle time that is long enough."""
-        ends = [(self.begin(v, d) + self.work[v][d], d) for d in self.devices]
-        end, device = min(ends)
-        self.start[v] = self.begin(v, device)
-        self.finish[v], self.device[v] = end, device
-
-    def begin(self, v: int, d: int) -> float:
-        """When a task could start on a device."""
-        begin = self.ready(v, d)
-        there = [u for u, device in self.device.items() if device == d]
-        for u in sorted(there, key=lambda u: self.start[u]):
-            if begin + self.work[v][d] <= self.start[u]:
+    def run(v: int, d: int) -> tuple[float, float, int]:
+        """Start and end on a device, in the first idle time that is long enough."""
+        begin = 0.0
+        for e, (u, w) in enumerate(streams):
+            if w == v:
+                _, end, a = runs[u]
+                sending = latency[a][d] + size[e] * wire[a][d] + besides[e]
+                begin = max(begin, end + (0.0 if a == d else sending))
+        for start, end, a in sorted(runs.values()):
+            if a == d and begin + work[v][d] > start:
+                begin = max(begin, end)
+            elif a == d:
                 break
-            begin = max(begin, self.finish[u])
-        return begin
+        return begin, begin + work[v][d], d
 
-    def ready(self, v: int, d: int) -> float:
-        """When all that a task waits for is on a device."""
-        ready = 0.0
-        for e, (u, w) in enumerate(self.streams):
-            if w != v:
-                continue
-            a = self.device[u]
-            sending = self.latency[a][d] + self.size[e] * self.wire[a][d] + self.besides[e]
-            ready = max(ready, self.finish[u] + (0.0 if a == d else sending))
-        return ready
+    left = set(range(len(work)))
+    while left:
+        ready = left - {w for u, w in streams if u in left}
+        v = max(ready, key=lambda v: (rank[v], -v))
+        runs[v] = min((run(v, d) for d in devices), key=lambda one: one[1:])
+        left.remove(v)
+    return max(end for _, end, _ in runs.values())
 
 
 def waiting(rules: Constraints | None = None) -> Problem:
@@ -133,7 +107,7 @@ PINS = Constraints(pin={"a": "d0", "b": "d1", "c": "d0", "long": "d1"})
 
 @given(problem=problems(most_cores=1, rules=Constraints(pin={"v1": "d0"})))
 def test_the_value_of_heft_is_that_of_its_schedule(problem: Problem) -> None:
-    own = Heft(problem).makespan
+    own = literal_makespan(problem)
     assert PLACERS["heft"].place(problem, HELD).value == pytest.approx(own, rel=1e-12)
     assert PLACERS["heft"].place(problem, MAKESPAN).value <= own * (1 + 1e-12)
 
