@@ -207,17 +207,18 @@ def direction_sizes(features: int, edges: int) -> dict[str, tuple[int, int]]:
 
 def direction_of(tensors: Mapping[str, Singles], name: str) -> DirectionWeights:
     """Messages in one direction, from tensors under its name."""
-    message = matrix_of(tensors, f"{name}.message")
+
+    def linear(part: str) -> tuple[Singles, Singles]:
+        return matrix_of(tensors, f"{name}.{part}"), bias_of(tensors, f"{name}.{part}")
+
+    message, message_bias = linear("message")
     return DirectionWeights(
-        enter=matrix_of(tensors, f"{name}.enter"),
-        enter_bias=bias_of(tensors, f"{name}.enter"),
-        lift=matrix_of(tensors, f"{name}.lift"),
-        lift_bias=bias_of(tensors, f"{name}.lift"),
-        node=np.ascontiguousarray(message[:WIDTH]),
-        edge=np.ascontiguousarray(message[WIDTH:]),
-        message_bias=bias_of(tensors, f"{name}.message"),
-        update=matrix_of(tensors, f"{name}.update"),
-        update_bias=bias_of(tensors, f"{name}.update"),
+        *linear("enter"),
+        *linear("lift"),
+        np.ascontiguousarray(message[:WIDTH]),
+        np.ascontiguousarray(message[WIDTH:]),
+        message_bias,
+        *linear("update"),
     )
 
 
