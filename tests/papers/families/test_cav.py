@@ -2,14 +2,12 @@
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.relocation import moves
@@ -123,27 +121,17 @@ def test_cars_stay_on_the_streets_and_keep_their_speed(seconds: float, seed: int
         assert np.isclose(blocks, np.rint(blocks)).any()
 
 
-def moved(problem: Problem, **elsewhere: Any) -> tuple[Placement, Placement]:
-    """Placement of everything on its first possible device, but for some."""
-    rows = problem.repaired(np.zeros(problem.n_operators, int))
-    placed = problem.placement(rows)
-    devices = problem.cluster.devices.name
-    for name, device in elsewhere.items():
-        rows[placed.operators.index(f"cav/{name}")] = devices.index(device)
-    return placed, problem.placement(rows)
-
-
-def taken(problem: Problem, before: Placement, after: Placement) -> float:
-    """Seconds of all moves."""
-    return sum(move.migration + move.startup for move in moves(problem, after, Relocation(before)))
-
-
 def test_moving_a_task_costs_its_start_and_its_data_as_in_table_2(problems: list[Problem]) -> None:
     """To a unit of type c; nothing where nothing moves."""
-    problem = problems[0]
-    unit = next(name for name in problem.cluster.devices.name if name.startswith("rsu"))
-    before, after = moved(problem, scan=unit)
-    devices = problem.cluster.devices
+    problem, devices = problems[0], problems[0].cluster.devices
+    unit = next(name for name in devices.name if name.startswith("rsu"))
+    rows = problem.repaired(np.zeros(problem.n_operators, int))
+    before = problem.placement(rows)
+    rows[before.operators.index("cav/scan")] = devices.index(unit)
+    stayed, moved = (
+        sum(move.migration + move.startup for move in moves(problem, after, Relocation(before)))
+        for after in (before, problem.placement(rows))
+    )
     mbps = problem.cluster.bandwidth_bps[devices.index("cav"), devices.index(unit)]
-    assert taken(problem, before, before) == 0
-    assert taken(problem, before, after) == pytest.approx(9.26e-3 + 8 * 560 / mbps)
+    assert stayed == 0
+    assert moved == pytest.approx(9.26e-3 + 8 * 560 / mbps)
