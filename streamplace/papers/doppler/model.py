@@ -9,7 +9,7 @@ from streamplace.papers.doppler import PAPER, PAPER_TRAINING, TRAINING, DopplerC
 
 
 def _learner(task: LearningTask, config: DopplerConfig) -> Learner:
-    from streamplace.papers.doppler.learner import DopplerLearner
+    from streamplace.papers.doppler.policy import DopplerLearner
 
     return DopplerLearner(task, config)
 

@@ -10,7 +10,7 @@ from streamplace.learn.registry import LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import FEATURES
-from streamplace.papers.doppler.learner import DopplerLearner
+from streamplace.papers.doppler.policy import DopplerLearner
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
@@ -65,7 +65,7 @@ def test_the_loss_weighs_choices_by_what_their_placements_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Against the mean cost before, in multiples of the least makespan, discounted."""
-    from streamplace.papers.doppler import learner as module
+    from streamplace.papers.doppler import policy as module
 
     seen: list[Any] = []
     choices = module.choices
