@@ -73,6 +73,7 @@ def test_a_rehearsal_that_fails_ends_nothing(
     assert caplog.messages[0].startswith(COMPILES)
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
 def test_kernels_that_can_be_kept_nowhere_are_not_prepared(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
