@@ -10,6 +10,7 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -172,9 +173,8 @@ REHEARSALS: Final[dict[str, Callable[[], object]]] = {
 """Calls by name, the longest first."""
 
 if __name__ == "__main__":
-    from streamplace import kernels  # this file under its own name, which names its folder
-
-    if not kernels.prepare_kernels():
+    # by this file under its own name, which names its folder
+    if not import_module("streamplace.kernels").prepare_kernels():
         sys.exit(
             "error: kernels can be kept nowhere: neither beside the code nor in the cache folder of"
             " the user; name a folder that only you can write to by NUMBA_CACHE_DIR"
