@@ -17,7 +17,6 @@ from studies import markdown
 
 from streamplace import Cluster, Device, Problem, Stream, StreamGraph, train
 from streamplace.io.modules import chained
-from streamplace.io.openvino import held_rows
 from streamplace.io.registry import FORMATS
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
@@ -52,6 +51,19 @@ TABLE_3 = {
 TRAITS = ("kind", "structure", "position", "output")
 SAMPLES = 100
 """Placements drawn from a trained policy, of which the best counts."""
+
+
+def held_rows(graph: StreamGraph) -> set[int]:
+    """Rows of the operations that depend on no input: weights, and operations on weights alone."""
+    feeders: dict[int, list[int]] = {}
+    for u, v in zip(graph.streams.source.tolist(), graph.streams.target.tolist(), strict=True):
+        feeders.setdefault(v, []).append(u)
+    held: set[int] = set()
+    for v in graph.order.tolist():
+        alone = v in feeders and held.issuperset(feeders[v])
+        if alone or graph.operators.kind[v] == "Constant":
+            held.add(v)
+    return held
 
 
 def imported(name: str, folder: Path) -> StreamGraph:
