@@ -30,7 +30,8 @@ public final class TipsJob {
                         .assignTimestampsAndWatermarks(times)
                         .keyBy(fare -> fare % DRIVERS)
                         .window(TumblingEventTimeWindows.of(HOUR))
-                        .process(new Sum());
+                        .process(new Sum())
+                        .name("sums");
         sums.windowAll(TumblingEventTimeWindows.of(HOUR))
                 .maxBy(2)
                 .map(best -> best.f0 + " " + best.f1 + " " + best.f2)
