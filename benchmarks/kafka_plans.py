@@ -148,13 +148,14 @@ def sustained(made: Session, number: int) -> Iterator[Row]:
 
 def as_table(rows: list[Row]) -> str:
     """TaskManagers that are planned and that are enough, as Markdown."""
-    text = "| job | rate | planned | enough |\n|---|---:|---:|---:|\n"
+    text = "| job | rate of each topic | planned | enough |\n|---|---:|---:|---:|\n"
     for job in KAFKA:
         own = [row for row in rows if row["job"] == job]
         plans = next((row["asked"] for row in own if "asked" in row), {})
         for times in TIMES:
-            plan = plans.get(str(times), {}).get("plan", {}).get("machines", "none")
-            text += f"| {job} | {times * RATE:,} | {plan} | {enough(own, times) or f'> {MOST}'} |\n"
+            machines = plans.get(str(times), {}).get("plan", {}).get("machines", {})
+            plan, least = sum(machines.values()) or "none", enough(own, times) or f"> {MOST}"
+            text += f"| {job} | {times * RATE:,} | {plan} | {least} |\n"
     return text
 
 
