@@ -63,11 +63,17 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
 
 
 def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
-    """Check the limits of parallelisms."""
-    chosen, most = result.graph.operators.parallelism, asked.graph.operators.max_parallelism
-    if (asked.demand.parallelism_limit != chosen)[asked.demand.keeps].any():
+    """Check the rates of the sources and the limits of parallelisms."""
+    before, after = asked.graph.operators, result.graph.operators
+    if before.name != after.name or not np.allclose(before.rate, after.rate, rtol=1e-9, atol=0):
+        yield "its graph has other operators or rates"
+        return
+    if result.parallelism != dict(zip(after.name, after.parallelism.tolist(), strict=True)):
+        yield "its graph has other parallelisms"
+    if (asked.demand.parallelism_limit != after.parallelism)[asked.demand.keeps].any():
         yield "it does not keep the parallelism of the graph"
-    if (chosen[most > 0] > most[most > 0]).any():
+    limited = before.max_parallelism > 0
+    if (after.parallelism[limited] > before.max_parallelism[limited]).any():
         yield "it has more subtasks than max_parallelism allows"
 
 
@@ -100,15 +106,22 @@ def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> It
 def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     """Check the numbers of machines, their cost, and the bound."""
     if asked.cluster is not None:
-        cost = Fraction(len(set(result.placement.index.tolist())))
+        names = asked.cluster.devices.name
+        used = {names[d] for d in result.placement.index.tolist()}
+        if result.cluster is not asked.cluster or used != set(result.machines):
+            yield "its machines are others than those on which subtasks run"
+        cost = Fraction(len(result.machines))
     else:
-        cost = Fraction(0)
         numbers = Counter(name.rpartition("-")[0] for name in result.cluster.devices.name)
+        if numbers != Counter(result.machines):
+            yield "its cluster has other machines than it lists"
         for offer in asked.catalogue.offers:
-            number = numbers[offer.name]
-            cost += Fraction(repr(float(offer.price))) * number
-            if not offer.at_least <= number <= offer.at_most:
-                yield f"it has {number} machines of {offer.name}"
+            if not offer.at_least <= numbers[offer.name] <= offer.at_most:
+                yield f"it has {numbers[offer.name]} machines of {offer.name}"
+        prices = {
+            offer.name: Fraction(repr(float(offer.price))) for offer in asked.catalogue.offers
+        }
+        cost = sum((prices[name] * n for name, n in numbers.items()), Fraction(0))
     if abs(Fraction(result.cost) - cost) > EXACT * cost:
         yield f"it says that it costs {result.cost:g}, and costs {float(cost):g}"
     if result.bound > cost * (1 + EXACT):

@@ -181,7 +181,10 @@ FEW = PlanSettings(budget=Budget(None, 10**4))
         (lambda r: {"placement": moved(r)}, "it carries"),
         (lambda r: {"cost": r.cost - 1}, "it says that it costs 2, and costs 3"),
         (lambda r: {"bound": Fraction(5)}, "it costs 3, less than its bound of 5"),
+        (lambda r: {"machines": {"box": 2}}, "its cluster has other machines than it lists"),
         (lambda r: {"carries": 2 * r.carries}, "it says that it carries"),
+        (lambda r: {"parallelism": {"source": 1, "count": 1}}, "its graph has other parallelisms"),
+        (lambda r: {"graph": PIPE.at_rate(500)}, "its graph has other operators or rates"),
     ],
 )
 def test_a_spoiled_plan_does_not_pass_its_check(spoil: Any, reason: str) -> None:
