@@ -52,11 +52,7 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     The output of a window grows no faster than the rate, so this is not an overestimate.
     """
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
-    return _rate_by(problem, packed, growing_use(problem.demand, packing, packed))
-
-
-def _rate_by(problem: PlanProblem, packed: PackedMachines, use: float) -> float:
-    """`rate_of` where ``use`` is the inverse of the multiple of the rate that fills a machine."""
+    use = growing_use(problem.demand, packing, packed)
     if problem.cluster is not None:
         link = fullest_link(deployed(problem, packed))
         use = max(use, 0.0 if link is None else link.use)
@@ -142,13 +138,7 @@ def largest_rate(
         at = problem.at_rate(rate)
         at = at if counts else at.with_useful_offers()
         packed = packed_at(at, counts, stop)
-        if packed is None:
-            return 0.0, None
-        # No load grows faster than the rate, so that much is carried. It may be more beside
-        # constant loads and messages, but that would take a search within this one.
-        packing = packing_of(at.demand, at.catalogue, packed.parallelism)
-        use = float(largest_use(packing, packed)[:, FLOWING].max())
-        return min(_rate_by(at, packed, use), limit), packed
+        return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
 
     high = _rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
