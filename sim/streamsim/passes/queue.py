@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamsim.arrays import Floats, Ints, Longs, Records
+from streamsim.arrays import Floats, Ints, Records
 from streamsim.jit import inlined_kernel, kernel, patient
 from streamsim.passes.compiled import Pass
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
+from streamsim.topology import topological_order
 
 #: Queues as encoded for the kernels.
 FIFO, ROWS, RANKED, LINE = range(4)
@@ -211,14 +212,11 @@ def is_left(state: State) -> bool:
 
 
 def _merged(one_pass: Pass, before: Ints) -> Ints:
-    operators = one_pass.operators
-    return _topological(
-        operators["inputs"],
-        operators["out_start"],
-        operators["out_end"],
-        one_pass.streams["target"],
-        before,
-    )
+    """Topological order of streams and lines together, without operators on cycles."""
+    streams, behind = one_pass.streams, np.flatnonzero(before >= 0).astype(np.int32)
+    source = np.concatenate([streams["source"], before[behind]])
+    target = np.concatenate([streams["target"], behind])
+    return topological_order(one_pass.n_operators, source, target)
 
 
 @patient
@@ -231,41 +229,3 @@ def _before(place: Ints, line: Ints, n_devices: int) -> Ints:
         before[v] = last[place[v]]
         last[place[v]] = v
     return before
-
-
-@patient
-@kernel
-def _topological(
-    inputs: Ints, out_start: Longs, out_end: Longs, target: Ints, before: Ints
-) -> Ints:
-    """Topological order of streams and lines together, without operators on cycles."""
-    n = len(before)
-    behind, waiting = np.full(n, -1, np.int32), np.zeros(n, np.int32)
-    order, size = np.empty(n, np.int32), 0
-    for v in range(n):
-        waiting[v] = inputs[v]
-        if before[v] >= 0:
-            behind[before[v]] = v
-            waiting[v] += 1
-        if waiting[v] == 0:
-            order[size] = v
-            size += 1
-    done = 0
-    while done < size:
-        v = order[done]
-        done += 1
-        for e in range(out_start[v], out_end[v]):
-            size = _arrived(target[e], waiting, order, size)
-        if behind[v] >= 0:
-            size = _arrived(behind[v], waiting, order, size)
-    return order[:size]
-
-
-@kernel
-def _arrived(v: int, waiting: Ints, order: Ints, size: int) -> int:
-    """Count an arrival at v and append it when ready; return the new size of the order."""
-    waiting[v] -= 1
-    if waiting[v] > 0:
-        return size
-    order[size] = v
-    return size + 1
