@@ -181,8 +181,8 @@ class _Watch:
         if self.changed is not None:
             self.looks.append((self.changed, counters))
             self.changed = None
-        elif self.previous is not None and counters != self.previous:
-            self.changed = now
+        elif self.previous is not None and not self.previous.items() <= counters.items():
+            self.changed = now  # a further metric is no change of those that were read
         self.previous = counters
 
     @property
@@ -310,10 +310,7 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     may_tell = watch.changed is not None and not watch.offered.issuperset(watch.wanted)
     if may_tell or (not watch.looks and not watch.offered.issuperset(needed)):
         rows = rest.get(watch.path.partition("?")[0])
-        before = watch.offered
         watch.offered |= {row["id"] for row in rows}  # Flink may list some only
-        if before and before != watch.offered:
-            watch.previous = None  # more metrics are no change of those that were read
     offered = [name for name in watch.wanted if name in watch.offered]
     if not offered:
         return
@@ -321,8 +318,8 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     rows = rest.get(f"{watch.path}get={query}")
     counters, reporting = _numbers(rows), _reporting(rows)
-    known, change = watch.previous or {}, reporting - watch.reporting
-    has_fallen = any(counters.get(name, math.inf) < known.get(name, 0.0) for name in RISING)
+    before, change = watch.previous or {}, reporting - watch.reporting
+    has_fallen = any(counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING)
     if has_fallen or (reporting and change < 0) or (watch.is_used and change > 0):
         raise restarted(job)
     if counters:
