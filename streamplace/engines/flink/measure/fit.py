@@ -77,7 +77,8 @@ PER_TUPLE = Prior(1e-6, 1.7, 2.0)
 
 A_WAKE, MOST_OF_A_WAKE = Prior(60e-6, 0.7), 100e-6
 """Core seconds that are there at any rate for each wake-up of threads that take several tuples, and
-the most of them: 36 to 97 µs (docs/assets/costs-by-rate.jsonl, by benchmarks/costs_by_rate.py)."""
+the most of them. The median has the least bias from one rate to others, for the jobs of the prior
+(benchmarks/costs_by_rate.py); straight lines through all rates begin at 14 to 81 µs."""
 FEW_WAKES = 10.0
 """Wake-ups per second that tell nothing: those of timers, beside the work of a busy thread."""
 
