@@ -66,6 +66,13 @@ def test_wake_ups_for_several_tuples_tell_what_is_there_at_any_rate(
     assert cost.cores(4 * rate) == pytest.approx(fixed + 4 * each * rate, abs=3 * error)
 
 
+def test_wake_ups_where_sources_are_held_back_are_no_fixed_load() -> None:
+    """As of Kafka's source that reads what waits: it wakes up for every fetch."""
+    cost = task_cost([Observation(3700.0, 0.012, 300.0, held_back=1.0)])
+    assert cost == task_cost([Observation(3700.0, 0.012)])
+    assert cost.fixed < task_cost([Observation(3700.0, 0.012, 300.0)]).fixed
+
+
 def test_a_thread_that_wakes_up_for_every_tuple_tells_nothing_but_the_prior() -> None:
     """As of sources that Flink's own limiter of rates holds back."""
     each = task_cost([Observation(1000.0, 0.02, 1000.0)])

@@ -20,10 +20,10 @@ Unknowns are positive and fitted by their logarithms x: the maximum a posteriori
 by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
 and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
 What is there at any rate follows the wake-ups of the threads, where they are fewer than tuples: a
-thread that wakes up for every tuple does so at its rate. The tails are heavy for what a tuple
-costs, because few operators cost a hundred times as much as the others; taking that for a part at
-any rate would promise any rate. If there are several maxima, the unknowns are their mean, weighted
-by the probability around each.
+thread that wakes up for every tuple does so at its rate, and where a job is held back, for every
+batch of what waits. The tails are heavy for what a tuple costs, because few operators cost a
+hundred times as much as the others; taking that for a part at any rate would promise any rate. If
+there are several maxima, the unknowns are their mean, weighted by the probability around each.
 """
 
 import logging
@@ -89,6 +89,7 @@ class Observation(NamedTuple):
     tuples: float  # per second
     cores: float
     wakes: float = math.nan  # per second; NaN if unknown
+    held_back: float = 0.0  # 1 if sources could send more than they did
 
 
 Observed = Mapping[str, Sequence[Observation]]
@@ -120,7 +121,7 @@ def task_cost(
     most = math.inf
     if rows and not any(math.isnan(row.wakes) for row in rows):
         most = MOST_OF_A_WAKE * max(1.0, *(row.wakes for row in rows))
-        slept = max(row.wakes * (1 - row.wakes / max(row.tuples, row.wakes, 1.0)) for row in rows)
+        slept = max(_without_tuples(row) for row in rows)
         if slept > FEW_WAKES:
             fixed = A_WAKE._replace(median=A_WAKE.median * slept)
         fixed = fixed._replace(median=min(fixed.median, most))
@@ -131,6 +132,12 @@ def task_cost(
         return cost
     rest = np.maximum(cores - most, 0.0)
     return TaskCost(most, *_fitted(factors[:, 1:], rest, (per_tuple,)).tolist())
+
+
+def _without_tuples(row: Observation) -> float:
+    """Wake-ups per second of a thread that has waited for something else than a tuple."""
+    batched = 1 - row.wakes / max(row.tuples, row.wakes, 1.0)
+    return row.wakes * batched * (1 - row.held_back)
 
 
 def constant_cores(

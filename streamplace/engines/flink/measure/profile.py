@@ -333,6 +333,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         _source_flow(source, seen, tuples[source.id], present, lags.get(source.id, ()))
         for source in sources_of(tasks, edges)
     ]
+    flow = together(flows)
     arrived = {source: [one.arrived for one in subtasks] for source, subtasks in lags.items()}
     return JobProfile(
         windows.name,
@@ -341,12 +342,12 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         seen.activity,
         cpu,
         tuples,
-        together(flows),
+        flow,
         doubts,
         present,
         shares=key_shares(tasks, edges, own, arrived),
         buffer_timeout=windows.buffer_timeout,
-        subtasks=_observations(windows, seen, tuples),
+        subtasks=_observations(windows, seen, tuples, is_limited=flow.is_limited),
         # the threads of tasks wait for Python's processes
         waiting={} if is_python else _waiting_limits(tasks, seen),
     )
@@ -386,7 +387,7 @@ def _refuse_ended(windows: JobWindows) -> None:
 
 
 def _observations(
-    windows: JobWindows, seen: JobInterval, tuples: Mapping[str, float]
+    windows: JobWindows, seen: JobInterval, tuples: Mapping[str, float], *, is_limited: bool
 ) -> dict[str, list[Observation]]:
     """Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
 
@@ -396,8 +397,9 @@ def _observations(
     for task, own in seen.subtasks.items():
         counts = [one.wrote if task in windows.generated else one.read for one, _ in own]
         if all(cpu.source == MEASURED for _, cpu in own) and sum(counts) > 0:
+            each = tuples.get(task, 0.0) / sum(counts)
             loads[task] = [
-                Observation(tuples.get(task, 0.0) * count / sum(counts), cpu.cores, cpu.wakes)
+                Observation(each * count, cpu.cores, cpu.wakes, float(is_limited))
                 for count, (_, cpu) in zip(counts, own, strict=True)
             ]
     return loads
