@@ -73,6 +73,7 @@ class Vertex:
     # Number of its subtasks whose metrics Flink has fetched by a time; None if it does not say.
     told: Callable[[float], int] | None = None
     lags: Sequence[Callable[[float], float]] = ()  # what waits for each subtask of a source by then
+    offsets: Mapping[str, float] = field(default_factory=dict)  # metric → offset of a partition
 
 
 @dataclass
@@ -122,10 +123,12 @@ class LazyFlink(FakeFlink):
         if path.endswith("/subtasktimes"):
             return self.otherwise
         if "/metrics" in path and "/subtasks/" not in path:
-            names = unquote(path.partition("get=")[2]).split(",")
-            own = self.vertices[path.split("/")[4]].lags
-            values = [lag(self.clock.now) for lag in own]
-            return [{"id": n, "value": str(v)} for n, v in zip(names, values, strict=False)]
+            vertex, names = self.vertices[path.split("/")[4]], unquote(path.partition("get=")[2])
+            if not names:
+                return [{"id": name} for name in vertex.offsets]
+            lags = dict(zip(names.split(","), vertex.lags, strict=False))
+            known = {name: lag(self.clock.now) for name, lag in lags.items()} | vertex.offsets
+            return [{"id": n, "value": str(known[n])} for n in names.split(",") if n in known]
         if "/metrics" in path:
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:

@@ -19,6 +19,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.program.program import Program
@@ -193,9 +194,7 @@ def test_partitions_that_are_added_are_read_and_moved_too(shop: Shop) -> None:
     shop.broker.create("orders", partitions=6)
     with shop.broker.fed("orders", first=ORDERS, rate=RATE, shares="1:1:1:1:1:1") as feed:
         time.sleep(10.0)
-        flow = source_flow(shop.rest, job, 10.0)
-        assert flow is not None
-        assert flow.sources["orders"].partitions == 6
+        assert profile(shop.rest, job, 10.0).flow.sources["orders"].partitions == 6
         shop.moved(job, settle=2.0)
     shop.tells_all(ORDERS + feed.number)
 

@@ -11,6 +11,10 @@ from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, source_flow
 
 
+OFFSET = "{}.Source__src.KafkaSourceReader.topic.orders.partition.{}.currentOffset"
+"""Metric of a subtask and a partition."""
+
+
 def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> LazyFlink:
     """A source of 1000 tuples/s that is back-pressured, and reports its lag."""
     counts = rates(0, 1000, 0, 4e5, busy=0.2, blocked=blocked)
@@ -60,6 +64,21 @@ def test_a_backlog_that_is_drained_shows_what_lasts(clock: Clock) -> None:
     assert windows.flow.sustained == pytest.approx(250 / share, rel=0.02)
 
 
+@pytest.mark.parametrize("later", [550_000, -1])
+def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock: Clock, later: int) -> None:
+    """Most of what has arrived since waits for the slow one; -1 is before its first tuple."""
+    flink = kafka(clock, 0.0, 0.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(50_000.0, 0.0))
+    read = {(0, 0): 4e5, (0, 2): 2e5, (1, 1): later}
+    vertex.offsets = {OFFSET.format(*place): offset for place, offset in read.items()}
+    source = profile(flink.rest, "job", 10).flow.sources["src"]
+    assert source.partitions == 3
+    first, second = (one.arrived for one in source.subtasks)
+    assert source.sustained == pytest.approx(250 * (first + second) / second, rel=0.02)
+    assert (first == second) is (later > 0)
+
+
 def test_without_a_backlog_nothing_says_what_lasts(clock: Clock) -> None:
     """Subtasks that wait for input show no limit; nor do those that report no lag."""
     assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
@@ -88,8 +107,8 @@ def test_a_source_has_work_for_as_many_subtasks_as_partitions(
 ) -> None:
     """It has two subtasks; without metrics of partitions any number may have work."""
     flink = kafka(clock, 0.0, 0.0)
-    name = "Source__src.KafkaSourceReader.topic.orders.partition"
-    offsets = {f"{name}.{i}.currentOffset": 0.0 for i in range(partitions)}
-    flink.vertices["v0"].rates = {**flink.vertices["v0"].rates, **offsets}
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (0.5, 0.5), (lag(0.0, 0.0), lag(0.0, 0.0))
+    vertex.offsets = {OFFSET.format(i % 2, i): 9e6 for i in range(partitions)}
     graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
     assert graph.operators.max_parallelism.tolist() == [most]

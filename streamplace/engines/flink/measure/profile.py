@@ -413,14 +413,15 @@ def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, 
     answer = {}
     for source, rows in seen.lags.items():
         wrote = [one.wrote for one, _ in seen.subtasks.get(source, ())]
-        whole = sum(sent for sent, *_ in rows)
+        whole = sum(row.sent for row in rows)
         if len(wrote) == len(rows) and sum(wrote) > 0 and whole > 0:  # NaN is not, either
             # what leaves the chain of a source may be less, or more, than what it has read
             rate = tuples[source] / sum(wrote)
             seconds = seen.activity[source].seconds
+            read = [rate * seconds * row.sent if math.isnan(row.read) else row.read for row in rows]
             answer[source] = [
-                SubtaskFlow(rate * own, rate * seconds * sent + last, (first, last), seconds)
-                for own, (sent, first, last) in zip(wrote, rows, strict=True)
+                SubtaskFlow(rate * own, number + row.last, (row.first, row.last), seconds)
+                for own, number, row in zip(wrote, read, rows, strict=True)
             ]
     return answer
 
@@ -446,6 +447,7 @@ def _source_flow(
         full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
         sees_cpu=present is None or devices <= usage.keys(),
         subtasks=subtasks,
+        partitions=seen.partitions.get(source.id, 0),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.threads import (
     PAUSE_SECONDS,
@@ -50,8 +50,8 @@ MOST_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
 _METRICS = (*COUNTS, BUSY_MS, BACK_PRESSURED_MS)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
-_PARTITION = re.compile(r"\.KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.currentOffset")
-"""End of the name of a metric that Kafka's source has for each partition that it reads."""
+_OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
+"""Name of the offset that a subtask has of a partition of Kafka: subtask, source and partition."""
 Look = tuple[float, Mapping[str, float]]
 """Time in s, and values of counters at that time."""
 LONGEST_OPERATOR = 80
@@ -73,7 +73,6 @@ class Activity:
     # Maximum error of such a time in seconds: the interval between two requests.
     unsure: float = 0.0
     reporting: int = 0  # number of subtasks whose metrics Flink tells; 0 if that is unknown
-    partitions: int = 0  # partitions of Kafka that it reads; 0 if it reads others
 
     @property
     def records_in(self) -> float:
@@ -185,25 +184,20 @@ class _Watch:
             self.changed = now  # a further metric is no change of those that were read
         self.previous = counters
 
-    @property
-    def partitions(self) -> int:
-        """Partitions of Kafka of which there are metrics."""
-        return len({match.groups() for name in self.offered if (match := _PARTITION.search(name))})
-
     def span(self, since: int) -> float:
         """Seconds since a recorded time; 0 if there is none."""
         return self.looks[-1][0] - self.looks[since][0] if self.looks[since:] else 0.0
 
     def activity(self, since: int, until: int) -> Activity:
         """Rates between two recorded times; 0 if nothing changed meanwhile."""
-        looks, told = self.looks[since : until + 1], (self.reporting, self.partitions)
+        looks = self.looks[since : until + 1]
         if len(looks) < 2:
             totals = self.previous or {}
-            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals, (), 0.0, *told)
+            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals, reporting=self.reporting)
         (start, before), (end, after) = looks[0], looks[-1]
         metrics = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / (end - start)) for name in metrics}
-        return Activity(rates, end - start, after, tuple(looks), self.unsure, *told)
+        return Activity(rates, end - start, after, tuple(looks), self.unsure, self.reporting)
 
 
 def sample(
@@ -361,6 +355,18 @@ class _Mark(NamedTuple):
 
     cluster: ClusterSnapshot
     pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
+    # Source of Kafka → subtask → its partitions with their offsets.
+    offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
+
+
+class Lag(NamedTuple):
+    """Progress of a subtask of a source that reports its lag."""
+
+    sent: float  # tuples that it has sent since its start
+    first: float  # tuples that waited for it when the measurement began
+    last: float  # and when it ended
+    # Tuples of its partitions of Kafka that this job and earlier ones have read; NaN if unknown.
+    read: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,9 +377,9 @@ class JobInterval:
     cluster: ClusterInterval  # subtasks of all jobs, and threads of TaskManagers on this machine
     # Task → its subtasks, in order, with their CPU.
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]]
-    # Source → for each of its subtasks, the tuples that it has sent since its start, and those that
-    # waited for it at both ends; without sources that do not report what waits.
-    lags: Mapping[str, Sequence[tuple[float, float, float]]]
+    # Source → lag of each of its subtasks; without sources that do not report what waits.
+    lags: Mapping[str, Sequence[Lag]]
+    partitions: Mapping[str, int]  # source → partitions of Kafka that it reads, as far as known
 
 
 class JobWindows:
@@ -434,39 +440,71 @@ class JobWindows:
         }
         busy = {task: one.busy for task, one in activity.items()}
         subtasks = cpu_by_subtask(self.job, cluster, busy, processes)
-        return JobInterval(activity, cluster, subtasks, self._lags(first, last))
+        partitions = {source: sum(map(len, own.values())) for source, own in last.offsets.items()}
+        return JobInterval(activity, cluster, subtasks, self._lags(first, last), partitions)
 
-    def _lags(self, first: _Mark, last: _Mark) -> dict[str, list[tuple[float, float, float]]]:
+    def _lags(self, first: _Mark, last: _Mark) -> dict[str, list[Lag]]:
         answer = {}
         for source, before in first.pending.items():
             own = [one for one in last.cluster.subtasks if one.vertex == source]
             sent = [one.wrote for one in sorted(own) if one.job == self.job]
             after = last.pending.get(source, ())
+            by_subtask = last.offsets.get(source, {})
+            offsets = [[*by_subtask.get(i, {}).values()] for i in range(len(sent))]
+            is_known = any(offsets) and min(map(min, filter(None, offsets))) >= 0  # -1: none read
+            read = [sum(one) if is_known else math.nan for one in offsets]
             if len(sent) == len(before) == len(after):
-                answer[source] = list(zip(sent, before, after, strict=True))
+                answer[source] = [*map(Lag, sent, before, after, read)]
         return answer
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         cluster = snapshot(self.rest, self.job, self.processes, before)
         running = [one for one in self.tasks if one.id in self.generated and not one.has_ended]
-        return _Mark(cluster, {task.id: self._pending(task) for task in running})
+        pending = {task.id: self._pending(task) for task in running}
+        offsets = {task.id: self._offsets(task) if pending[task.id] else {} for task in running}
+        return _Mark(cluster, pending, offsets)
 
     def _pending(self, source: FlinkTask) -> list[float]:
         """Tuples that wait for each subtask of a source; empty if no subtask reports any.
 
         That of Kafka reports none for a subtask that has never read a record.
-
-        One request is for all subtasks, and Flink reads none that is longer than 4 kB.
         """
         metric = pending_of(source.operators[0])
-        wanted = [quote(f"{i}.{metric}", safe="") for i in range(source.parallelism)]
-        root = f"/jobs/{quote(self.job, safe='')}/vertices/{quote(source.id, safe='')}/metrics"
-        path = f"{root}?get={','.join(wanted)}"
-        if len(path) > LONGEST_PATH:
-            return []
+        wanted = [f"{i}.{metric}" for i in range(source.parallelism)]
+        told = self._told(source, wanted)
+        return [told.get(name, 0.0) for name in wanted] if told else []
+
+    def _offsets(self, source: FlinkTask) -> dict[int, dict[str, float]]:
+        """Subtask → its partitions of Kafka with their offsets; empty if the source reads others.
+
+        Offsets outlast jobs, so they tell the shares of partitions in the input whenever a job was
+        started again.
+        """
         try:
-            told = {str(row["id"]): row.get("value", "nan") for row in self.rest.get(path)}
-            numbers = [float(told.get(unquote(name), 0.0)) for name in wanted] if told else []
+            names = [str(row["id"]) for row in self.rest.get(self._metrics(source))]
+        except Refusal:
+            return {}
+        found = [match for name in names if (match := _OFFSET.fullmatch(name))]
+        told = self._told(source, [match[0] for match in found])
+        answer: dict[int, dict[str, float]] = {}
+        for match in found:
+            answer.setdefault(int(match[1]), {})[match[3]] = told.get(match[0], -1.0)
+        return answer
+
+    def _metrics(self, source: FlinkTask) -> str:
+        return f"/jobs/{quote(self.job, safe='')}/vertices/{quote(source.id, safe='')}/metrics"
+
+    def _told(self, source: FlinkTask, names: Sequence[str]) -> dict[str, float]:
+        """Metrics of subtasks of a source in one request; empty if they are not all numbers.
+
+        Flink reads no request that is longer than 4 kB.
+        """
+        wanted = ",".join(quote(name, safe="") for name in names)
+        path = f"{self._metrics(source)}?get={wanted}"
+        if not names or len(path) > LONGEST_PATH:
+            return {}
+        try:
+            told = {str(row["id"]): float(row.get("value", "nan")) for row in self.rest.get(path)}
         except (Refusal, ValueError):
-            return []
-        return numbers if all(map(math.isfinite, numbers)) else []
+            return {}
+        return told if all(map(math.isfinite, told.values())) else {}

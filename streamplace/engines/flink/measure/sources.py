@@ -10,9 +10,10 @@ sooner. Without lag, one that is back-pressured, has no CPU left or is busy all 
 offered more than it emits.
 
 While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
-of the input: what has arrived for it since the start of the job. The source lasts at the rate at
-which none of its subtasks falls behind, which is the smallest of (rate of a subtask that drains a
-backlog / its share of the input). Sources without lag have no shares, and count as a sum.
+of the input: what has arrived for its partitions of Kafka, or else for it since the start of the
+job. The source lasts at the rate at which none of its subtasks falls behind, which is the smallest
+of (rate of a subtask that drains a backlog / its share of the input). Sources without lag have no
+shares, and count as a sum.
 """
 
 import itertools
@@ -74,7 +75,7 @@ class SubtaskFlow(NamedTuple):
     """A subtask of a source that reports its lag."""
 
     rate: float  # tuples/s that it emits
-    arrived: float  # tuples that it has read since its start, and that wait
+    arrived: float  # tuples that it has read so far, and that wait
     pending: tuple[float, float]  # tuples that waited for it at both ends of the measurement
     seconds: float = RATE_SECONDS  # duration of the measurement
 
@@ -121,7 +122,7 @@ class SourceFlow:
     back_pressured: float = 0.0
     most_back_pressured: float = 0.0
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
-    partitions: int = 0  # partitions of Kafka that it reads; 0 if it reads others
+    partitions: int = 0  # partitions of Kafka that it reads; 0 if unknown, or if it reads others
 
     @property
     def offered(self) -> float | None:
@@ -182,6 +183,7 @@ def flow_of(
     full: Sequence[str] = (),
     sees_cpu: bool = True,
     subtasks: Sequence[SubtaskFlow] = (),
+    partitions: int = 0,
 ) -> SourceFlow:
     """What one source did.
 
@@ -230,7 +232,7 @@ def flow_of(
         back_pressured=blocked,
         most_back_pressured=most,
         subtasks=subtasks,
-        partitions=seen.partitions,
+        partitions=partitions,
     )
     LOG.debug(
         "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s; "
