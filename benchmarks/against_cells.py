@@ -100,9 +100,13 @@ class Cell:
         return self.job if self.job in KAFKA else JOBS[self.job].entry
 
     def arguments(self, rate: float | None = None) -> list[str]:
-        """Arguments of the job, which offers more than any placement carries if not a rate."""
+        """Arguments of the job, which offers more than any placement carries if not a rate.
+
+        Of one that reads Kafka, those after the broker: windows of partitions that are read far
+        ahead of others would fill the heap.
+        """
         if self.job in KAFKA:
-            return []
+            return ["1e9", "30"] if self.job == "WindowsJob" else []
         job, skew = JOBS[self.job], KINDS[self.kind].skew
         everywhere = {row["name"]: PARALLELISM for row in job.operators}
         return [*job.arguments(rate, everywhere), *([f"{skew:g}"] if skew else [])]

@@ -1,5 +1,6 @@
 /* Orders of a topic: counted by key and second into a topic, exactly once; large ones into another.
- * Arguments: address of the broker; records per second that a subtask reads at most, by default any. */
+ * Arguments: address of the broker; records per second that a subtask reads at most, by default any;
+ * seconds by which a partition may be read ahead of others, by default any. */
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
@@ -26,12 +27,15 @@ public final class WindowsJob {
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         double most = arguments.length > 1 ? Double.parseDouble(arguments[1]) : 1e9;
+        WatermarkStrategy<String> times =
+                WatermarkStrategy.<String>forMonotonousTimestamps()
+                        .withTimestampAssigner((text, before) -> time(text));
+        if (arguments.length > 2) {
+            Duration ahead = Duration.ofSeconds(Long.parseLong(arguments[2]));
+            times = times.withWatermarkAlignment("orders", ahead);
+        }
         DataStream<Tuple3<String, Long, Long>> orders =
-                env.fromSource(
-                                source(arguments[0], "orders"),
-                                WatermarkStrategy.<String>forMonotonousTimestamps()
-                                        .withTimestampAssigner((text, before) -> time(text)),
-                                "orders")
+                env.fromSource(source(arguments[0], "orders"), times, "orders")
                         .map(new Parse(most))
                         .name("parse");
         orders.filter(one -> !one.f0.equals("end"))
