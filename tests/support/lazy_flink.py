@@ -123,12 +123,7 @@ class LazyFlink(FakeFlink):
         if path.endswith("/subtasktimes"):
             return self.otherwise
         if "/metrics" in path and "/subtasks/" not in path:
-            vertex, names = self.vertices[path.split("/")[4]], unquote(path.partition("get=")[2])
-            if not names:
-                return [{"id": name} for name in vertex.offsets]
-            lags = dict(zip(names.split(","), vertex.lags, strict=False))
-            known = {name: lag(self.clock.now) for name, lag in lags.items()} | vertex.offsets
-            return [{"id": n, "value": str(known[n])} for n in names.split(",") if n in known]
+            return self._by_subtask(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/metrics" in path:
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:
@@ -174,6 +169,14 @@ class LazyFlink(FakeFlink):
             return [{"id": name}]
         value = self.process_cpu[device] * self.clock.now * 1e9
         return [{"id": name, "value": str(round(value))}]
+
+    def _by_subtask(self, v: str, wanted: str) -> list[dict[str, Any]]:
+        vertex, names = self.vertices[v], wanted.split(",")
+        if not wanted:
+            return [{"id": name} for name in vertex.offsets]
+        lags = dict(zip(names, vertex.lags, strict=False))
+        known = {name: lag(self.clock.now) for name, lag in lags.items()} | vertex.offsets
+        return [{"id": name, "value": str(known[name])} for name in names if name in known]
 
     def _node(self, v: str) -> dict[str, Any]:
         inputs = [{"id": u, "ship_strategy": ship} for u, ship in self.vertices[v].inputs]

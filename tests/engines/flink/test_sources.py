@@ -10,7 +10,6 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, source_flow
 
-
 OFFSET = "{}.Source__src.KafkaSourceReader.topic.orders.partition.{}.currentOffset"
 """Metric of a subtask and a partition."""
 
