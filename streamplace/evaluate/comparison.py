@@ -11,7 +11,7 @@ import numpy as np
 from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.errors import SettingError
 from streamplace.evaluate.paired import CONFIDENCE, Paired
-from streamplace.evaluate.records import Record, key_number, problem_hash
+from streamplace.evaluate.records import Record, problem_hash, problem_number
 from streamplace.evaluate.results import (
     Front,
     ObjectiveResults,
@@ -92,7 +92,7 @@ class GraphResults:
         row = len(self.names)
         self.names.append(records[0].graph)
         for record in records:
-            self.row.setdefault(key_number(record.problem), row)
+            self.row.setdefault(problem_number(record.problem), row)
         first = [
             record
             for record in records
@@ -111,7 +111,7 @@ class GraphResults:
         for problem in islice(problems, max(self.placed) + 1):
             for rate in rates:
                 at_rate = problem if rate is None else problem.at_rate(rate)
-                row = self.row.get(key_number(problem_hash(at_rate)), -1)
+                row = self.row.get(problem_number(problem_hash(at_rate)), -1)
                 if row in self.placed:
                     self.problems[row] = at_rate
 

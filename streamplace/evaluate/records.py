@@ -211,6 +211,6 @@ def _numbered(groups: Longs | Ints) -> Longs:
     return np.asarray(first[group], np.int64)
 
 
-def key_number(*texts: str) -> int:
-    """Hash texts to a number of eight bytes; a million different texts have different numbers."""
-    return int.from_bytes(blake2b("\0".join(texts).encode(), digest_size=8).digest(), "big")
+def problem_number(digest: str) -> int:
+    """Hash a content hash to a number of eight bytes; those of a million problems differ."""
+    return int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "big")

@@ -4,19 +4,18 @@ Records become numeric columns, by rate and placer. Optima follow from the best 
 tightest bound of every problem, rows and pairs from the columns. Several objectives have a front.
 """
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.evaluate.paired import Paired, compared, paired
-from streamplace.evaluate.records import Record, key_number
-from streamplace.model.arrays import Floats
+from streamplace.evaluate.records import Record, problem_number
+from streamplace.model.arrays import Floats, Longs
 from streamplace.model.units import digits
 from streamplace.objectives.registry import Objective
 from streamplace.placers.result import PROVEN
@@ -24,11 +23,31 @@ from streamplace.placers.result import PROVEN
 POWERS = 25
 """Number of columns of search steps; the last one is after 2²⁴ evaluations."""
 ProblemNumbers = NDArray[np.uint64]
-"""Numbers of problems, computed from their content hashes by `key_number`."""
-CODES = {
-    "problem": "Q", "value": "d", "bound": "d", "milliseconds": "f", "devices_used": "I",
-}  # fmt: skip
-"""Columns that every result has, with their types: 32 bytes for each result."""
+"""Numbers of problems, computed from their content hashes by `problem_number`."""
+
+
+class _Result(NamedTuple):
+    """What is kept of a record, which may have the devices of thousands of operators."""
+
+    problem: int
+    value: float
+    bound: float
+    milliseconds: float
+    devices_used: int
+    measures: Mapping[str, float]
+    steps: Sequence[tuple[int, float]]
+
+    @classmethod
+    def of(cls, record: Record) -> "_Result":
+        return cls(
+            problem_number(record.problem),
+            nan if record.value is None else record.value,
+            nan if record.bound is None else record.bound,
+            record.milliseconds,
+            record.devices_used,
+            record.measures,
+            record.steps,
+        )
 
 
 class ResultColumns(NamedTuple):
@@ -41,47 +60,31 @@ class ResultColumns(NamedTuple):
     problem: ProblemNumbers
     value: Floats
     bound: Floats
-    milliseconds: NDArray[np.float32]
-    devices_used: NDArray[np.uint32]
+    milliseconds: Floats
+    devices_used: Longs
     measures: dict[str, Floats]
     # [N, POWERS] values after 1, 2, 4, … evaluations, NaN before the first one; no rows if no
     # result reports its steps.
     steps: Floats
 
 
-class _GrowingColumns:
-    """Columns to which records are added one by one."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, array[Any]] = {name: array(code) for name, code in CODES.items()}
-        self.measures: dict[str, array[float]] = {}
-        self.steps = array("d")
-
-    def add(self, record: Record) -> None:
-        before = len(self.columns["value"])
-        row = {
-            "problem": key_number(record.problem),
-            "value": nan if record.value is None else record.value,
-            "bound": nan if record.bound is None else record.bound,
-            "milliseconds": record.milliseconds,
-            "devices_used": record.devices_used,
-        }
-        for name, column in self.columns.items():
-            column.append(row[name])
-        for name in record.measures.keys() | self.measures.keys():
-            measure = self.measures.setdefault(name, array("d", [nan]) * before)
-            measure.append(record.measures.get(name, nan))
-        if record.steps or self.steps:
-            missing = before - len(self.steps) // POWERS
-            self.steps.extend([nan] * (missing * POWERS))
-            self.steps.extend(_by_power(record.steps))
-
-    def arrays(self) -> ResultColumns:
-        """Columns as arrays, which later records do not change."""
-        columns: dict[str, Any] = {name: np.array(values) for name, values in self.columns.items()}
-        measures = {name: np.array(column) for name, column in sorted(self.measures.items())}
-        steps = np.array(self.steps).reshape(-1, POWERS)
-        return ResultColumns(**columns, measures=measures, steps=steps)
+def _columns(results: Sequence[_Result]) -> ResultColumns:
+    """Columns of the results of one placer."""
+    measures = sorted({name for result in results for name in result.measures})
+    has_steps = any(result.steps for result in results)
+    steps = [_by_power(result.steps) for result in results if has_steps]
+    return ResultColumns(
+        problem=np.array([result.problem for result in results], np.uint64),
+        value=np.array([result.value for result in results], np.float64),
+        bound=np.array([result.bound for result in results], np.float64),
+        milliseconds=np.array([result.milliseconds for result in results], np.float64),
+        devices_used=np.array([result.devices_used for result in results], np.int64),
+        measures={
+            name: np.array([result.measures.get(name, nan) for result in results])
+            for name in measures
+        },
+        steps=np.array(steps, np.float64).reshape(-1, POWERS),
+    )
 
 
 def _by_power(steps: Sequence[tuple[int, float]]) -> list[float]:
@@ -169,25 +172,25 @@ class ObjectiveResults:
 
     def __init__(self, judge: Objective, records: Iterable[Record] = ()) -> None:
         self.judge = judge
-        self._columns: dict[float | None, dict[str, _GrowingColumns]] = {}
-        self._saved = _GrowingColumns()
+        self._results: dict[float | None, dict[str, list[_Result]]] = {}
+        self._saved: list[_Result] = []
         self.add(records)
 
     def __repr__(self) -> str:
-        placers = dict.fromkeys(name for row in self._columns.values() for name in row)
+        placers = dict.fromkeys(name for row in self._results.values() for name in row)
         return f"<ObjectiveResults by {self.judge.name}: {', '.join(placers)}>"
 
     def add(self, records: Iterable[Record]) -> None:
         """Add records of the comparison."""
         for record in records:
             if record.objective == self.judge.name:
-                by_placer = self._columns.setdefault(record.rate, {})
-                by_placer.setdefault(record.label, _GrowingColumns()).add(record)
+                by_placer = self._results.setdefault(record.rate, {})
+                by_placer.setdefault(record.label, []).append(_Result.of(record))
 
     def add_saved(self, record: Record) -> None:
         """Add a record of an earlier comparison, which may prove an optimum but is in no table."""
         if record.objective == self.judge.name:
-            self._saved.add(record)
+            self._saved.append(_Result.of(record))
 
     @property
     def sign(self) -> float:
@@ -198,8 +201,8 @@ class ObjectiveResults:
     def columns(self) -> dict[float | None, dict[str, ResultColumns]]:
         """Columns by rate and placer, in order of their first records."""
         return {
-            rate: {name: columns.arrays() for name, columns in by_placer.items()}
-            for rate, by_placer in self._columns.items()
+            rate: {name: _columns(results) for name, results in by_placer.items()}
+            for rate, by_placer in self._results.items()
         }
 
     @cached_property
@@ -215,7 +218,7 @@ class ObjectiveResults:
         Saved records count as well.
         """
         parts = [columns for by_placer in self.columns.values() for columns in by_placer.values()]
-        problem, value, bound = _joined([*parts, self._saved.arrays()])
+        problem, value, bound = _joined([*parts, _columns(self._saved)])
         numbers, best = best_values(self.sign, problem, value)
         # As if larger values were better: the best value in any problem bounds all of them.
         limit = np.inf if self.judge.limit is None else self.sign * self.judge.limit
@@ -276,7 +279,7 @@ class ObjectiveResults:
             reached=float((sign * (shares - 1) >= -PROVEN).mean()) if len(shares) else None,
             proven=len(shares),
             devices_used=dict(zip(used.tolist(), graphs.tolist(), strict=True)),
-            ms_per_graph=float(milliseconds.mean(dtype=np.float64)) if placed.any() else nan,
+            ms_per_graph=float(milliseconds.mean()) if placed.any() else nan,
             graphs=len(placed),
             failed=len(placed) - int(placed.sum()),
             measures={name: mean_of(column) for name, column in results.measures.items()},
