@@ -26,8 +26,8 @@ from streamplace.settings.convert import (
 )
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.compare import ComparisonRun
     from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.runner import ComparisonRun
     from streamplace.evaluate.scan import Scan, Trained
 
 
@@ -121,10 +121,10 @@ def compared(
 
     ``failed`` receives the graphs on which a placer fails, and the reasons.
     """
-    from streamplace.evaluate.compare import compare as records_of
     from streamplace.evaluate.comparison import Comparison, GraphResults
     from streamplace.evaluate.records import Record, results_file
     from streamplace.evaluate.results import ObjectiveResults
+    from streamplace.evaluate.runner import compare as records_of
     from streamplace.placers.named import label_of
 
     results = tuple(map(ObjectiveResults, run.judges))
@@ -154,7 +154,7 @@ def compared(
 
 def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:
     """Comparison of the settings; rate and objective are those of the graphs if not given."""
-    from streamplace.evaluate.compare import ComparisonRun
+    from streamplace.evaluate.runner import ComparisonRun
 
     return ComparisonRun(
         placers=asked.placers,

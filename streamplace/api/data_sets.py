@@ -16,7 +16,7 @@ from streamplace.model.units import Quantity
 from streamplace.settings.convert import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.profile import Profile
+    from streamplace.evaluate.graph_statistics import GraphStatistics
     from streamplace.io.problems import Draft
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def describe(
     bandwidth: Quantity | None = None,
     split: str | None = None,
     limit: int | None = None,
-) -> Profile:
+) -> GraphStatistics:
     """Describe graphs in numbers: sizes, CPU of operators, traffic of streams.
 
     Parameters
@@ -108,10 +108,9 @@ def describe(
     >>> describe(graphs).operators
     (8, 8, 8)
     """
-    from streamplace.evaluate.profile import profile, unit_device_and_link
+    from streamplace.evaluate.graph_statistics import statistics_of
 
-    device, link = unit_device_and_link(cluster_of(cluster), mips, bandwidth)
-    return profile(graphs_of(data, split, limit), mips=device, bandwidth_bps=link)
+    return statistics_of(graphs_of(data, split, limit), cluster_of(cluster), mips, bandwidth)
 
 
 def graphs_of(

@@ -44,8 +44,8 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     is reported and left out.
     """
     from streamplace.api.comparing import compared, run_of
-    from streamplace.evaluate.compare import Runner
     from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.runner import Runner
     from streamplace.evaluate.scan import estimate, scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph

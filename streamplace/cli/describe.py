@@ -14,7 +14,7 @@ from streamplace.cli._output import counted, print_json, print_report, progress,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streamplace.evaluate.profile import Profile
+    from streamplace.evaluate.graph_statistics import GraphStatistics
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
@@ -48,21 +48,20 @@ def command(
 ) -> None:
     """Print statistics of DATA: graphs or problems (.json), data sets, or folders of them."""
     from streamplace.display.report import Heading, Report
-    from streamplace.evaluate.profile import draw_profile, profile, unit_device_and_link
+    from streamplace.evaluate.graph_statistics import draw_statistics, statistics_of
     from streamplace.io.clusters import read_cluster
 
     cluster = None if cluster_file is None else read_cluster(cluster_file)
-    device, link = unit_device_and_link(cluster, mips, bandwidth)
     title = ", ".join(map(str, data))
     with progress(f"reading {title}") as tick:
-        found = profile(tick.over(_read(data, split)), mips=device, bandwidth_bps=link)
+        found = statistics_of(tick.over(_read(data, split)), cluster, mips, bandwidth)
     graphs = counted(len(found.operators), "graph")
     if output is not None:
         from streamplace.drawing.figures import save
 
         names = ", ".join(path.name for path in data)
         of_split = f" of split {split}" if split else ""
-        save(draw_profile(found, f"{names}: {graphs}{of_split}"), output)
+        save(draw_statistics(found, f"{names}: {graphs}{of_split}"), output)
         say(f"figure → {output}")
     if as_json:
         print_json(as_document(found))
@@ -82,14 +81,14 @@ def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | 
             raise no_graph(path, stored)
 
 
-def as_document(profile: "Profile") -> dict[str, Any]:
-    """Convert a profile to a JSON document."""
+def as_document(statistics: "GraphStatistics") -> dict[str, Any]:
+    """Convert statistics to a JSON document."""
     return {
-        "graphs": len(profile.operators),
-        "splits": profile.splits,
-        **{name: asdict(spread) for name, spread in profile.spreads().items()},
+        "graphs": len(statistics.operators),
+        "splits": statistics.splits,
+        **{name: asdict(spread) for name, spread in statistics.spreads().items()},
         "classes": [
             {**group.attributes, "graphs": group.graphs, "cpu": asdict(group.cpu)}
-            for group in profile.classes
+            for group in statistics.classes
         ],
     }

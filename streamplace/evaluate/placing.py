@@ -19,8 +19,8 @@ from pydantic import ConfigDict
 from streamsim import first_use
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.compare import error_line, terms_of
 from streamplace.evaluate.parallel import KILLED, parallel_map
+from streamplace.evaluate.runner import error_line, terms_of
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.fields import Finite

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.compare import weights_of
+from streamplace.evaluate.runner import weights_of
 from streamplace.io.weights import read_tensors
 from streamplace.learn.loading import loaded
 from streamplace.model.graph import StreamGraph

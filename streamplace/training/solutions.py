@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.evaluate.compare import ComparisonRun, compare
 from streamplace.evaluate.records import Record
+from streamplace.evaluate.runner import ComparisonRun, compare
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective

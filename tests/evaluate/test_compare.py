@@ -12,8 +12,7 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate import compare as runner
-from streamplace.evaluate.compare import ComparisonRun, Runner, compare, same_problem
+from streamplace.evaluate import runner
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.records import (
@@ -22,6 +21,7 @@ from streamplace.evaluate.records import (
     read_records,
 )
 from streamplace.evaluate.results import ObjectiveResults
+from streamplace.evaluate.runner import ComparisonRun, Runner, compare, same_problem
 from streamplace.model import (
     Cluster,
     Constraints,

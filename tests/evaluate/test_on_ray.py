@@ -17,11 +17,11 @@ import pytest
 from makespan_cases import giph
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.compare import ComparisonRun, compare
 from streamplace.evaluate.on_ray import LOOPBACK, connected
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.records import Record, read_records
+from streamplace.evaluate.runner import ComparisonRun, compare
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet

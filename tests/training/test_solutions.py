@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.evaluate.compare import ComparisonRun
 from streamplace.evaluate.records import Record
+from streamplace.evaluate.runner import ComparisonRun
 from streamplace.model import Cluster, Problem
 from streamplace.training import solutions
 from streamplace.training.solutions import Solver

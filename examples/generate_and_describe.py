@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from streamplace import read_graphs
-from streamplace.evaluate.profile import Spread, profile
+from streamplace import describe
 from streamplace.families.dataset import write_dataset
 from streamplace.families.random_dag import RandomDag
 
@@ -13,10 +12,9 @@ path = Path("dags.jsonl.gz")
 manifest = write_dataset("random-dag", parameters, seed=1, path=path)
 print(f"{manifest.graphs} graphs, content SHA-256 {manifest.content_sha256[:12]}…")
 
-found = profile(read_graphs(path), mips=2500, bandwidth_bps=1e9)
-for what, values in (
-    ("CPU of an operator, devices", found.utilisation),
-    ("traffic of a stream, links", found.saturation),
+spreads = describe(path).spreads()
+for what, name in (
+    ("CPU of an operator, devices", "utilisation"),
+    ("traffic of a stream, links", "saturation"),
 ):
-    spread = Spread.of(values)
-    print(f"{what}: median {spread.median:.3f}, largest {spread.max:.3f}")
+    print(f"{what}: median {spreads[name].median:.3f}, largest {spreads[name].max:.3f}")

@@ -81,7 +81,7 @@ LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(Displayed):
+class GraphStatistics(Displayed):
     """Statistics of a set of graphs, at the sources' full rate.
 
     Attributes
@@ -170,17 +170,21 @@ class Profile(Displayed):
         return data_frame({name: getattr(self, name) for name in columns})
 
     def __repr__(self) -> str:
-        return f"<Profile of {counted(len(self.operators), 'graph')}>"
+        return f"<GraphStatistics of {counted(len(self.operators), 'graph')}>"
 
 
-def profile(
-    items: Iterable[StreamGraph | Problem], *, mips: float, bandwidth_bps: float
-) -> Profile:
-    """Measure graphs in devices of a speed and links of a bandwidth.
+def statistics_of(
+    items: Iterable[StreamGraph | Problem],
+    cluster: Cluster | None = None,
+    mips: Quantity | None = None,
+    bandwidth: Quantity | None = None,
+) -> GraphStatistics:
+    """Measure graphs in devices of a speed and links of a bandwidth, or in those of a cluster.
 
     The clusters of problems are measured, too.
     """
-    if not bandwidth_bps > 0:
+    unit_mips, unit_bps = _units(cluster, mips, bandwidth)
+    if not unit_bps > 0:
         raise SettingError("the bandwidth of the unit of traffic is 0; it must be above 0")
     sizes: list[tuple[int, int, int, int]] = []
     cpu: list[float] = []
@@ -196,10 +200,10 @@ def profile(
             ccr.append(_ccr(item))
         graph = item.graph if isinstance(item, Problem) else item
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
-        able = Device("d0", Stated(mips), tags=frozenset().union(*graph.operators.requires))
+        able = Device("d0", Stated(unit_mips), tags=frozenset().union(*graph.operators.requires))
         instance = Problem(graph, Cluster.of([able])).instance
         utilisation.append(instance.full_load[:, 0])
-        saturation.append(8 * instance.traffic / bandwidth_bps)
+        saturation.append(8 * instance.traffic / unit_bps)
         cpu.append(float(utilisation[-1].sum()))
         if SPLIT in graph.attributes:
             splits[str(graph.attributes[SPLIT])] += 1
@@ -207,7 +211,7 @@ def profile(
             attributes = tuple(item for item in graph.attributes.items() if item[0] != SPLIT)
             classes[attributes].append(cpu[-1])
     operators, streams, sources, sinks = zip(*sizes, strict=True) if sizes else ((), (), (), ())
-    return Profile(
+    return GraphStatistics(
         operators,
         streams,
         sources,
@@ -221,12 +225,12 @@ def profile(
         tuple(GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in classes.items())
         if len(classes) <= MAX_CLASSES and any(classes)
         else (),
-        mips,
-        bandwidth_bps,
+        unit_mips,
+        unit_bps,
     )
 
 
-def unit_device_and_link(
+def _units(
     cluster: Cluster | None, mips: Quantity | None, bandwidth: Quantity | None
 ) -> tuple[float, float]:
     """MIPS and bit/s that are the units of CPU and traffic: usual ones, or those of a cluster.
@@ -259,25 +263,25 @@ def _ccr(problem: Problem) -> float:
     return float(sending.mean()) / computing if computing and remote.any() else 0.0
 
 
-def draw_profile(profile: Profile, data: str) -> "Figure":
+def draw_statistics(statistics: GraphStatistics, data: str) -> "Figure":
     """Draw Figure 4 of DREAM's paper: operators per graph, CPU per operator, saturation per stream.
 
     The title names the data and the units.
     """
-    sizes = set(profile.operators)
+    sizes = set(statistics.operators)
     figure, axes = new_figure(3 if len(sizes) > 1 else 2, width=4.2, height=3.2)
     if len(sizes) > 1:
-        numbers = np.array(profile.operators, float)
+        numbers = np.array(statistics.operators, float)
         _histogram(axes[0], numbers, _integer_bins(numbers), "operators per graph", "graphs")
         axes[0].locator_params("x", integer=True)
     elif sizes:
-        each = " each" if len(profile.operators) > 1 else ""
+        each = " each" if len(statistics.operators) > 1 else ""
         data += f", {sizes.pop()} operators{each}"
     cpu, network = axes[-2:]
-    load, traffic = profile.utilisation, profile.saturation
+    load, traffic = statistics.utilisation, statistics.saturation
     _histogram(cpu, load, _bins(load), "CPU of an operator (devices)", "operators")
     _histogram(network, traffic, _bins(traffic), "traffic of a stream (links)", "streams")
-    return finish(figure, f"{data}\n{profile.units}")
+    return finish(figure, f"{data}\n{statistics.units}")
 
 
 def _integer_bins(numbers: Floats) -> Floats:
