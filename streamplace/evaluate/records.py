@@ -1,7 +1,6 @@
 """Results of placers on problems: a JSON line each in a file, which is read before it grows."""
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -14,19 +13,17 @@ from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import STRICT, Finite
-from streamplace.io.files import appending, make_folder, reading, spot
+from streamplace.io.files import appending, make_folder, read_lines, spot
 from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import distinct_rows, rules_of
 from streamplace.model.devices import Devices
-from streamplace.model.messages import counted
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
 from streamplace.placers.result import proven
 
-LOG = logging.getLogger(__name__)
 Key = tuple[str, str, str, str]
 START = b'{"problem":'
 """Beginning of every line of a file."""
@@ -93,7 +90,7 @@ def results_file(folder: Path) -> Path:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Records of a file; damaged lines are omitted with a warning, a torn last one without.
+    """Records of a file, none of whose lines may be damaged.
 
     Examples
     --------
@@ -104,44 +101,27 @@ def read_records(path: Path) -> Iterator[Record]:
     >>> [record.value for record in read_records(path)]
     [0.8]
     """
-    records = damaged = foreign = 0
-    with reading(path), path.open("rb") as lines:
-        for line in lines:
-            record = _parsed(line)
-            if record is not None:
-                records += 1
-                yield record
-            elif line.endswith(b"\n"):
-                damaged += 1
-                foreign += not line.startswith(START)
-    if foreign and not records:
-        raise FormatError(f"{spot(path)}: does not contain such results; name another file")
-    if damaged:
-        LOG.warning("%s: %s left out", spot(path), counted(damaged, "damaged line"))
+    for number, line in read_lines(path):
+        yield parse_as(Record, line, f"{spot(path)}:{number}")
 
 
 @contextmanager
 def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
-    """Lock a file against other processes, and yield a function that appends records to it."""
-    with appending(path, START, _is_record) as append:
-        yield lambda records: append(_lines(records))
+    """Lock a file against other processes, and yield a function that appends records to it.
 
-
-def _lines(records: Iterable[Record]) -> bytes:
+    A last line that an interrupted process left incomplete is removed.
+    """
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-    return "".join(f"{encode(asdict(r))}\n" for r in records).encode()
+    with appending(path, START, _is_record) as append:
+        yield lambda records: append("".join(f"{encode(asdict(r))}\n" for r in records).encode())
 
 
 def _is_record(line: bytes) -> bool:
-    return _parsed(line) is not None
-
-
-def _parsed(line: bytes) -> Record | None:
-    """Record of a line; None if it is damaged or incomplete."""
     try:
-        return parse_as(Record, line, "") if line.endswith(b"\n") else None
+        parse_as(Record, line, "")
     except FormatError:
-        return None
+        return False
+    return True
 
 
 JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")
