@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -114,10 +114,9 @@ def _digest(path: Path, stamp: tuple[int, int]) -> str:
 
 
 class Outcome(NamedTuple):
-    """A record, which may be saved already, or no result, so that it is tried again next time."""
+    """A record, or no result, so that it is tried again next time."""
 
     record: Record
-    is_new: bool = False
     has_failed: bool = False
 
 
@@ -127,7 +126,11 @@ class _Attempt(NamedTuple):
     record: Record  # without a value yet
     problem: Problem
     judge: Objective
+    others: Mapping[str, Objective]  # by which its placement is valued, too
     placer: Placer
+
+    def failed(self, reason: str) -> Outcome:
+        return Outcome(replace(self.record, error=reason), has_failed=True)
 
 
 def same_problem(problem: Problem) -> Problem:
@@ -155,14 +158,11 @@ class Runner:
 
     def __call__(self, item: Any) -> list[Outcome]:
         """Outcomes in the order of objectives, rates and placers."""
-        return [self._outcome(attempt) for attempt in self._attempts(self.reader(item))]
+        return [self._saved(one) or self._tried(one) for one in self._attempts(item)]
 
     def failed(self, item: Any, reason: str) -> list[Outcome]:
         """Outcomes of an item whose worker was lost; saved results are not."""
-        return [
-            self._saved(attempt) or Outcome(replace(attempt.record, error=reason), has_failed=True)
-            for attempt in self._attempts(self.reader(item))
-        ]
+        return [self._saved(one) or one.failed(reason) for one in self._attempts(item)]
 
     @property
     def terms(self) -> set[tuple[str, str, str]]:
@@ -181,37 +181,26 @@ class Runner:
         return [(named, placer, terms_of(placer, budget, seed)) for named, placer in placers]
 
     @cached_property
-    def _objectives(self) -> list[tuple[Objective, Objective]]:
-        """Objectives with their conditions and without."""
-        plain = map(named_objective, self.comparison.objectives)
-        return list(zip(self.comparison.judges, plain, strict=True))
+    def _objectives(self) -> list[tuple[Objective, dict[str, Objective]]]:
+        """Objectives with their conditions, and the others without."""
+        plain = [named_objective(name) for name in self.comparison.objectives]
+        return [
+            (judge, {other.name: other for other in plain if other is not own})
+            for judge, own in zip(self.comparison.judges, plain, strict=True)
+        ]
 
-    def _attempts(self, problem: Problem) -> Iterator[_Attempt]:
+    def _attempts(self, item: Any) -> Iterator[_Attempt]:
+        problem = self.reader(item)
         rates: Sequence[float | None] = self.comparison.rates or (None,)
         problems = [problem if rate is None else problem.at_rate(rate) for rate in rates]
         digests = list(map(problem_hash, problems))
         graph = problem.graph.name
-        for judge, _ in self._objectives:
+        for judge, others in self._objectives:
             for rate, at_rate, digest in zip(rates, problems, digests, strict=True):
                 for (alias, spec), placer, terms in self._placers:
                     row = (digest, graph, rate, spec, terms)
                     record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
-                    yield _Attempt(record, at_rate, judge, placer)
-
-    def _outcome(self, attempt: _Attempt) -> Outcome:
-        blank = attempt.record
-        if (saved := self._saved(attempt)) is not None:
-            return saved
-        try:
-            return Outcome(self._measured(self._placed(attempt), attempt), is_new=True)
-        except MissingPackageError as error:  # it may be installed before the next run
-            return Outcome(replace(blank, error=str(error)), has_failed=True)
-        except StreamplaceError as error:  # a refusal is a result
-            return Outcome(replace(blank, error=str(error)), is_new=True)
-        except Exception as error:
-            LOG.info("%s on %s: %s", blank.placer, blank.graph, traceback.format_exc())
-            reason = f"{blank.placer}: {error_line(error)}"
-            return Outcome(replace(blank, error=reason), has_failed=True)
+                    yield _Attempt(record, at_rate, judge, others, placer)
 
     def _saved(self, attempt: _Attempt) -> Outcome | None:
         """Saved outcome of an attempt, with the measures that it lacks."""
@@ -220,28 +209,24 @@ class Runner:
             return None
         named = attempt.record  # as an equal problem is called here
         record = replace(saved, graph=named.graph, rate=named.rate, alias=named.alias)
-        if not self._others(record.objective).keys() <= record.measures.keys():
-            record = self._measured(record, attempt)
+        if not attempt.others.keys() <= record.measures.keys():
+            record = _measured(record, attempt)
         return Outcome(record)
 
-    def _others(self, judge: str) -> dict[str, Objective]:
-        """Objectives other than that of this name."""
-        return {plain.name: plain for other, plain in self._objectives if other.name != judge}
-
-    def _measured(self, record: Record, attempt: _Attempt) -> Record:
-        """Add all measures of its placement to a record."""
-        if record.value is None:
-            return record
-        problem = attempt.problem
-        measures = dict(attempt.judge.measures(problem, record.value))
-        for name, other in self._others(record.objective).items():
-            if name not in record.measures and other.refuses(problem) is None:
-                measures[name] = other.value(problem, record.placement(problem))
-        finite = {name: value for name, value in measures.items() if isfinite(value)}
-        return replace(record, measures={**record.measures, **finite})
+    def _tried(self, attempt: _Attempt) -> Outcome:
+        blank = attempt.record
+        try:
+            return Outcome(_measured(self._placed(attempt), attempt))
+        except MissingPackageError as error:  # it may be installed before the next run
+            return attempt.failed(str(error))
+        except StreamplaceError as error:  # a refusal is a result
+            return Outcome(replace(blank, error=str(error)))
+        except Exception as error:
+            LOG.info("%s on %s: %s", blank.placer, blank.graph, traceback.format_exc())
+            return attempt.failed(f"{blank.placer}: {error_line(error)}")
 
     def _placed(self, attempt: _Attempt) -> Record:
-        blank, problem, judge, placer = attempt
+        blank, problem, judge, _, placer = attempt
         _warm_up(blank.placer, placer, problem, judge)
         budget, seed = self.comparison.budget, self.comparison.seed
         request = PlacementRequest(placer, objective=judge, seed=seed, budget=budget)
@@ -257,6 +242,19 @@ class Runner:
             queue=result.placement.queue,
             steps=_thinned(result.trace),
         )
+
+
+def _measured(record: Record, attempt: _Attempt) -> Record:
+    """Add all measures of its placement to a record."""
+    if record.value is None:
+        return record
+    problem = attempt.problem
+    measures = dict(attempt.judge.measures(problem, record.value))
+    for name, other in attempt.others.items():
+        if name not in record.measures and other.refuses(problem) is None:
+            measures[name] = other.value(problem, record.placement(problem))
+    finite = {name: value for name, value in measures.items() if isfinite(value)}
+    return replace(record, measures={**record.measures, **finite})
 
 
 def error_line(error: Exception) -> str:
@@ -332,5 +330,6 @@ def compare(
                 if one.has_failed:
                     failed(one.record.graph, one.record.error or "")
             if save is not None:
-                save(one.record for one in outcomes if one.is_new)
+                kept = (one.record for one in outcomes if not one.has_failed)
+                save(record for record in kept if record.key not in runner.saved)
             yield [one.record for one in outcomes]
