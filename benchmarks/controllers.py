@@ -170,7 +170,7 @@ def scheduled(job: str, trace: RateTrace, slot: float) -> PlanSchedule:
         lambda graphs: [planned(job, each.source_rate) for each in graphs],
         lambda each: bounded(job, each.source_rate),
     )
-    replays = tuple(replay(day, name, POLICIES[name].make) for name in POLICIES)
+    replays = tuple(replay(day, name, POLICIES[name]) for name in POLICIES)
     return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
 
 

@@ -6,7 +6,7 @@ The class in a file of its own in ``streamplace/control/policies/`` is found by 
 import numpy as np
 
 from streamplace import Offer, Operator, StreamGraph, plan_schedule
-from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 from streamplace.planning.traces import RateTrace
 
 
@@ -33,7 +33,7 @@ found = plan_schedule(
     day,
     slot="10 min",
     offers=[Offer("small", 0.1)],
-    policies=["work-function", ("rising", POLICIES["rising"].make)],
+    policies=["work-function", ("rising", RisingPolicy)],
     jobs=1,
 )
 print(found.report())

@@ -54,24 +54,14 @@ MakePolicy = Callable[[PlanChoice], Policy]
 """Returns a policy for plans, which has observed nothing yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyEntry:
-    """A registered policy."""
-
-    name: str
-    summary: str
-    make: MakePolicy
-
-
-POLICIES: Registry[PolicyEntry] = Registry("streamplace.control.policies", "policy")
+POLICIES: Registry[MakePolicy] = Registry("streamplace.control.policies", "policy")
 
 
 def policy(name: str) -> Callable[[type], type]:
-    """Register a class of policies, made of a `PlanChoice`; its docstring describes it."""
+    """Register a class of policies, made of a `PlanChoice`."""
 
     def register(kind: type) -> type:
-        summary = (kind.__doc__ or "").strip().splitlines()[0]
-        POLICIES.add(name, PolicyEntry(name, summary, kind))
+        POLICIES.add(name, kind)
         return kind
 
     return register

@@ -385,7 +385,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         from streamplace.engines.flink.watch.deciding import RateJudge
 
         terms = MoveTerms(price=self.move_price, lag=self.lag)
-        return RateJudge(POLICIES[self.policy].make, self.every, terms)
+        return RateJudge(POLICIES[self.policy], self.every, terms)
 
 
 class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):

@@ -105,7 +105,7 @@ def _policies(value: Any) -> "tuple[tuple[str, MakePolicy], ...]":
     chosen: list[tuple[str, MakePolicy]] = []
     for policy in (value,) if isinstance(value, str) else value:
         names = list(POLICIES) if policy == "all" else [policy]
-        made = [(one, POLICIES[one].make) if isinstance(one, str) else one for one in names]
+        made = [(one, POLICIES[one]) if isinstance(one, str) else one for one in names]
         chosen += [one for one in made if one not in chosen]
     return tuple(chosen)
 

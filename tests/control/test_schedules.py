@@ -104,12 +104,12 @@ def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: s
 
     One that stayed down after the rate has grown would be late for good.
     """
-    found = replay(day_of(np.full(30, 15.0), MoveTerms(), 600.0), name, POLICIES[name].make)
+    found = replay(day_of(np.full(30, 15.0), MoveTerms(), 600.0), name, POLICIES[name])
     assert found.punctual == 1.0
     assert len(set(found.level[6:].tolist())) == 1
     assert CAPACITIES[found.level[-1]] >= 15.0
     values = np.concatenate((np.full(12, 9.0), np.full(60, 35.0)))
-    found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name].make)
+    found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name])
     assert found.level[-1] == 2
     assert found.punctual > 0.8
 
@@ -118,7 +118,7 @@ def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: s
 def test_a_policy_keeps_the_smallest_plan_while_nothing_arrives(name: str) -> None:
     """A larger one would carry no more of nothing."""
     values = np.concatenate((np.full(12, 5.0), np.zeros(24), np.full(12, 5.0)))
-    found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name].make)
+    found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name])
     assert set(found.level.tolist()) == {0}
     assert found.punctual == 1.0
 
@@ -130,13 +130,13 @@ def test_a_plan_that_carries_nothing_is_left_as_soon_as_something_arrives(
 ) -> None:
     plans = PlanChoice(np.arange(1.0, 3.0), np.zeros((2, 2)), 60.0, 60.0, 5.0, 60.0)
     observed = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
-    assert POLICIES[name].make(plans).choose(observed) == level
+    assert POLICIES[name](plans).choose(observed) == level
 
 
 def autoscaled(rates: list[float], capacities: list[float], level: int, slot: float) -> list[int]:
     """Plans that Flink's rule runs, slot by slot, where nothing ever waits."""
     plans = PlanChoice(np.arange(1.0, 4.0), np.zeros((3, 3)), slot, 60.0, 5.0, 60.0)
-    chooser, levels = POLICIES["autoscaler"].make(plans), []
+    chooser, levels = POLICIES["autoscaler"](plans), []
     for number, rate in enumerate(rates, 1):
         observed = SlotObservation(number * slot, rate, 0.0, level, np.array(capacities))
         level = chooser.choose(observed)
@@ -334,7 +334,7 @@ def played(
     terms = MoveTerms(price=price, delay=0.0, interruption=0.0, lag=0.0)
     plans = day_of(CAPACITIES, terms, costs=costs)
     choice = PlanChoice(plans.cost, plans.price, HOUR, terms.delay, terms.interruption, terms.lag)
-    chooser = cast("Any", POLICIES["work-function"].make(choice))
+    chooser = cast("Any", POLICIES["work-function"](choice))
     after = chooser._forecast.after
     chooser._forecast.after = lambda rate: np.concatenate(([rate], after(rate)[1:]))
     level, rates, levels = 0, [], []

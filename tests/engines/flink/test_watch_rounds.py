@@ -165,7 +165,7 @@ class Scene:
         made = JobRounds(
             Rest("http://localhost:1"),
             self.log,
-            RateJudge(POLICIES[policy].make, every),
+            RateJudge(POLICIES[policy], every),
             Guards(**guards),
             self.model,
             self if acts else None,  # type: ignore[arg-type]
