@@ -13,7 +13,7 @@ from streamsim.jit import borrowing_kernel, kernel, patient
 from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_on
+from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, give_home, ready_on
 from streamplace.scheduling.ranks import comes_before
 from streamplace.scheduling.tasks import Tasks, free_core
 
@@ -139,10 +139,7 @@ def _settle(tasks: Tasks, batch: Batch, size: int, v: int, a: int) -> None:
     """Map a task to a device, and update the tasks of the batch that this affects."""
     unit = tasks.unit[v]
     batch.free[free_core(tasks, batch.free, a)] = batch.first[v]
-    if batch.home[unit] < 0:
-        batch.home[unit] = a
-        if len(tasks.memory):
-            batch.used[a] += tasks.memory[unit]
+    give_home(tasks, batch.home, batch.used, unit, a)
     for i in range(size):
         u = batch.tasks[i]
         if batch.device[u] == a or batch.other[u] == a or tasks.unit[u] == unit:

@@ -81,10 +81,7 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
         a, core, gap, begin = _best_device(tasks, gaps, choice, ready, v, may)
         if a < 0:
             break
-        if home[tasks.unit[v]] < 0:
-            home[tasks.unit[v]] = a
-            if len(tasks.memory):
-                used[a] += tasks.memory[tasks.unit[v]]
+        give_home(tasks, home, used, tasks.unit[v], a)
         place[v], start[v] = a, begin
         finish[v] = begin + tasks.work[v, a]
         if is_full(gaps, core):
@@ -152,6 +149,15 @@ def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> Non
     for i in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
         if home[tasks.rivals[i]] >= 0:
             may[home[tasks.rivals[i]]] = False
+
+
+@borrowing_kernel
+def give_home(tasks: Tasks, home: Ints, used: Floats, u: int, a: int) -> None:
+    """Make device a the home of unit u, if it has none yet, and take the unit's memory there."""
+    if home[u] < 0:
+        home[u] = a
+        if len(tasks.memory):
+            used[a] += tasks.memory[u]
 
 
 @borrowing_kernel

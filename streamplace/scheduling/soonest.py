@@ -10,7 +10,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_at
+from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, give_home, ready_at
 from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer
 
 
@@ -108,10 +108,7 @@ def _start_on(tasks: Tasks, queue: Queue, v: int, a: int, ready: float) -> tuple
 def _leave(tasks: Tasks, queue: Queue, at: int, v: int, a: int) -> None:
     """Remove a task that runs on device a from the queue, and add successors that became ready."""
     u = tasks.unit[v]
-    if queue.home[u] < 0:
-        queue.home[u] = a
-        if len(tasks.memory):
-            queue.used[a] += tasks.memory[u]
+    give_home(tasks, queue.home, queue.used, u, a)
     queue.size[0] -= 1
     queue.ready[at] = queue.ready[queue.size[0]]
     for e in range(tasks.out_start[v], tasks.out_end[v]):

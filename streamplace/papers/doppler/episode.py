@@ -27,6 +27,7 @@ from streamplace.learn.algorithms.kernels import drawn_open
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Singles
 from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
+from streamplace.scheduling.insertion import give_home
 from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
 
 SLOPE = 0.1
@@ -442,10 +443,7 @@ def _put(
     state.load[a] += tasks.work[v, a]
     state.tasks[a] += 1
     unit = tasks.unit[v]
-    if state.home[unit] < 0:
-        state.home[unit] = a
-        if len(tasks.memory):
-            state.used[a] += tasks.memory[unit]
+    give_home(tasks, state.home, state.used, unit, a)
     for e in range(features.tasks.out_start[v], features.tasks.out_end[v]):
         w = tasks.target[e]
         state.waiting[w] -= 1

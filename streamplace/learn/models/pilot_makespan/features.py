@@ -19,6 +19,7 @@ from streamplace.scheduling.insertion import (
     all_free,
     earliest_on,
     find_open,
+    give_home,
     is_full,
     latest_starts,
     ready_on,
@@ -210,10 +211,7 @@ def run(
 ) -> Gaps:
     """Run a task on a device; returns the gaps, which may be a larger copy."""
     tasks, u, was = features.tasks, features.tasks.unit[v], before.place[v]
-    if state.home[u] < 0:
-        state.home[u] = a
-        if len(tasks.memory):
-            state.used[a] += tasks.memory[u]
+    give_home(tasks, state.home, state.used, u, a)
     cores = tasks.core_start[was + 1] - tasks.core_start[was]
     state.coming[was] -= tasks.work[v, was] / cores
     state.place[v], state.start[v] = a, state.begin[a]
