@@ -32,16 +32,16 @@ HEARTBEAT = 25.0
 """Seconds of waiting after which a command without a terminal says that it still waits."""
 
 
-def replace_what_stdout_cannot_encode() -> None:
-    """Print a question mark for characters that stdout cannot encode."""
+def print_utf_8() -> None:
+    """Print in UTF-8, whatever the locale; names may hold any characters."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout; characters that cannot be shown there are escaped."""
+    """Print one JSON document on stdout; unprintable characters are escaped."""
     text = _json(document)
-    if not (text.replace("\n", "").isprintable() and _encodable(text)):
+    if not text.replace("\n", "").isprintable():
         text = _json(document, escaped=True).replace("\x7f", "\\u007f")
     click.echo(text)
 
@@ -80,15 +80,10 @@ def say_written(what: str, path: Path) -> None:
 
 
 def print_file(text: str) -> None:
-    """Print the content of a file: its bytes, or on a terminal its printable characters."""
-    from streamplace.io.files import encoded
-
+    """Print the content of a file, on a terminal its printable characters."""
     if sys.stdout.isatty():
-        click.echo("\n".join(map(printable, text.split("\n"))), nl=False)
-    elif isinstance(sys.stdout, io.TextIOWrapper):
-        click.echo(encoded(text, "standard output"), nl=False)
-    else:  # a notebook or another stream without bytes
-        click.echo(text, nl=False)
+        text = "\n".join(map(printable, text.split("\n")))
+    sys.stdout.write(text)
 
 
 def print_line(text: str) -> None:
@@ -193,14 +188,6 @@ def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
 
 def _json(document: Any, *, escaped: bool = False) -> str:
     return json.dumps(document, indent=1, ensure_ascii=escaped, allow_nan=False)
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class _Echo(logging.Handler):

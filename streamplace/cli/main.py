@@ -14,7 +14,7 @@ import streamplace.cli
 from streamplace import __version__
 from streamplace.cli._command import CommandGroup
 from streamplace.cli._gone import replacement
-from streamplace.cli._output import replace_what_stdout_cannot_encode, say
+from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import quoted
@@ -59,7 +59,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     open_streams()
-    replace_what_stdout_cannot_encode()
+    print_utf_8()
     before_compiling(_prepare)
     try:
         sys.exit(_status(arguments))
