@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from streamplace.cli._gone import replacement
+from streamplace.cli._options import Output, check_output, spare_inputs
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted, suggestion
 from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
@@ -66,6 +68,16 @@ class GroupedCommand(click.Command):
                     often = "twice" if times == 2 else f"{times} times"
                     raise SettingError(f"{param.opts[0]} is given {often}; drop one")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless ``-o`` names an input, or a file where a folder is written."""
+        for param in self.params:
+            path = ctx.params.get(param.name or "")
+            if isinstance(param, Output) and isinstance(path, Path):
+                spare_inputs(path)
+                if param.folder is not None:
+                    check_output(path, is_folder=param.folder)
+        return super().invoke(ctx)
 
 
 class CommandGroup(click.Group):

@@ -1,9 +1,9 @@
 """Options that several commands share: files, of which no input is overwritten, and names."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
-READ, OUTPUT = "streamplace.read", "streamplace.output"
+READ = "streamplace.read"
 
 
 class File(click.Path):
@@ -30,71 +30,39 @@ class File(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a path; addresses of the web are refused."""
+        """Parse a path, remembered if it is an input; addresses of the web are refused."""
         if value == "-":
-            return Path("/dev/stdout" if isinstance(param, Output) else "/dev/stdin")
+            value = "/dev/stdout" if isinstance(param, Output) else "/dev/stdin"
         if isinstance(value, str) and value.startswith(("http:/", "https:/")):
             raise SettingError(
                 f"{shown(value)} is an address, and streamplace reads files; download it first"
             )
-        return super().convert(value, param, ctx)
+        path = cast(Path, super().convert(value, param, ctx))
+        return path if ctx is None or isinstance(param, Output) else reads(path)
 
 
 FILE = File()
 
 
 class Output(click.Option):
-    """``-o``, which must not name an input of the same command.
-
-    A name that ends in a slash is a folder: it is refused where a file is written, and where a
-    file of that name exists.
-    """
+    """``-o``, which must not name an input of the same command."""
 
     def __init__(self, *arguments: Any, folder: bool | None = False, **facts: Any) -> None:
         super().__init__(*arguments, **facts)
         self.folder = folder
         """Whether the command writes a folder (True), a file (False), or one of them (None)."""
 
-    def handle_parse_result(
-        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
-    ) -> tuple[Any, list[str]]:
-        """Remember the inputs of the command, and refuse to overwrite one."""
-        for name in _texts(opts.get(self.name or "")):
-            ctx.meta[OUTPUT] = name
-        for parameter in ctx.command.params:
-            given = opts.get(parameter.name or "")
-            if parameter is not self and parameter.type is FILE:
-                for name in _texts(given):
-                    reads(Path(name))
-        value, rest = super().handle_parse_result(ctx, opts, args)
-        if isinstance(value, Path):
-            spare_inputs(value)
-            if self.folder is not None:
-                check_output(is_folder=self.folder)
-        return value, rest
 
-
-def check_output(*, is_folder: bool) -> None:
-    """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder.
-
-    For commands whose other options decide which of them they write.
-    """
+def check_output(path: Path | None, *, is_folder: bool) -> None:
+    """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder."""
     from streamplace.io import files
 
-    if (name := click.get_current_context().meta.get(OUTPUT)) is None:
+    if path is None:
         return
-    path = Path(name)
     if is_folder and files.is_file(path):
-        raise SettingError(f"-o {name}: cannot create the folder: {path} is a file; name another")
-    if not is_folder and (name.endswith("/") or files.is_folder(path)):
-        raise SettingError(f"-o {name}: it is a directory; name a file, such as {path / 'FILE'}")
-
-
-def _texts(given: Any) -> Sequence[str]:
-    """Texts of a parameter: none, one, or several."""
-    if isinstance(given, str):
-        return (given,)
-    return given if isinstance(given, list | tuple) else ()
+        raise SettingError(f"-o {path}: cannot create the folder: {path} is a file; name another")
+    if not is_folder and files.is_folder(path):
+        raise SettingError(f"-o {path}: it is a directory; name a file, such as {path / 'FILE'}")
 
 
 def reads(path: Path) -> Path:

@@ -80,7 +80,7 @@ def command(
     export = EXPORTS[to]
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
-    _options.check_output(is_folder=not export.suffix)
+    _options.check_output(output, is_folder=not export.suffix)
     if cluster_file and devices:
         raise SettingError("--devices and --cluster exclude each other; drop one")
     problem = _problem(placement, graph_file, cluster_file or devices, constraints_file)

@@ -305,7 +305,7 @@ def advise_(
     folder = None if output is None or output.suffix == ".html" else output
     if folder is not None:
         spare_inputs(*(folder / name for name in FILES))
-    check_output(is_folder=folder is not None)
+    check_output(output, is_folder=folder is not None)
     settings = asked.advice(asked.program(jar, arguments), folder)
     engine, machines = asked.engine(say), asked.offers or asked.cluster
     with waiting("watching the job until it is steady, then planning"):

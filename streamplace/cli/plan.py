@@ -80,7 +80,7 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
     page = output.suffix == ".html"
     if page and is_schedule:
         raise SettingError(f"-o {output}: a schedule is written into a folder; name a folder")
-    _options.check_output(is_folder=not (is_curve or page))
+    _options.check_output(output, is_folder=not (is_curve or page))
     if page:
         return
     if is_curve:

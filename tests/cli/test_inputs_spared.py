@@ -44,22 +44,6 @@ def test_a_pipe_may_be_both(run: Callable, graph: str) -> None:
     assert run("place", graph, "--constraints", "/dev/null", "-o", "/dev/null").status == 0
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "export placement.json --to kubernetes",
-        "place graph.json",
-        "compare graph.json",
-    ],
-)
-def test_a_name_that_ends_in_a_slash_is_a_folder(
-    refusal: Callable, graph: str, placement: str, line: str
-) -> None:
-    """A file of that name is kept, whether the command writes a file or a folder."""
-    Path("rules.toml").write_text("[pin]\n")
-    assert "-o rules.toml/: " in refusal(*line.split(), "-o", "rules.toml/")
-
-
 def test_every_file_that_is_written_is_named(run: Callable, graph: str, placement: str) -> None:
     """On stderr, after an arrow, with --json as without."""
     Path("offers.toml").write_text(
