@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,15 +14,10 @@ from streamplace.model.messages import quoted
 
 LOCAL = "ray"
 CONNECT_TIMEOUT_S = 5.0
-PULSE_S = 0.2
-"""Time between checks that a Ray started here still runs."""
 MAX_TRIES = 3
 """Tries of Ray for a task whose worker or node died."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray reads it when it is imported; with 0, it listens on the loopback interface alone."""
-_addresses: dict[str, Any] = {}
-"""Where the processes of a Ray that was started here listen, by their names."""
-_last_check = 0.0
 
 
 @contextmanager
@@ -50,7 +44,7 @@ def connected(on: str) -> Iterator[Any]:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:
-            _start(ray, **quiet)
+            ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             host, colon, port = on.removeprefix("ray://").rpartition(":")
             if colon and port.isdecimal():  # without a server, Ray would try for minutes
@@ -61,16 +55,7 @@ def connected(on: str) -> Iterator[Any]:
     try:
         yield ray
     finally:
-        _addresses.clear()
         ray.shutdown()
-
-
-def _start(ray: Any, **options: Any) -> None:
-    """Start a Ray on this machine, and note where its processes listen."""
-    context = ray.init("local", num_cpus=available_cores(), include_dashboard=False, **options)
-    host, _, port = context.address_info["gcs_address"].rpartition(":")
-    _addresses["gcs_server"] = host, int(port)
-    _addresses["raylet"] = context.address_info["raylet_socket_name"]
 
 
 def _missing(on: str, error: Exception) -> SettingError:
@@ -88,40 +73,16 @@ def result(ray: Any, under_way: Any) -> Any:
     Errors of Ray for dead workers are passed on to the caller.
     """
     try:
-        while not ray.wait([under_way], timeout=PULSE_S, fetch_local=False)[0]:
-            check_runs()
-        check_runs()
         return ray.get(under_way)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except deaths(ray):
         raise
     except (ray.exceptions.RayError, ConnectionError) as error:
-        raise _stopped(_first_line(error)) from None
-
-
-def check_runs() -> None:
-    """Raise SettingError if a process of a Ray that was started here has ended.
-
-    Ray would otherwise end this process, often without a message, when it next needs that process.
-    """
-    global _last_check
-    if time.monotonic() < _last_check + PULSE_S:
-        return
-    _last_check = time.monotonic()
-    for name, address in _addresses.items():
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-        with socket.socket(family) as probe:
-            try:
-                probe.connect(address)
-            except OSError:
-                raise _stopped(f"its process {name} ended") from None
-
-
-def _stopped(why: str) -> SettingError:
-    return SettingError(
-        f"the Ray cluster stopped working: {why}; saved results are not computed again"
-    )
+        raise SettingError(
+            f"the Ray cluster stopped working: {_first_line(error)}; "
+            "saved results are not computed again"
+        ) from None
 
 
 def deaths(ray: Any) -> tuple[type[Exception], ...]:

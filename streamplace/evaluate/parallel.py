@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.on_ray import MAX_TRIES, check_runs, connected, deaths, result
+from streamplace.evaluate.on_ray import MAX_TRIES, connected, deaths, result
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -253,10 +253,6 @@ def _map_on_ray(
         task = ray.remote(max_retries=MAX_TRIES, num_cpus=1)(_work)
         work = ray.put(Work(function))
 
-        def submit(chunk: list[T]) -> Any:
-            check_runs()  # Ray would wait for a lost store for a minute
-            return task.remote(work, chunk)
-
         def results(chunk: list[T], under_way: Any) -> Iterator[R]:
             """Results of a chunk; if its workers die, each item is tried in a separate task."""
             try:
@@ -266,14 +262,14 @@ def _map_on_ray(
                     yield lost(chunk[0], KILLED)
                     return
                 for item in chunk:
-                    yield from results([item], submit([item]))
+                    yield from results([item], task.remote(work, [item]))
                 return
             yield from _relogged(finished)
 
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in _chunks(iter(items), cores):
-            under_way.append((chunk, submit(chunk)))
+            under_way.append((chunk, task.remote(work, chunk)))
             if len(under_way) == AHEAD * cores:
                 yield from results(*under_way.popleft())
         while under_way:
