@@ -1,8 +1,7 @@
 """Parallel map over items, on the cores of this machine or on Ray, in order.
 
-Workers get chunks of items, and send messages that they logged back with the results. Ray repeats
-the tasks of lost nodes, and gets items when they are needed, a few per core, so that neither they
-nor the results accumulate in its object store.
+Workers get chunks of items. Ray repeats the tasks of lost nodes, and gets items when they are
+needed, a few per core, so that neither they nor the results accumulate in its object store.
 """
 
 import logging
@@ -15,22 +14,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import MAX_TRIES, connected, deaths, result
+from streamplace.model.messages import printable
 
 T = TypeVar("T")
 R = TypeVar("R")
 Lost = Callable[[T, str], R]
 """Function from an item whose worker was killed, and the reason, to its result."""
-Finished = tuple[list[R], list[tuple[str, int, str]]]
-"""Results of a chunk, and the messages of its worker: logger, level, text."""
 
 LOG = logging.getLogger("streamplace")
 FEW = 15
@@ -54,9 +51,9 @@ def parallel_map(
     """Results of a function for every item, in the order of the items.
 
     Items are read when they are needed, so neither they nor the results accumulate. Processes end
-    with this one, even if it is killed, and when the iterator is closed. Messages that workers log
-    are logged in this process. An item is lost if it kills a worker that has done nothing else; the
-    others continue. Its result is that of ``lost``; without that function it is an error.
+    with this one, even if it is killed, and when the iterator is closed. They log to stderr, at the
+    level of this one. An item is lost if it kills a worker that has done nothing else; the others
+    continue. Its result is that of ``lost``; without that function it is an error.
 
     The function is pickled, once for each process: by default one for every core. This process
     works alone if there are at most ``few`` items; if there are more, it works alone for
@@ -100,53 +97,12 @@ def _map_for(seconds: float, function: Callable[[T], R], items: Iterator[T]) -> 
             return
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Generic[T, R]):
-    """A function for chunks of items; the messages that a worker logs are collected."""
-
-    function: Callable[[T], R]
-    level: int = field(default_factory=LOG.getEffectiveLevel)  # of the messages
-
-    def __call__(self, chunk: list[T]) -> Finished[R]:
-        """Results of the items of a chunk, and messages."""
-        collector, before = _Collector(), (LOG.level, LOG.propagate)
-        LOG.addHandler(collector)
-        LOG.setLevel(self.level)
-        LOG.propagate = False
-        try:
-            return [self.function(item) for item in chunk], collector.messages
-        finally:
-            LOG.removeHandler(collector)
-            LOG.setLevel(before[0])
-            LOG.propagate = before[1]
-
-
-class _Collector(logging.Handler):
-    """Collects messages, as the log of a worker is not read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[tuple[str, int, str]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Collect one message."""
-        self.messages.append((record.name, record.levelno, record.getMessage()))
-
-
 def _chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
     """Cut items into chunks of growing sizes, so that few items are distributed evenly, too."""
     sent = 0
     while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):
         sent += len(chunk)
         yield chunk
-
-
-def _relogged(finished: Finished[R]) -> list[R]:
-    """Log the messages of a chunk's worker in this process, and return the chunk's results."""
-    results, messages = finished
-    for logger, level, text in messages:
-        logging.getLogger(logger).log(level, "%s", text)
-    return results
 
 
 def _map_on_processes(
@@ -178,10 +134,10 @@ def _pooled(
         return []
     context = multiprocessing.get_context("spawn")
     child_end, parent_end = context.Pipe(duplex=False)
-    under_way: deque[tuple[list[T], Future[Finished[R]]]] = deque()
+    under_way: deque[tuple[list[T], Future[list[R]]]] = deque()
     unsent: list[list[T]] = []
     pool = ProcessPoolExecutor(
-        jobs, context, initializer=_begin, initargs=(child_end, Work(function))
+        jobs, context, initializer=_begin, initargs=(child_end, function, LOG.getEffectiveLevel())
     )
     with child_end, parent_end:
         try:
@@ -193,10 +149,10 @@ def _pooled(
                     unsent = [chunk]
                     break
                 if len(under_way) == AHEAD * jobs:
-                    yield from _relogged(under_way[0][1].result())
+                    yield from under_way[0][1].result()
                     under_way.popleft()
             while under_way:
-                yield from _relogged(under_way[0][1].result())
+                yield from under_way[0][1].result()
                 under_way.popleft()
         except BrokenProcessPool:
             pass
@@ -222,14 +178,25 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_process_work: Work[Any, Any]
+class _Printable(logging.Formatter):
+    """Keeps names in messages from being more than names on a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(record.getMessage())
 
 
-def _begin(child_end: Connection, work: Work[Any, Any]) -> None:
-    """Set up a worker process; the parent handles Ctrl-C."""
-    global _process_work
+_process_function: Callable[[Any], Any]
+
+
+def _begin(child_end: Connection, function: Callable[[Any], Any], level: int) -> None:
+    """Set up a worker process, which logs to stderr; the parent handles Ctrl-C."""
+    global _process_function
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _process_work = work
+    _process_function = function
+    echo = logging.StreamHandler()
+    echo.setFormatter(_Printable())
+    LOG.addHandler(echo)
+    LOG.setLevel(level)
     Thread(target=_end_with_parent, args=(child_end,), daemon=True).start()
 
 
@@ -241,8 +208,8 @@ def _end_with_parent(child_end: Connection) -> None:
         os._exit(1)
 
 
-def _work_here(chunk: list[Any]) -> Finished[Any]:
-    return _process_work(chunk)
+def _work_here(chunk: list[Any]) -> list[Any]:
+    return [_process_function(item) for item in chunk]
 
 
 def _map_on_ray(
@@ -251,12 +218,12 @@ def _map_on_ray(
     """Results in the order of the items, from the cluster to which this process is connected."""
     with connected(on) as ray:
         task = ray.remote(max_retries=MAX_TRIES, num_cpus=1)(_work)
-        work = ray.put(Work(function))
+        work = ray.put(function)
 
         def results(chunk: list[T], under_way: Any) -> Iterator[R]:
             """Results of a chunk; if its workers die, each item is tried in a separate task."""
             try:
-                finished: Finished[R] = result(ray, under_way)
+                found: list[R] = result(ray, under_way)
             except deaths(ray):
                 if len(chunk) == 1:
                     yield lost(chunk[0], KILLED)
@@ -264,7 +231,7 @@ def _map_on_ray(
                 for item in chunk:
                     yield from results([item], task.remote(work, [item]))
                 return
-            yield from _relogged(finished)
+            yield from found
 
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[list[T], Any]] = deque()
@@ -276,5 +243,5 @@ def _map_on_ray(
             yield from results(*under_way.popleft())
 
 
-def _work(work: Work[T, R], chunk: list[T]) -> Finished[R]:
-    return work(chunk)
+def _work(function: Callable[[T], R], chunk: list[T]) -> list[R]:
+    return [function(item) for item in chunk]

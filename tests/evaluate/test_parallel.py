@@ -100,12 +100,11 @@ def test_what_dies_of_the_items_before_it_is_not_lost() -> None:
     assert found == [2 * number for number in range(30)]
 
 
-def test_what_workers_log_is_logged_here(caplog: pytest.LogCaptureFixture) -> None:
-    """Under the same name; with -v the same is said wherever it happens."""
+def test_what_workers_log_is_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    """With -v the same is said wherever it happens."""
     found = parallel_map(deadly, range(8, 28), 2)
     assert len(list(found)) == 20
-    told = [record.getMessage() for record in caplog.records if "test" in record.name]
-    assert told == [f"at {number}" for number in range(8, 28)]
+    assert {f"at {number}" for number in range(8, 28)} <= {*capfd.readouterr().err.splitlines()}
 
 
 def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
