@@ -80,13 +80,19 @@ class Device(CheckedRow, DeviceFields[str, Quantity, int, frozenset[str]]):
     def __post_init__(self) -> None:
         check_name(self.name, self._called, self._error)
         self._check()
-        try:
-            for column in ("mips", "reserved"):
-                object.__setattr__(self, column, speed(getattr(self, column)))
-        except UnitError as error:
-            raise UnitError(f"{self._owner}: {error}") from None
-        for column in ("egress", "ingress"):
-            check_bandwidth(f"{self._owner}: {column}", getattr(self, column), float(self.mips))
+        settle_units(self)
+
+
+def settle_units(machine: Any) -> None:
+    """Convert the speeds of a device or an offer; refuse numbers whose unit is in doubt."""
+    owner = f"{type(machine).__name__.lower()} {quoted(machine.name)}"
+    try:
+        for column in ("mips", "reserved"):
+            object.__setattr__(machine, column, speed(getattr(machine, column)))
+    except UnitError as error:
+        raise UnitError(f"{owner}: {error}") from None
+    for column in ("egress", "ingress"):
+        check_bandwidth(f"{owner}: {column}", getattr(machine, column), float(machine.mips))
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)

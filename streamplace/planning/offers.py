@@ -2,45 +2,43 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from math import gcd, lcm
-from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from streamplace.errors import ClusterError
+from streamplace.errors import ClusterError, StreamplaceError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import checked, parse_toml_text
-from streamplace.io.schema import OffersToml, OfferToml
+from streamplace.io.schema import OffersToml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
-from streamplace.model.columns import check_tags, check_whole
-from streamplace.model.devices import MOST_CORES, SLOWEST, Device
-from streamplace.model.messages import quoted
-from streamplace.model.objects import call_of
-from streamplace.model.units import (
-    LARGEST,
-    Quantity,
-    bandwidth_bps,
-    check_bandwidth,
-    mips,
-    seconds,
-    size_bytes,
+from streamplace.model.columns import (
+    CheckedRow,
+    CountRule,
+    NumberRule,
+    check_name,
+    check_whole,
+    ruled,
+    rules_of,
 )
+from streamplace.model.devices import Device, settle_units
+from streamplace.model.messages import quoted
+from streamplace.model.units import LARGEST, Quantity, seconds
 
-_NOTHING: frozenset[str] = frozenset()
 LEAST_PRICE = 1e-15
 """Smallest price of a machine."""
 MOST_OFFERS = 500
 """Most types of machines; each cut and each step of the search for a plan looks at all of them."""
+OF_DEVICE = dict(rules_of(Device))
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+@dataclass(frozen=True, slots=True, repr=False)
+class Offer(CheckedRow):
     """One type of machine.
 
     Attributes
@@ -69,35 +67,44 @@ class Offer:
     """
 
     name: str
-    price: float
-    mips: Quantity = 2500.0
-    cores: int = 1
-    memory: Quantity = math.inf
-    egress: Quantity = math.inf
-    ingress: Quantity = math.inf
+    price: float = field(metadata={"rule": NumberRule(LEAST_PRICE, least=LEAST_PRICE)})
+    mips: Quantity = ruled(OF_DEVICE["mips"])
+    cores: int = ruled(OF_DEVICE["cores"])
+    memory: Quantity = ruled(OF_DEVICE["memory"])
+    egress: Quantity = ruled(OF_DEVICE["egress"])
+    ingress: Quantity = ruled(OF_DEVICE["ingress"])
     slots: float = math.inf
-    tags: frozenset[str] = _NOTHING
-    at_least: int = 0
-    at_most: int = MOST_DEVICES
-    reserved: Quantity = 0.0
+    tags: frozenset[str] = ruled(OF_DEVICE["tags"])
+    at_least: int = ruled(CountRule(0, MOST_DEVICES))
+    at_most: int = field(default=MOST_DEVICES, metadata={"rule": CountRule(1, MOST_DEVICES)})
+    reserved: Quantity = ruled(OF_DEVICE["reserved"])
 
-    __repr__ = call_of
+    _error: ClassVar[type[StreamplaceError]] = ClusterError
+    _called: ClassVar[str] = "an offer"
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
-        if not isinstance(self.name, str) or not self.name:
-            raise ClusterError(f"an offer is called {quoted(self.name)}; give it a name")
-        with located(f"offer {quoted(self.name)}"):
-            put("mips", _positive("mips", self.mips, mips))
-            with located("reserved"):
-                put("reserved", mips(self.reserved))
-            put("memory", _limit("memory", self.memory, size_bytes))
-            for column in ("egress", "ingress"):
-                put(column, _limit(column, getattr(self, column), bandwidth_bps))
-                check_bandwidth(column, getattr(self, column), float(self.mips))
-            check_tags(self.tags, partial(_bad, "tags"))
-            put("tags", frozenset(self.tags))
-            self._check()
+        check_name(self.name, self._called, self._error)
+        for column in ("cores", "slots", "at_least", "at_most"):
+            given = getattr(self, column)
+            if isinstance(given, np.number | float) and float(given).is_integer():  # of a table
+                put(column, int(given))
+        self._check()
+        settle_units(self)
+        put("tags", frozenset(self.tags))
+        if self.slots != math.inf:
+            refused = partial(_refused, f"{self._owner} has slots")
+            check_whole(self.slots, 1, int(LARGEST), refused)
+        if not float(self.reserved) < float(self.mips) * self.cores:
+            raise ClusterError(
+                f"{self._owner} has reserved {float(self.reserved):g}; it must be less than mips "
+                "times cores, so that something is left for operators"
+            )
+        if self.at_least > self.at_most:
+            raise ClusterError(
+                f"{self._owner} has at_least {self.at_least} and at_most {self.at_most}; "
+                "at_least must not be above at_most"
+            )
 
     @property
     def core_speed(self) -> float:
@@ -118,32 +125,8 @@ class Offer:
         """Return a type of machine with a price of 1 that is like a device."""
         return cls("machine", 1.0, **{shared: getattr(device, shared) for shared in _SHARED})
 
-    def _check(self) -> None:
-        price, slots = self.price, self.slots
-        is_number = isinstance(price, Real) and not isinstance(price, bool)
-        if not is_number or not LEAST_PRICE <= price <= LARGEST:
-            value = f"{price:g}" if is_number else quoted(price)
-            raise _bad("price", value, f"it must be > 0, from {LEAST_PRICE:g} to {LARGEST:g}")
-        counts = {"cores": (1, MOST_CORES), "at_most": (1, MOST_DEVICES)}
-        counts["at_least"] = (0, MOST_DEVICES)
-        if slots != math.inf:
-            counts["slots"] = (1, int(LARGEST))
-        for column, (least, most) in counts.items():
-            check_whole(getattr(self, column), least, most, partial(_bad, column))
-            object.__setattr__(self, column, int(getattr(self, column)))
-        if not 0 <= float(self.reserved) < float(self.mips) * self.cores:
-            raise ClusterError(
-                f"reserved is {float(self.reserved):g}; it must be 0 or more and less than mips "
-                "times cores, so that something is left for operators"
-            )
-        if self.at_least > self.at_most:
-            raise ClusterError(
-                f"at_least is {self.at_least} and at_most is {self.at_most}; "
-                "at_least must not be above at_most"
-            )
 
-
-_SHARED = {f.name for f in fields(Offer)} & {f.name for f in fields(Device)} - {"name"}
+_SHARED = OF_DEVICE.keys() & dict(rules_of(Offer)).keys()
 """Fields that a type of machine and a device have in common."""
 
 
@@ -251,30 +234,12 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
     tables = checked(OffersToml, parse_toml_text(content, where), where)
     with located(where):
         return Catalogue.of(
-            map(_offer, tables["offers"]),
+            [Offer(**cast(dict[str, Any], row)) for row in tables["offers"]],
             tables.get("overhead", 0.0),
             tables.get("overhead_per_byte", 0.0),
             tables.get("slot_sharing", False),
         )
 
 
-def _offer(row: OfferToml) -> Offer:
-    facts: dict[str, Any] = {**row}
-    facts["tags"] = frozenset(facts.get("tags", ()))
-    return Offer(**facts)
-
-
-def _bad(field: str, value: str, rule: str) -> ClusterError:
-    return ClusterError(f"{field} is {value}; {rule}")
-
-
-def _positive(field: str, value: Quantity, parse: Any) -> float:
-    with located(field):
-        number: float = parse(value)
-    if not SLOWEST <= number <= LARGEST:
-        raise _bad(field, f"{number:g}", f"it must be {SLOWEST:g} to {LARGEST:g}")
-    return number
-
-
-def _limit(field: str, value: Quantity, parse: Any) -> float:
-    return math.inf if value == math.inf else _positive(field, value, parse)
+def _refused(what: str, value: str, rule: str) -> ClusterError:
+    return ClusterError(f"{what} {value}; {rule}")

@@ -51,20 +51,19 @@ def test_offers_may_be_called_as_machines_of_others() -> None:
         ("", "offers is missing"),
         ("offers = []", "at least 1 item"),
         ('[[offers]]\nname = "a"', r"offers\[0\].price is missing"),
-        ('[[offers]]\nname = "a"\nprice = 0', "offer 'a': price is 0; it must be > 0"),
+        ('[[offers]]\nname = "a"\nprice = 0', "offer 'a' has price 0; it must be ≥ 1e-15 and"),
         (f"[[offers]]\n{ROW}colour = 1", "colour is not a known field"),
-        (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': memory: "),
-        (f"[[offers]]\n{ROW}memory = 0", "offer 'a': memory is 0; it must be"),
+        (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': size '8 Gbps' has"),
+        (f"[[offers]]\n{ROW}memory = 0", "offer 'a' has memory 0; it must be"),
         (f"[[offers]]\n{ROW}slots = 0", "slots"),
         (f"slot_sharing = 1\n[[offers]]\n{ROW}", "slot_sharing"),
-        (f"[[offers]]\n{ROW}at_least = 3\nat_most = 2", "at_least is 3 and at_most is 2"),
+        (f"[[offers]]\n{ROW}at_least = 3\nat_most = 2", "offer 'a' has at_least 3 and at_most 2"),
         (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "two offers are called 'a'"),
         ('[[offers]]\nname = ""\nprice = 1', "give it a name"),
         (
             "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001)),
             "are 1001 offers, and a plan takes at most 500",
         ),
-        ("[[offers]]\nname = 'a'\nprice = 5e-324", "price is .*; it must be > 0, from 1e-15 to"),
     ],
 )
 def test_bad_offers_are_refused_in_one_line(text: str, message: str) -> None:
@@ -80,22 +79,22 @@ def test_tags_may_be_a_list_as_those_of_devices() -> None:
     offers = [Offer("m", 1.0, tags=["gpu"])]  # type: ignore[arg-type]
     result = streamplace.plan(StreamGraph.of("g", [gpu]), offers=offers, budget=Budget(None, 100))
     assert result.machines == {"m": 1}
-    with pytest.raises(StreamplaceError, match="offer 'm': tags is 'gpu'; it must be a set"):
+    with pytest.raises(StreamplaceError, match="offer 'm' has tags 'gpu'; it must be a set"):
         Offer("m", 1.0, tags="gpu")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("price", "0.1", "price is '0.1'; it must be > 0"),
-        ("cores", 1.5, "cores is 1.5; it must be a whole number from 1 to"),
-        ("slots", math.nan, "slots is nan; it must be a whole number from 1 to"),
+        ("price", "0.1", "price '0.1'; it must be a number"),
+        ("cores", 1.5, "cores 1.5; it must be a whole number from 1 to"),
+        ("slots", math.nan, "slots nan; it must be a whole number from 1 to"),
     ],
 )
 def test_numbers_of_offers_in_python_are_checked_as_those_of_files(
     column: str, value: object, message: str
 ) -> None:
-    with pytest.raises(StreamplaceError, match=f"^offer 'a': {message}"):
+    with pytest.raises(StreamplaceError, match=f"^offer 'a' has {message}"):
         Offer(**{"name": "a", "price": 0.1, column: value})  # type: ignore[arg-type]
 
 
