@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamplace.planning.demand import Demand
+from streamplace.planning.demand import Demand, least_parallelism
 from streamplace.planning.offers import Offer
-from streamplace.planning.subtasks import least_parallelism
 
 Multiset = tuple[int, ...]
 

@@ -18,10 +18,9 @@ import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.placers.exact.cpsat import Effort, solve_model
-from streamplace.planning.demand import Demand
+from streamplace.planning.demand import Demand, least_parallelism, slot_groups, slots_of
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import CORE, CPU, MEMORY, SLOTS, allowed, capacities
-from streamplace.planning.subtasks import least_parallelism, slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""

@@ -17,6 +17,7 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import WholeCut, least_subtasks
+from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
     CPU,
@@ -30,7 +31,6 @@ from streamplace.planning.packing import (
     uses,
 )
 from streamplace.planning.problem import PlanProblem
-from streamplace.planning.subtasks import slot_groups, slots_of
 
 MOST_OPERATORS, MOST_TYPES, MOST_MACHINES = 6, 3, 8
 MOST_COUNTS = 20_000

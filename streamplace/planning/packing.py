@@ -22,9 +22,8 @@ from streamsim.rows import copy_rows
 from streamplace.model.arrays import Bools, Floats, Ints, Words
 from streamplace.model.devices import SLACK
 from streamplace.placers.anneal.walk import accepted, choose, uniform
-from streamplace.planning.demand import Demand, connected
+from streamplace.planning.demand import Demand, connected, shares_of, slot_groups
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.subtasks import shares_of, slot_groups
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")

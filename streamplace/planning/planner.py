@@ -32,7 +32,14 @@ from streamplace.planning.cuts import (
     least_subtasks,
     resource_needs,
 )
-from streamplace.planning.demand import FORWARD, Demand
+from streamplace.planning.demand import (
+    FORWARD,
+    Demand,
+    least_need,
+    least_share,
+    slot_groups,
+    slots_of,
+)
 from streamplace.planning.deployment import (
     PlannedDeployment,
     acceptor,
@@ -69,7 +76,6 @@ from streamplace.planning.rates import (
 )
 from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
 from streamplace.planning.search import STEPS, PlanSearch, least_of_each
-from streamplace.planning.subtasks import least_need, least_share, slot_groups, slots_of
 from streamplace.planning.verification import contradictions
 
 MANY = 4

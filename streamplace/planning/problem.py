@@ -17,10 +17,9 @@ from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import ROOM
-from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.demand import Demand, demand_of, least_parallelism
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import allowed
-from streamplace.planning.subtasks import least_parallelism
 
 MOST_FREE = 1 - 1e-12
 """Largest share that stays free, so that the rest is not 0 by rounding."""

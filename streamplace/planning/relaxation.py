@@ -19,10 +19,15 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.model.devices import SLACK
 from streamplace.planning.cuts import ROOM
-from streamplace.planning.demand import ALL_TO_ALL, Demand
+from streamplace.planning.demand import (
+    ALL_TO_ALL,
+    Demand,
+    busiest_share,
+    least_parallelism,
+    slot_groups,
+)
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packing import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
-from streamplace.planning.subtasks import busiest_share, least_parallelism, slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""

@@ -21,7 +21,16 @@ from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.placers.anneal.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import cheapest_counts
-from streamplace.planning.demand import ALL_TO_ALL, Demand, connected
+from streamplace.planning.demand import (
+    ALL_TO_ALL,
+    Demand,
+    charged_need,
+    choices,
+    connected,
+    least_parallelism,
+    slot_groups,
+    slots_of,
+)
 from streamplace.planning.deployment import acceptor
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import (
@@ -38,13 +47,6 @@ from streamplace.planning.packing import (
     without_idle,
 )
 from streamplace.planning.problem import PlanProblem
-from streamplace.planning.subtasks import (
-    charged_need,
-    choices,
-    least_parallelism,
-    slot_groups,
-    slots_of,
-)
 
 MOST = 4096
 """Parallelism up to which more subtasks than necessary are tried."""

@@ -17,10 +17,10 @@ from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
+from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
-from streamplace.planning.subtasks import slot_groups, slots_of
 
 EXACT = Fraction(1, 10**12)
 """Relative tolerance of costs, which are floats."""

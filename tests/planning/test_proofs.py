@@ -19,10 +19,16 @@ from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.demand import ALL_TO_ALL, Demand, connected, demand_of
+from streamplace.planning.demand import (
+    ALL_TO_ALL,
+    Demand,
+    connected,
+    demand_of,
+    slot_groups,
+    slots_of,
+)
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.result import PlanResult
-from streamplace.planning.subtasks import slot_groups, slots_of
 
 MOST_SUBTASKS, MOST_MACHINES = 6, 3
 

@@ -26,7 +26,7 @@ from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
-from streamplace.planning.subtasks import group_slots
+from streamplace.planning.demand import group_slots
 
 Managers = Sequence[dict[str, Any]]
 ALL, LEFT, EXTERNAL = "totalResource", "freeResource", "extendedResources"
