@@ -130,6 +130,11 @@ _SHARED = OF_DEVICE.keys() & dict(rules_of(Offer)).keys()
 """Fields that a type of machine and a device have in common."""
 
 
+def offer_of(machine: str) -> str:
+    """Type of a bought machine: its name without the number that tells equal machines apart."""
+    return machine.rpartition("-")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """All offers, and the CPU cost of tuples between machines."""

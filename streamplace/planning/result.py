@@ -44,6 +44,7 @@ from streamplace.model.objects import WIDEST, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, floor_digits
+from streamplace.planning.offers import offer_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -474,7 +475,7 @@ def contents_of(result: PlanResult) -> dict[str, str]:
     numbers: dict[str, Counter[str]] = {offer: Counter() for offer in result.machines}
     for operator, places in result.subtasks().items():
         for machine, number in places.items():
-            offer = machine.rpartition("-")[0] if result.priced else machine
+            offer = offer_of(machine) if result.priced else machine
             numbers[offer][operator] += number
     return {
         offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in there.items())

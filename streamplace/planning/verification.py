@@ -19,6 +19,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.deployment import TOLERANCE
+from streamplace.planning.offers import offer_of
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 
@@ -95,9 +96,7 @@ def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> It
         return
     slots_of_offer = {offer.name: float(offer.slots) for offer in asked.catalogue.offers}
     names = result.cluster.devices.name
-    limits = np.array(
-        [slots_of_offer.get(name.rpartition("-")[0], np.inf) for name in names], np.float64
-    )
+    limits = np.array([slots_of_offer.get(offer_of(name), np.inf) for name in names], np.float64)
     groups = slot_groups(asked.demand, asked.catalogue)
     if (slots_of(groups, subtasks.fold(result.placement).T) > limits).any():
         yield "a machine has too few slots"
@@ -112,7 +111,7 @@ def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
             yield "its machines are others than those on which subtasks run"
         cost = Fraction(len(result.machines))
     else:
-        numbers = Counter(name.rpartition("-")[0] for name in result.cluster.devices.name)
+        numbers = Counter(map(offer_of, result.cluster.devices.name))
         if numbers != Counter(result.machines):
             yield "its cluster has other machines than it lists"
         for offer in asked.catalogue.offers:

@@ -13,6 +13,7 @@ from streamplace.model.expansion import expand
 from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
+from streamplace.planning.offers import offer_of
 from streamplace.planning.result import PlanCurve, PlanResult, contents_of
 from streamplace.report.document import (
     ComparedPart,
@@ -174,11 +175,6 @@ def _curve(curve: PlanCurve) -> list[CurvePart]:
         )
         for value, result in zip(curve.values, curve.results, strict=True)
     ]
-
-
-def offer_of(machine: str) -> str:
-    """Type of a bought machine: its name without the number that tells equal machines apart."""
-    return machine.rpartition("-")[0]
 
 
 def planned_problem(plan: PlanResult) -> Problem:
