@@ -22,7 +22,7 @@ from streamplace.model.problem import Moving, Problem
 from streamplace.model.streams import FORWARD, HASHED, REBALANCED, RESCALED, Streams
 
 PAIRWISE = (FORWARD, RESCALED)
-MOST_SUBTASKS = 10_000_000
+MOST_EXPANDED = 10_000_000
 MOST_STREAMS = 50_000_000
 MOST_PAIRS = 1_000_000
 LEAST_SHARE = 1e-9
@@ -307,10 +307,10 @@ def _arriving(graph: StreamGraph, distribution: Longs, parts: Floats) -> Floats:
 
 
 def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
-    if subtasks > MOST_SUBTASKS or streams > MOST_STREAMS:
+    if subtasks > MOST_EXPANDED or streams > MOST_STREAMS:
         raise GraphError(
             f"graph {quoted(graph.name)} expands to {subtasks} subtasks and {streams:.0f} streams; "
-            f"lower its parallelism (at most {MOST_SUBTASKS} and {MOST_STREAMS})"
+            f"lower its parallelism (at most {MOST_EXPANDED} and {MOST_STREAMS})"
         )
 
 

@@ -19,10 +19,10 @@ from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.devices import SLACK
-from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
 from streamplace.model.key_groups import useful_parallelisms
 from streamplace.model.messages import quoted, suggestion
+from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.planning.offers import Catalogue
 
