@@ -117,7 +117,7 @@ def _limit_weights(document: dict[str, Any], k: int, worth: Sequence[int]) -> di
 
     They are the dual values of the fractional program without streams.
     """
-    from streamplace.planning.relaxation import new_solver
+    from streamplace.planning.bounds import new_solver
 
     kind, rows, solver = document["kinds"][k], document["operators"], new_solver()
     needs = {

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.placers.exact.cpsat import Effort, solve_model
+from streamplace.planning.bounds import solve_master
 from streamplace.planning.cuts import WholeCut, solve_counts
-from streamplace.planning.relaxation import solve_master
 
 WORTH = 10**6
 """Worth that corresponds to a cost of 1."""
