@@ -232,9 +232,10 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     counts = packed.counts(len(catalogue.offers))
     names, slots = _machines(problem, packed)
     limit = _limit(demand, packed, packing, names, use)
-    machines = dict.fromkeys(names, 1)
+    machines, prices = dict.fromkeys(names, 1), dict[str, float]()
     if problem.cluster is None:
         machines = {o.name: n for o, n in zip(catalogue.offers, counts, strict=True) if n}
+        prices = {offer.name: float(offer.price) for offer in catalogue.offers}
     else:
         link = fullest_link(made)
         steady = demand.is_proportional
@@ -256,8 +257,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         carries=rate_of(problem, packed) / (1 - problem.headroom),
         seed=problem.settings.seed,
         slots=slots,
-        priced=problem.cluster is None,
-        prices={offer.name: float(offer.price) for offer in catalogue.offers},
+        prices=prices,
         errors=problem.settings.errors,
         reserves=problem.reserves,
         notes=tuple(_notes(problem, packed, made)),

@@ -185,10 +185,9 @@ class PlanResult(Pictured):
         The slots that the subtasks need.
     seed
         Seed of the search.
-    priced
-        Whether machines have prices; else the cost is their number.
     prices
-        Price per hour of a machine of each type; none where machines have no prices.
+        Price per hour of a machine of each type; none where machines have no prices, so that the
+        cost is their number.
     hours
         Plans that the hours of a trace would need alone; none if the plan is for one rate.
     errors
@@ -214,7 +213,6 @@ class PlanResult(Pictured):
     carries: float
     slots: PlanSlots
     seed: int
-    priced: bool = True
     prices: Mapping[str, float] = field(default_factory=dict)
     hours: tuple[PlanHour, ...] = ()
     errors: PredictionErrors | None = None
@@ -226,6 +224,11 @@ class PlanResult(Pictured):
         unit = " per hour" if self.priced else ""
         text = f"PlanResult {self.cost:g}{unit} (bound {floor_digits(self.bound)}): {machines}"
         return shown(f"<{text}>", WIDEST)
+
+    @property
+    def priced(self) -> bool:
+        """Whether machines have prices; else the cost is their number."""
+        return bool(self.prices)
 
     @property
     def gap(self) -> float:
@@ -288,14 +291,13 @@ class PlanResult(Pictured):
 
     def _machines(self, is_brief: bool) -> Sheet:
         """Number, slots and price of the machines of each type."""
-        priced = self.priced and bool(self.prices)
-        head = ("machines", "number", "slots of each", *(("per hour",) if priced else ()))
+        head = ("machines", "number", "slots of each", *(("per hour",) if self.priced else ()))
         rows = (
             (
                 name,
                 str(count),
                 str(self.slots.machines[name]),
-                *((f"{count * self.prices[name]:g}",) if priced else ()),
+                *((f"{count * self.prices[name]:g}",) if self.priced else ()),
             )
             for name, count in self.machines.items()
         )

@@ -141,7 +141,7 @@ def plan_part(
             MachinesPart(
                 name=name,
                 number=number,
-                price=plan.prices.get(name) if plan.priced else None,
+                price=plan.prices.get(name),
                 contents=contents[name],
             )
             for name, number in plan.machines.items()
@@ -158,7 +158,7 @@ def plan_part(
         placement.pop("one_pass", None)  # a plan is for a rate
     if plan.errors is not None:
         described["errors"] = errors_part(plan.errors)
-    if plan.priced and plan.prices and "devices" in described:
+    if plan.priced and "devices" in described:
         offers = [offer_of(machine) for machine in plan.cluster.devices.name]
         described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])
     return part, [described]
