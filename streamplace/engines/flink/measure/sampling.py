@@ -379,7 +379,8 @@ class JobInterval:
     subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]]
     # Source → lag of each of its subtasks; without sources that do not report what waits.
     lags: Mapping[str, Sequence[Lag]]
-    partitions: Mapping[str, int]  # source → partitions of Kafka that it reads, as far as known
+    # Source → partitions of Kafka that it reads, as far as known.
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
 
 class JobWindows:
