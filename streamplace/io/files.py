@@ -3,7 +3,7 @@
 A lock is held by one process, and released when that ends.
 """
 
-import errno
+import fcntl
 import gzip
 import json
 import os
@@ -13,7 +13,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from io import FileIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -23,18 +22,12 @@ from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.parsing import parse_toml_text
 from streamplace.model.messages import shown
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
 LARGEST_TOML = 16 * 2**20
 LONGEST_PATH = 500
 REMEDY = "wait until it has ended, or choose another folder"
 CHUNK = 2**20
-TEMPORARY, RANDOM_DIGITS = ".streamplace-", 12
 STANDARD_OUTPUT = Path("/dev/stdout")
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
@@ -215,28 +208,11 @@ def claim_folder(folder: Path, doing: str = f"training into it; {REMEDY}") -> It
 
 def _lock(file: FileIO | int, path: Path, doing: str) -> None:
     try:
-        _lock_at_once(file)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise FormatError(f"{spot(path)}: another process is {doing}") from None
     except OSError:
-        pass  # no locks here
-
-
-def _lock_at_once(file: IO[Any] | int) -> None:
-    """Lock an open file, or a folder by its descriptor; BlockingIOError if another process has it.
-
-    Other OSErrors mean that locks are not supported, as on some network file systems.
-    """
-    if fcntl is None:
-        raise OSError(errno.ENOTSUP, "no locks")
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _wait_for_lock(file: IO[Any]) -> None:
-    """Lock an open file as soon as possible; do nothing where locks are not supported."""
-    if fcntl is not None:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
+        pass  # no locks here, as on some network file systems
 
 
 @contextmanager
@@ -295,10 +271,9 @@ def _target(path: Path) -> Path:
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
     """Open a new file in the same folder that replaces the target, with its mode, at the end."""
-    _sweep(target.parent)
-    temporary, raw = _temporary(target.parent)
+    temporary = target.with_name(f".streamplace-{secrets.token_hex(6)}")
     try:
-        with raw:
+        with temporary.open("xb") as raw:
             yield raw
             raw.flush()
             os.fsync(raw.fileno())
@@ -308,29 +283,6 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
-    """Create a file that is locked while it is written, unlike those of killed processes."""
-    while True:
-        path = folder / f"{TEMPORARY}{secrets.token_hex(RANDOM_DIGITS // 2)}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        raw = os.fdopen(os.open(path, flags, 0o666), "wb")
-        _wait_for_lock(raw)
-        if path.exists():
-            return path, raw
-        raw.close()  # another process removed it before it was locked
-
-
-@cache
-def _sweep(folder: Path) -> None:
-    """Remove incomplete files of killed processes from a folder, once per process."""
-    for left in folder.glob(f"{TEMPORARY}{'[0-9a-f]' * RANDOM_DIGITS}"):
-        with suppress(OSError):
-            if left.is_file():
-                with left.open("rb") as file:
-                    _lock_at_once(file)
-                    left.unlink()
 
 
 @contextmanager

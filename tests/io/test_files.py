@@ -3,11 +3,9 @@
 import errno
 import gzip
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -157,46 +155,6 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Any, name: Any, erro
         interrupted()
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == [name]
-
-
-KILLED_WHILE_WRITING = """
-import os, sys
-from pathlib import Path
-from streamplace.io.files import writing
-with writing(Path("kept")) as file:
-    file.write(b"half")
-    file.flush()
-    print("writing", flush=True)
-    sys.stdin.read()
-    os._exit(9)
-"""
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Any]:
-    """Another process in the middle of writing a file; it dies when its stdin is closed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED_WHILE_WRITING],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        process.stdout.readline()
-        yield process
-
-
-def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path: Any, writer: Any) -> None:
-    """And by its name nothing half-written ever stood; a file of the user stays."""
-    writer.communicate()
-    assert len(names(tmp_path)) == 1
-    (tmp_path / ".streamplace-notes").touch()
-    write_text(tmp_path / "other", "x")
-    assert names(tmp_path) == [".streamplace-notes", "other"]
-
-
-def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, writer: Popen[Any]) -> None:
-    write_text(tmp_path / "other", "x")
-    assert len(names(tmp_path)) == 2
 
 
 def test_a_written_file_keeps_its_mode(tmp_path: Any) -> None:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.io.files import TEMPORARY
-
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
@@ -153,4 +151,3 @@ def test_shards_whose_workers_are_killed_are_made_whole(tmp_path: Path, run: Cal
     assert run(*f"{GENERATE} -o here/there.jsonl".split()).status == 0
     for one in (tmp_path / "here").iterdir():
         assert one.read_bytes() == (tmp_path / one.name).read_bytes()
-    assert not list(tmp_path.glob(f"{TEMPORARY}*"))
