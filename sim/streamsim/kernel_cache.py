@@ -9,11 +9,14 @@ Loading what was compiled runs it. Therefore only folders that belong to the use
 such files only, are used, and only where nobody else can write to them or to a folder above.
 """
 
+import grp
 import os
+import pwd
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -106,9 +109,7 @@ def turn(function: Any, tell: Callable[[], None] = lambda: None) -> Iterator[Non
     """
     folder, file = folder_of(function.__module__), None
     byte = int.from_bytes(sha256(function.__qualname__.encode()).digest()[:7], "big")
-    with suppress(ImportError, OSError):
-        from fcntl import LOCK_EX, LOCK_NB, lockf
-
+    with suppress(OSError):
         file = None if folder is None else _opened(folder)
         if file is not None:
             try:
@@ -121,8 +122,6 @@ def turn(function: Any, tell: Callable[[], None] = lambda: None) -> Iterator[Non
     finally:
         if file is not None:
             with suppress(OSError):
-                from fcntl import LOCK_UN, lockf
-
                 lockf(file, LOCK_UN, 1, byte)
 
 
@@ -197,8 +196,6 @@ def _is_ours(folder: Path) -> bool:
 
 def _is_guarded(path: Path) -> bool:
     """Whether a file or folder belongs to the user or root, and nobody else can change it."""
-    if os.name != "posix":
-        return True
     seen = path.lstat()
     if seen.st_uid not in (ROOT, os.geteuid()) or stat.S_ISLNK(seen.st_mode):
         return False
@@ -211,9 +208,6 @@ def _is_guarded(path: Path) -> bool:
 @cache
 def _own_group() -> int:
     """Return the group of the user's name, if there is one and it has no other members; or -1."""
-    import grp
-    import pwd
-
     with suppress(KeyError):
         user = pwd.getpwuid(os.geteuid()).pw_name
         group = grp.getgrnam(user)
