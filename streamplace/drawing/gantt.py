@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.display.report import quantity
-from streamplace.drawing.figures import PALETTE
-from streamplace.drawing.style import LIMIT, cut_to, text_width
+from streamplace.drawing.figures import BAND, LIMIT, PALETTE
+from streamplace.drawing.style import cut_to, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
@@ -33,7 +33,7 @@ LEAST_BUSY = 0.005
 """Least busy share of the makespan for the row of a link off the critical chain."""
 MOST_NAMED = 400
 """Most bars with names; with more, none would be legible."""
-RUN, SEND, CRITICAL, PALE = PALETTE[0], PALETTE[4], LIMIT, "#f2f2f2"
+RUN, SEND, CRITICAL = PALETTE[0], PALETTE[4], LIMIT
 INCHES, TALLEST = 11.0, 60.0
 """Width and greatest height of the chart, in inches."""
 NAME = 7.0
@@ -261,7 +261,7 @@ def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
     from matplotlib.collections import PolyCollection
 
     bars, inner = row.bars, 0.9 * row.height
-    axis.axhspan(row.top + 0.05 * row.height, row.top + inner, color=PALE, linewidth=0, zorder=0)
+    axis.axhspan(row.top + 0.05 * row.height, row.top + inner, color=BAND, linewidth=0, zorder=0)
     height = inner / bars.n_lanes
     low = row.top + 0.05 * row.height + bars.lane * height
     begin, end = bars.begin * scale, bars.end * scale

@@ -15,7 +15,20 @@ import numpy as np
 
 from streamplace.display.report import Report, Sheet, duration, some
 from streamplace.drawing import style
-from streamplace.drawing.figures import check_suffix, save, svg_text
+from streamplace.drawing.figures import (
+    ACROSS,
+    DEVICES,
+    INK,
+    INSIDE,
+    LIMIT,
+    MUTED,
+    OUTLINE,
+    PAPER,
+    SHADES,
+    check_suffix,
+    save,
+    svg_text,
+)
 from streamplace.drawing.layout import LayeredLayout, layered_layout
 from streamplace.drawing.scene import (
     Arrowhead,
@@ -226,18 +239,18 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     unit = "M instructions" if tasks else "MIPS"
     notes = tuple(f"{_rounded(mega)} {unit}" if mega else "" for mega in (cpu / 1e6).tolist())
     most = float(cpu.max(initial=0.0))
-    shades = np.ceil(cpu / (most or 1.0) * (len(style.SHADES) - 1)).astype(int)
+    shades = np.ceil(cpu / (most or 1.0) * (len(SHADES) - 1)).astype(int)
     nothing = np.zeros(len(boxes.streams), np.bool_)
     legend = (
         (
-            (style.SHADES[0], f"CPU 0 {unit}"),
-            (style.SHADES[-1], f"CPU {_rounded(most / 1e6)} {unit}"),
+            (SHADES[0], f"CPU 0 {unit}"),
+            (SHADES[-1], f"CPU {_rounded(most / 1e6)} {unit}"),
         )
         if most
         else ()
     )
     size = f"{graph.n_operators} operators, {graph.n_streams} streams"
-    fills = tuple(style.SHADES[s] for s in shades)
+    fills = tuple(SHADES[s] for s in shades)
     panel = Panel(
         shown(graph.name), size, device_legend(legend), fills, notes,
         np.zeros(len(boxes), np.bool_), nothing, nothing,
@@ -272,12 +285,12 @@ def draw_placements(
 def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
     """Colours of the devices; those in use differ while there are enough colours.
 
-    >>> device_colours(20, [np.array([17, 3])])[17] == style.DEVICES[1]
+    >>> device_colours(20, [np.array([17, 3])])[17] == DEVICES[1]
     True
     """
     used = np.unique(np.concatenate([*places])).tolist()
-    rows = range(n_devices) if n_devices <= len(style.DEVICES) else used
-    return {d: style.DEVICES[i % len(style.DEVICES)] for i, d in enumerate(rows)}
+    rows = range(n_devices) if n_devices <= len(DEVICES) else used
+    return {d: DEVICES[i % len(DEVICES)] for i, d in enumerate(rows)}
 
 
 def _panel(
@@ -413,8 +426,8 @@ def _titles(panel: Panel, left: float, top: float, width: float) -> list[Shape]:
     title = cut_to(panel.title, style.TITLE, width, bold=True)
     subtitle = cut_to(panel.subtitle, style.SMALL, width)
     return [
-        Label(left, top + style.TITLE, title, style.TITLE, style.INK, bold=True),
-        Label(left, top + style.TITLE + 17, subtitle, style.SMALL, style.GREY),
+        Label(left, top + style.TITLE, title, style.TITLE, INK, bold=True),
+        Label(left, top + style.TITLE + 17, subtitle, style.SMALL, MUTED),
     ]
 
 
@@ -445,21 +458,21 @@ def _box(skeleton: Skeleton, panel: Panel, box: int, left: float, top: float) ->
     x, y = left + (across - width / 2), top + (along - height / 2)
     hint = skeleton.hints[box] + (f" ({note})" if note else "")
     yield Rectangle(
-        x, y, width, height, panel.fills[box], style.LIMIT if limit else style.OUTLINE,
+        x, y, width, height, panel.fills[box], LIMIT if limit else OUTLINE,
         3.0 if limit else 0.8, min(5.0, height / 4), hint,
     )  # fmt: skip
     middle, two = x + width / 2, bool(scale.note and note)
     if scale.font:
         base = y + height / 2 + scale.font * (-0.12 if two else 0.36)
-        yield Label(middle, base, skeleton.labels[box], scale.font, style.INK, centred=True)
+        yield Label(middle, base, skeleton.labels[box], scale.font, INK, centred=True)
     if two:
         base = y + height / 2 + scale.note * 1.18
-        yield Label(middle, base, note, scale.note, style.INK, centred=True)
+        yield Label(middle, base, note, scale.note, INK, centred=True)
 
 
 def _stream(skeleton: Skeleton, panel: Panel, e: int, left: float, top: float) -> Iterator[Shape]:
     across, limit = bool(panel.across[e]), bool(panel.stream_limits[e])
-    colour = style.LIMIT if limit else style.ACROSS if across else style.INSIDE
+    colour = LIMIT if limit else ACROSS if across else INSIDE
     width = style.THIN + (style.WIDE - style.THIN) * float(skeleton.traffic[e])
     head = min(style.HEAD, skeleton.scale.spacing.layers / 2) + width
     route = skeleton.layout.routes[e].copy()
@@ -494,32 +507,32 @@ def device_legend(devices: Sequence[tuple[str, str]]) -> list[Entry]:
     """Colours of devices with their meanings, at most 24, the last of which counts the others."""
     if len(devices) > MOST_ENTRIES:
         more = len(devices) - MOST_ENTRIES + 1
-        devices = [*devices[: MOST_ENTRIES - 1], (style.PAPER, f"and {more} more devices")]
+        devices = [*devices[: MOST_ENTRIES - 1], (PAPER, f"and {more} more devices")]
     return [_swatch(colour, text) for colour, text in devices]
 
 
 def key(tasks: bool, placed: bool) -> list[Entry]:
     """Meanings of the lines of task graphs or other graphs, with or without placements."""
-    lines = [_sample(style.INSIDE, False, "inside a device" if placed else "stream")]
+    lines = [_sample(INSIDE, False, "inside a device" if placed else "stream")]
     if placed:
         limit = "on the critical chain" if tasks else "limits the rate"
         lines += [
-            _sample(style.ACROSS, True, "crosses the network"),
-            _sample(style.LIMIT, False, limit),
+            _sample(ACROSS, True, "crosses the network"),
+            _sample(LIMIT, False, limit),
         ]
     text = f"width: bytes{'' if tasks else '/s'}"
 
     def note(x: float, y: float) -> Iterator[Shape]:
-        yield Label(x, y + SWATCH - 2, text, style.SMALL, style.GREY)
+        yield Label(x, y + SWATCH - 2, text, style.SMALL, MUTED)
 
     return [*lines, Entry(text_width(text, style.SMALL), note)]
 
 
 def _swatch(colour: str, text: str) -> Entry:
     def shapes(x: float, y: float) -> Iterator[Shape]:
-        outline = "none" if colour == style.PAPER else style.OUTLINE
+        outline = "none" if colour == PAPER else OUTLINE
         yield Rectangle(x, y, SWATCH, SWATCH, colour, outline, 0.6, 2.5)
-        yield Label(x + SWATCH + 6, y + SWATCH - 2, text, style.SMALL, style.INK)
+        yield Label(x + SWATCH + 6, y + SWATCH - 2, text, style.SMALL, INK)
 
     return Entry(SWATCH + 6 + text_width(text, style.SMALL), shapes)
 
@@ -530,7 +543,7 @@ def _sample(colour: str, dashed: bool, text: str) -> Entry:
         points = ((x, middle), (x + third, middle), (x + 2 * third, middle), (tip - 6, middle))
         yield Curve(points, colour, 2.0, dashed)
         yield Arrowhead(((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)), colour)
-        yield Label(tip + 6, y + SWATCH - 2, text, style.SMALL, style.GREY)
+        yield Label(tip + 6, y + SWATCH - 2, text, style.SMALL, MUTED)
 
     return Entry(SAMPLE + 6 + text_width(text, style.SMALL), shapes)
 

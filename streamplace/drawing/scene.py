@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from streamplace.drawing.figures import empty_figure
-from streamplace.drawing.style import FONT, PAPER
+from streamplace.drawing.figures import PAPER, empty_figure
+from streamplace.drawing.style import FONT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Colours, fonts and sizes that all drawings of graphs share, and widths of texts without a font.
+"""Fonts and sizes that all drawings of graphs share, and widths of texts without a font.
 
 Texts that are too wide are shortened.
 """
@@ -9,13 +9,6 @@ from dataclasses import dataclass
 from streamplace.drawing.layout import Spacing
 
 FONT = "'DejaVu Sans', Verdana, sans-serif"
-DEVICES = ("#77aadd", "#ee8866", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33",
-           "#99ddff", "#aaaa00", "#dddddd")  # fmt: skip
-"""Paul Tol's light scheme for colour-blind readers, on which black text is legible."""
-SHADES = ("#f4f8fc", "#d5e4f3", "#b1cfe9", "#86b4dc", "#5a97cd")
-"""Shades of graphs without a placement; lighter ones mean less CPU."""
-INK, GREY, PAPER = "#202428", "#5f6770", "#ffffff"
-OUTLINE, INSIDE, ACROSS, LIMIT = "#4a525a", "#9aa3ab", "#4a525a", "#b00020"
 TITLE, SMALL = 15.0, 11.0
 MARGIN = 16.0
 HEAD = 7.0

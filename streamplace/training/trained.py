@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streamplace.display.report import Report, Sheet, percent
-from streamplace.drawing.figures import BLUE, GREY, ORANGE, finish, new_figure, save
+from streamplace.drawing.figures import BLUE, GREY, ORANGE, PALE_BLUE, finish, new_figure, save
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ObjectiveResults, Row
@@ -40,7 +40,7 @@ LABELS = {
     "heft": "HEFT",
     "auto": f"search (auto,\n{EVALUATIONS:,} evaluations)",
 }
-COLOURS = {BEFORE: "#8fbbd9", AFTER: BLUE}
+COLOURS = {BEFORE: PALE_BLUE, AFTER: BLUE}
 
 
 class HeldOut(NamedTuple):

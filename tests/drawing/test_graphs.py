@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import PROBLEMS, chain
 
-from streamplace.drawing import style
+from streamplace.drawing.figures import DEVICES, LIMIT
 from streamplace.drawing.graphs import Drawing, draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
 from streamplace.drawing.style import cut_to, text_width
@@ -90,7 +90,7 @@ def cut_diamond() -> Drawing:
 
 def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
     drawing = cut_diamond()
-    assert [box.fill for box in boxes(drawing)] == [style.DEVICES[d] for d in (0, 1, 1, 1)]
+    assert [box.fill for box in boxes(drawing)] == [DEVICES[d] for d in (0, 1, 1, 1)]
     dashed = {curve.hint.partition(":")[0]: curve.dashed for curve in curves(drawing)}
     assert dashed == {"src→left": True, "src→right": True, "left→sink": False, "right→sink": False}
     keys = [shape.text for shape in labels(drawing)]
@@ -109,7 +109,7 @@ def test_operators_of_a_full_device_have_a_red_frame(
     graph = PROBLEMS["diamond"].graph.at_rate(12_000)
     problem = Problem(graph, Cluster.uniform(3))
     drawing = draw_placements(problem, [("p", problem.placement(devices))])
-    red = {box.hint.split()[0] for box in boxes(drawing) if box.stroke == style.LIMIT}
+    red = {box.hint.split()[0] for box in boxes(drawing) if box.stroke == LIMIT}
     assert red == limited
 
 
@@ -118,7 +118,7 @@ def test_streams_of_a_full_link_are_red() -> None:
     graph = problem.graph.at_rate(9_000)
     narrow = Problem(graph, Cluster.uniform(2, bandwidth="100 Mbps"))
     drawing = draw_placements(narrow, [("p", narrow.placement([0, 1, 0, 0]))])
-    red = {c.hint.partition(":")[0] for c in curves(drawing) if c.colour == style.LIMIT}
+    red = {c.hint.partition(":")[0] for c in curves(drawing) if c.colour == LIMIT}
     assert red == {"src→left"}
 
 
@@ -140,7 +140,7 @@ def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> N
     halves = problem.placement(np.arange(600) // 300)
     assert len(boxes(draw_graph(graph))) == 1
     drawing = draw_placements(problem, [("halves", halves)])
-    assert [box.fill for box in boxes(drawing)] == list(style.DEVICES[:2])
+    assert [box.fill for box in boxes(drawing)] == list(DEVICES[:2])
     assert "v0 +299" in [label.text for label in labels(drawing)]
 
 
