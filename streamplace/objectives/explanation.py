@@ -1,6 +1,8 @@
 """Explanations of placements: their value and its causes, for people, machines and drawings."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from streamplace.display.assumptions import assumed
@@ -55,6 +57,42 @@ class Explanation(Protocol):
     def report(self) -> Report:
         """Full report: the limits, and what to move."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAdvice:
+    """Operators to move to a device, and the resulting value by the objective."""
+
+    operators: tuple[str, ...]
+    device: str
+    value: float
+
+
+@dataclass(frozen=True)
+class AdvisingExplanation(Displayed):
+    """Base of explanations with the move that helps most, which is found when it is asked for."""
+
+    # Searches for the move, which takes longer than all else.
+    find_move: Callable[[], MoveAdvice | None] = field(repr=False, compare=False)
+
+    @cached_property
+    def move(self) -> MoveAdvice | None:
+        """Move that helps most; None if none helps or nothing limits."""
+        return self.find_move()
+
+    def move_facts(self, quantity: str) -> dict[str, Any] | None:
+        """The move as a JSON document, with the name of the value."""
+        move = self.move
+        if move is None:
+            return None
+        return {"operators": [*move.operators], "device": move.device, quantity: move.value}
+
+    def move_words(self, tell: Callable[[float], str]) -> str:
+        """The move in a sentence, with its value in words."""
+        if self.move is None:
+            return "No move of one operator or two neighbours helps; try: streamplace place"
+        who, then = " and ".join(self.move.operators), tell(self.move.value)
+        return f"What to move: {who} to {self.move.device} would give {then}"
 
 
 @dataclass(frozen=True, slots=True)

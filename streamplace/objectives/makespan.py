@@ -1,9 +1,9 @@
 """Makespan: the duration of one pass through the placed graph, its timeline and its explanation."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -28,12 +28,14 @@ from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import quoted, shown
-from streamplace.model.objects import WIDEST, Displayed, data_frame
+from streamplace.model.objects import WIDEST, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.objectives.explanation import (
     FEW_LISTED,
     MOST_CANDIDATES,
+    AdvisingExplanation,
+    MoveAdvice,
     PassTimeline,
     Picture,
 )
@@ -250,17 +252,8 @@ def picture(problem: Problem, placement: Placement, options: PassOptions = USUAL
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PassAdvice:
-    """Operators to move to a device, and the resulting makespan."""
-
-    operators: tuple[str, ...]
-    device: str
-    makespan: float
-
-
 @dataclass(frozen=True)
-class OnePass(Displayed):
+class OnePass(AdvisingExplanation):
     """One pass under a placement, in seconds.
 
     The schedule length ratio ``slr`` is makespan / longest path with every operator on the fastest
@@ -278,13 +271,7 @@ class OnePass(Displayed):
     transfers: tuple[Transfer, ...]
     busy: dict[str, float]  # seconds of busy cores, by device
     queue: str
-    find_move: Callable[[], PassAdvice | None] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
-
-    @cached_property
-    def move(self) -> PassAdvice | None:
-        """Move that helps most; None if none helps."""
-        return self.find_move()
 
     @property
     def value(self) -> float:
@@ -325,7 +312,6 @@ class OnePass(Displayed):
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        move = None if self.move is None else asdict(self.move)
         return {
             "makespan": self.makespan,
             "bound": self.bound,
@@ -335,7 +321,7 @@ class OnePass(Displayed):
             "transfers": tuple(map(asdict, self.transfers)),
             "busy": self.busy,
             "queue": self.queue,
-            "move": move,
+            "move": self.move_facts("makespan"),
             "parts": self.parts,
             "verdict": self.verdict,
             "assumptions": self.assumptions,
@@ -363,12 +349,7 @@ class OnePass(Displayed):
         _, devices, parts, *order = self.brief().parts
         ratio = "" if self.slr is None else f"; schedule length ratio {self.slr:.3g}"
         least = f"No placement takes less than {quantity(self.bound, 's')} (proven){ratio}"
-        if self.move is None:
-            advice = "No move of one operator or two neighbours helps; try: streamplace place"
-        else:
-            who = " and ".join(self.move.operators)
-            then = quantity(self.move.makespan, "s")
-            advice = f"What to move: {who} to {self.move.device} would give {then}"
+        advice = self.move_words(lambda seconds: quantity(seconds, "s"))
         chain = Brief(_chain_sheet(self.chain, FEW_LISTED)), Detail(_chain_sheet(self.chain))
         brief = Brief(self._device_sheet(True, lines=1))
         told = (parts, *order, least, advice, *assumed(self.assumptions))
@@ -421,7 +402,7 @@ def explain(problem: Problem, placement: Placement, options: PassOptions = USUAL
 
 def best_move(
     problem: Problem, placement: Placement, schedule: "Schedule", options: PassOptions
-) -> PassAdvice | None:
+) -> MoveAdvice | None:
     """Return the best legal move of operators on the critical chain; None if none helps."""
     from streamsim.passes import makespans
 
@@ -441,7 +422,7 @@ def best_move(
         return None
     group, d = moves[best]
     names = problem.graph.operators.name
-    return PassAdvice(
+    return MoveAdvice(
         tuple(names[v] for v in group), problem.cluster.devices.name[d], float(values[best])
     )
 

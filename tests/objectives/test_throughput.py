@@ -79,7 +79,7 @@ def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advi
     move = explain(roomy, roomy.placement([0, 0, 0, 1])).move
     assert move is not None
     assert (move.operators, move.device) == (("first",), "d2")
-    assert move.relative_throughput == pytest.approx((40 + 1000) / 1100)
+    assert move.value == pytest.approx((40 + 1000) / 1100)
 
 
 def test_only_what_is_looked_at_gets_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises() -
         if (move := answer.move) is not None:
             moved += 1
             where = dict(placement) | dict.fromkeys(move.operators, move.device)
-            assert_reached(problem, problem.graph, where, answer, move.relative_throughput)
+            assert_reached(problem, problem.graph, where, answer, move.value)
         advice = answer.parallelism
         if advice is None or len(advice.operators) > 1:
             continue
@@ -312,7 +312,7 @@ def test_the_part_of_a_device_that_is_used_at_any_rate_is_told() -> None:
     assert needs in str(told.report())
     assert needs in str(told.brief())
     assert told.move is not None
-    assert told.move.relative_throughput == 1.0
+    assert told.move.value == 1.0
     assert told.document()["devices"][0]["constant"] == pytest.approx(0.6)
 
 

@@ -40,12 +40,18 @@ from streamplace.model.expansion import expand, operators_by_subtask, with_paral
 from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.messages import shown
-from streamplace.model.objects import WIDEST, Displayed, data_frame
+from streamplace.model.objects import WIDEST, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.streams import HASHED
 from streamplace.model.units import digits, format_bandwidth
-from streamplace.objectives.explanation import FEW_LISTED, FEW_NAMED, MOST_CANDIDATES
+from streamplace.objectives.explanation import (
+    FEW_LISTED,
+    FEW_NAMED,
+    MOST_CANDIDATES,
+    AdvisingExplanation,
+    MoveAdvice,
+)
 from streamplace.objectives.throughput.loads import (
     CardLoad,
     Carried,
@@ -78,16 +84,7 @@ MOST_MOVES = 4096
 _SUBTASK = re.compile(r"(.+#)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class RateAdvice:
-    """Operators to move to a device, and the resulting relative throughput."""
-
-    operators: tuple[str, ...]
-    device: str
-    relative_throughput: float
-
-
-def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvice | None:
+def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvice | None:
     """Return the best legal move of an operator at the bottleneck, or of it and a neighbour.
 
     Operators that must share a device with them move, too. Of the moves that lower the load of the
@@ -117,7 +114,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
     if best == 0:
         return None
     _, group, d = lower[best - 1]
-    return RateAdvice(
+    return MoveAdvice(
         tuple(problem.graph.operators.name[v] for v in group),
         problem.cluster.devices.name[d],
         float(reached[best]),
@@ -373,7 +370,7 @@ def _by_device(problem: Problem, counts: Mapping[int, int]) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Sustained(Displayed):
+class Sustained(AdvisingExplanation):
     """Rate that a placement sustains in the steady state, and its bottleneck.
 
     Attributes
@@ -388,8 +385,6 @@ class Sustained(Displayed):
         Links in use, fullest first.
     cards
         Network cards in use that have a limit, fullest first.
-    find_move
-        Function that searches for the best move, which takes longer than all else.
     find_parallelism
         Function that searches for a better parallelism, if one operator fills a core.
     """
@@ -402,14 +397,8 @@ class Sustained(Displayed):
     devices: tuple[DeviceLoad, ...]
     links: tuple[LinkLoad, ...]
     cards: tuple[CardLoad, ...]
-    find_move: Callable[[], RateAdvice | None] = field(repr=False, compare=False)
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
-
-    @cached_property
-    def move(self) -> RateAdvice | None:
-        """Move that helps most; None if none helps or nothing limits."""
-        return self.find_move()
 
     @cached_property
     def parallelism(self) -> ParallelismAdvice | None:
@@ -451,7 +440,8 @@ class Sustained(Displayed):
         """All facts."""
         columns = (f.name for f in fields(self) if not f.name.startswith("find_"))
         loads = {name: _plain(getattr(self, name)) for name in columns}
-        advice = {"move": _plain(self.move), "parallelism": _plain(self.parallelism)}
+        move = self.move_facts("relative_throughput")
+        advice = {"move": move, "parallelism": _plain(self.parallelism)}
         return {**loads, **advice, "verdict": self.verdict}
 
     def to_pandas(self) -> "DataFrame":
@@ -530,12 +520,8 @@ class Sustained(Displayed):
 
     def _advice(self) -> Iterator[str]:
         """Changes that raise the throughput."""
-        if self.move is not None:
-            who = " and ".join(self.move.operators)
-            then = percent(self.move.relative_throughput)
-            yield f"What to move: {who} to {self.move.device} would give {then}"
-        elif self.value < 1:
-            yield "No move of one operator or two neighbours helps; try: streamplace place"
+        if self.value < 1:
+            yield self.move_words(percent)
         if self.parallelism is not None:
             yield f"{self.parallelism.words} instead of {percent(self.value)}"
 
