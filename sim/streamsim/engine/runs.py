@@ -1,6 +1,5 @@
 """Runs: simulate many placements, and measure their throughput and whether they have settled."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +30,7 @@ class Runs(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def simulate(
-    instance: Instance, placements: ArrayLike, settings: Settings | None = None, *, threads: int = 1
-) -> Runs:
+def simulate(instance: Instance, placements: ArrayLike, settings: Settings | None = None) -> Runs:
     """Simulate every placement on its own, from an empty cluster.
 
     Parameters
@@ -44,8 +41,6 @@ def simulate(
         Device of every operator.
     settings : Settings, optional
         Duration, time steps, queues and policy.
-    threads : int
-        Number of threads; results do not depend on it.
 
     Examples
     --------
@@ -57,41 +52,24 @@ def simulate(
     >>> simulate(instance, [[0, 1]], Settings(capacity=20)).relative.round(6).tolist()
     [0.5]
     """
-    return _simulate(instance, placements, settings, threads, jump=True)
+    return _simulate(instance, placements, settings, jump=True)
 
 
 def simulate_every_tick(
-    instance: Instance, placements: ArrayLike, settings: Settings | None = None, *, threads: int = 1
+    instance: Instance, placements: ArrayLike, settings: Settings | None = None
 ) -> Runs:
     """Simulate like `simulate`, but without skipping ticks that repeat; slower, equal results."""
-    return _simulate(instance, placements, settings, threads, jump=False)
+    return _simulate(instance, placements, settings, jump=False)
 
 
 def _simulate(
-    instance: Instance,
-    placements: ArrayLike,
-    settings: Settings | None,
-    threads: int,
-    *,
-    jump: bool,
+    instance: Instance, placements: ArrayLike, settings: Settings | None, *, jump: bool
 ) -> Runs:
     settings = settings or Settings()
     wiring = wire(instance, settings)
     batch = check_placements(instance, placements)
     sums = no_sums(instance, wiring, len(batch))
-    if threads == 1:
-        run_batch(instance, wiring, batch, jump, sums)
-    else:
-        parts = np.array_split(np.arange(len(batch)), threads)
-        with ThreadPoolExecutor(threads) as pool:
-            jobs = [
-                pool.submit(
-                    run_batch, instance, wiring, batch[i], jump, Sums(*(c[i] for c in sums))
-                )
-                for i in (slice(p[0], p[-1] + 1) for p in parts if len(p))
-            ]
-            for job in jobs:
-                job.result()
+    run_batch(instance, wiring, batch, jump, sums)
     return runs_of(instance, wiring, settings, sums)
 
 
