@@ -15,8 +15,9 @@ import numpy as np
 from report_browser import Browser, browser
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.display.report import Report
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.report.document import VERSION, ReportDocument, WordsPart
+from streamplace.report.document import VERSION, ReportDocument
 from streamplace.report.pages import as_page
 from streamplace.report.problems import Shown, problem_part
 
@@ -84,11 +85,10 @@ def page_of(problem: Problem) -> str:
         version=VERSION,
         made_by="streamplace",
         title=problem.graph.name,
-        words=WordsPart(title=problem.graph.name, parts=[]),
         notes=[],
         problems=[problem_part(problem, [shown], OBJECTIVES["throughput"])],
     )
-    return as_page(document)
+    return as_page(document, Report((), problem.graph.name))
 
 
 def measure(session: Browser, file: Path) -> tuple[float, float, list[float], list[float]]:

@@ -20,20 +20,6 @@ Texts: TypeAlias = list[str] | str
 ResourceKind = Literal["device", "core", "link", "egress", "ingress"]
 
 
-class TablePart(TypedDict):
-    """A table of the words; a cell is a text, or a load to draw as a bar (1 is full)."""
-
-    head: list[str]
-    rows: list[list[str | float]]
-
-
-class WordsPart(TypedDict):
-    """Words as on the terminal: texts, headings (a highlighted name, and the rest), tables."""
-
-    title: str
-    parts: list[str | tuple[str, str] | TablePart]
-
-
 class WindowPart(TypedDict):
     """Window of an operator: every ``advance`` s it emits min(limit, base + factor · count)."""
 
@@ -337,7 +323,6 @@ class ReportDocument(TypedDict):
     version: int  # version of this format: 1
     made_by: str  # "streamplace" and its version
     title: str
-    words: WordsPart
     notes: list[str]  # notes for readers, such as parts that the report omits
     problems: list[ProblemPart]
     comparison: NotRequired[ComparisonPart]

@@ -18,7 +18,7 @@ from streamplace.io.files import spot, write_text
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
 from streamplace.placers.result import Result, bound_in_words, verdict
-from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
+from streamplace.report.document import VERSION, ReportDocument
 from streamplace.report.problems import (
     MOST_OPERATORS,
     Shown,
@@ -46,7 +46,9 @@ def save_page(report: Report, path: Path) -> None:
 
 def page_of(report: Report) -> str:
     """Render a report as the text of one HTML file."""
-    return as_page(document_of(report))
+    subject = report.subject
+    words = _words_of_result(subject) if isinstance(subject, Result) else report
+    return as_page(document_of(report), words)
 
 
 def frame_of(report: Report) -> str:
@@ -60,12 +62,10 @@ def frame_of(report: Report) -> str:
 def document_of(report: Report) -> ReportDocument:
     """Build the document of a report."""
     subject = report.subject
-    words = _words_of_result(subject) if isinstance(subject, Result) else report
     document = ReportDocument(
         version=VERSION,
         made_by=f"streamplace {version('streamplace')}",
-        title=printable(words.title),
-        words=words_part(words),
+        title=printable(report.title),
         notes=[],
         problems=[],
     )
@@ -120,53 +120,38 @@ def _add_placements(document: ReportDocument, subject: NamedPlacements | Result)
     document["problems"] = [part]
 
 
-def words_part(report: Report) -> WordsPart:
-    """Sentences and tables of a report for the document."""
-    parts = [_part(part) for part in report.all_parts]
-    return WordsPart(title=printable(report.title), parts=parts)
+def words_as_html(words: Report) -> str:
+    """Sentences and tables of a report as plain HTML.
 
-
-def _part(part: str | Sheet | Heading) -> str | tuple[str, str] | TablePart:
-    if isinstance(part, Heading):
-        return printable(part.name), printable(part.rest)
-    if isinstance(part, Sheet):
-        rows = [[_cell(cell) for cell in row] for row in part.rows]
-        return TablePart(head=[printable(text) for text in part.head], rows=rows)
-    return printable(part)
-
-
-def _cell(cell: Cell) -> str | float:
-    if isinstance(cell, Bar):
-        return cell.load
-    return printable(cell.text() if isinstance(cell, Names) else cell)
-
-
-def words_as_html(words: WordsPart) -> str:
-    """Sentences and tables as plain HTML.
-
-    >>> words_as_html({"title": "a < b", "parts": [("x", ": y")]})
+    >>> words_as_html(Report((Heading("x", ": y"),), "a < b"))
     '<h1>a &lt; b</h1><p><strong>x</strong>: y</p>'
     """
-    title = f"<h1>{escape(words['title'])}</h1>" if words["title"] else ""
-    return title + "".join(map(_element, words["parts"]))
+    title = f"<h1>{_text(words.title)}</h1>" if words.title else ""
+    return title + "".join(map(_element, words.all_parts))
 
 
-def _element(part: str | tuple[str, str] | TablePart) -> str:
-    if isinstance(part, str):
-        return f"<p>{escape(part)}</p>"
-    if isinstance(part, tuple):
-        return f"<p><strong>{escape(part[0])}</strong>{escape(part[1])}</p>"
-    head = "".join(f"<th>{escape(text)}</th>" for text in part["head"])
-    rows = "".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part["rows"])
+def _element(part: str | Sheet | Heading) -> str:
+    if isinstance(part, Heading):
+        return f"<p><strong>{_text(part.name)}</strong>{_text(part.rest)}</p>"
+    if not isinstance(part, Sheet):
+        return f"<p>{_text(part)}</p>"
+    head = "".join(f"<th>{_text(text)}</th>" for text in part.head)
+    rows = "".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part.rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _data(cell: str | float) -> str:
-    return f"<td>{escape(cell) if isinstance(cell, str) else percent(cell)}</td>"
+def _data(cell: Cell) -> str:
+    if isinstance(cell, Bar):
+        return f"<td>{percent(cell.load)}</td>"
+    return f"<td>{_text(cell.text() if isinstance(cell, Names) else cell)}</td>"
 
 
-def as_page(document: ReportDocument) -> str:
-    """Render the HTML file."""
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def as_page(document: ReportDocument, words: Report) -> str:
+    """Render the HTML file; the words stand there for browsers that run no scripts, too."""
     script, style = page_file(SCRIPT), page_file(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -175,7 +160,7 @@ def as_page(document: ReportDocument) -> str:
         f'<meta name="generator" content="{escape(document["made_by"])}">\n'
         f"<title>{escape(document['title'])}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f'<main id="page"><div id="words"><noscript><p>{NO_SCRIPT}</p></noscript>'
-        f"{words_as_html(document['words'])}</div></main>\n"
+        f"{words_as_html(words)}</div></main>\n"
         f'<script type="application/json" id="report">{as_json(document)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )

@@ -57,7 +57,7 @@ def test_the_example_is_a_document_with_every_field_described() -> None:
 
 def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:
     """Policy, one style sheet, the document and one script; no address and no handler anywhere."""
-    page = as_page(example())
+    page = as_page(example(), Report(("An example.",)))
     seen = Elements(page)
     policy = next(given["content"] for tag, given in seen.elements if "http-equiv" in given)
     hashes = {

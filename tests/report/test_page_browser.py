@@ -19,6 +19,7 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.display.report import Report
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.evaluate.comparison import Comparison, GraphResults
 from streamplace.evaluate.records import Record
@@ -51,14 +52,14 @@ def example() -> Any:
 
 def only_its_problem(example: Any) -> Any:
     """The example without its other parts."""
-    keys = ("version", "made_by", "title", "words", "notes")
+    keys = ("version", "made_by", "title", "notes")
     return {key: example[key] for key in keys} | {"problems": example["problems"][:1]}
 
 
 def shown(chromium: Browser, document: Any, folder: Path) -> None:
     """Open the page of a document; nothing but its file is asked for, and nothing complains."""
     file = folder / "report.html"
-    file.write_text(as_page(document), encoding="utf-8")
+    file.write_text(as_page(document, Report(())), encoding="utf-8")
     chromium.log("browser"), chromium.requests()
     chromium.open(file)
     for _ in range(100):

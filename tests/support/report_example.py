@@ -17,7 +17,6 @@ from streamplace.report.document import (
     ObjectivePart,
     PlanPart,
     ReportDocument,
-    WordsPart,
 )
 from streamplace.report.problems import Shown, problem_part
 
@@ -87,19 +86,10 @@ def example() -> ReportDocument:
     ]
     part = problem_part(problem, placed, OBJECTIVES["throughput"])
     part["command"] = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"
-    words = WordsPart(
-        title="clicks",
-        parts=[
-            {"head": ["device", "CPU", ""], "rows": [["edge", "80.0 %", 0.8]]},
-            ("clicks", " by auto"),
-            "Verdict: an example.",
-        ],
-    )
     return ReportDocument(
         version=VERSION,
         made_by="streamplace 0.1.0",
         title="clicks",
-        words=words,
         notes=["This is an example."],
         problems=[part],
         comparison=_comparison(),
