@@ -20,7 +20,7 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, rate_seconds, steady_profile
+from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
 from streamplace.engines.flink.measure.sources import asked_rate
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
@@ -112,7 +112,6 @@ class FlinkEngine:
             doubts,
             seen.shares,
             seen.held_back,
-            rate_seconds(seen),
             seen.observed,
             seen.flow,
         )

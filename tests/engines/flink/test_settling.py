@@ -19,7 +19,6 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import sources
-from streamplace.engines.flink.measure.profile import VARYING_SECONDS
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
@@ -167,42 +166,6 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock)
 def test_a_backlog_that_is_no_number_is_unknown(clock: Clock) -> None:
     """Else nothing would seem to arrive any more, and TaskManagers to be left over."""
     assert look_at(one_source(clock, 600.0, "NaN").rest, "job").backlog is None
-
-
-def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> LazyFlink:
-    """A source that is held back, whose rate swings once a minute, if Flink fetches every 10 s."""
-    began = clock.now
-
-    def counted(now: float) -> float:
-        seen = 10 * (now // 10) - began + phase
-        return 1e6 + rate * seen + swing * 30 / math.pi * math.sin(math.pi * seen / 30)
-
-    def timed(share: float) -> Callable[[float], float]:
-        return lambda now: 1000 * share * 10 * (now // 10)
-
-    counts = dict.fromkeys(("numRecordsIn", "numBytesIn", "numBytesOut"), timed(0.0))
-    times = {"accumulateBusyTimeMs": timed(0.5), "accumulateBackPressuredTimeMs": timed(1.5)}
-    sent = {"numRecordsOut": counted, "Source__src.numRecordsOut": counted}
-    flink = LazyFlink(clock, {"v0": Vertex("Source: src", counts | times | sent)})
-    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
-    return flink
-
-
-@pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
-def test_bursts_do_not_move_a_job_back(clock: Clock, rate: float, *, is_slower: bool) -> None:
-    """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
-    before = source_flow(fetched_rarely(clock, 1000.0, 200.0, 0.0).rest, "job", VARYING_SECONDS)
-    flink = fetched_rarely(clock, rate, 200.0, 30.0)
-    refused = pytest.raises(FlinkError, match="of the 1000 before")
-    with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", MoveSettings(settle=0.1), before)
-
-
-def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(clock: Clock) -> None:
-    flink = fetched_rarely(clock, 1000.0, 0.0, 0.0)
-    before, began = source_flow(flink.rest, "job"), clock.now
-    settle(flink.rest, "job", MoveSettings(settle=0.1), before)
-    assert clock.now - began < 25
 
 
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})

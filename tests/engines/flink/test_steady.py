@@ -29,17 +29,14 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import (
     LEAST_WINDOWS,
-    VARYING_SECONDS,
     LoadWindow,
     Present,
     Usage,
     profile,
-    rate_seconds,
     steady_profile,
     why_unsteady,
     window_of,
 )
-from streamplace.engines.flink.measure.sources import RATE_SECONDS
 from streamplace.io.ledger import errors_for, known_errors
 from streamplace.model.graph import PROFILE_DRIFT
 
@@ -131,7 +128,7 @@ def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(
     """
     sent, taken = ([one[fact][0] for one in row["windows"]] for fact in ("tuples", "cores"))
     seen = [
-        LoadWindow(one["seconds"], {"src": rate}, sum(one["cores"]), one["compilers"] or 0.0)
+        LoadWindow(one["seconds"], rate, sum(one["cores"]), one["compilers"] or 0.0)
         for one, rate in zip(row["windows"], sent, strict=True)
     ]
     costs = [cores / rate for cores, rate in zip(taken, sent, strict=True)]
@@ -154,27 +151,6 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warmi
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
     assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
     assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("counted", "varies"),
-    [
-        (lambda now: RATE * now, False),
-        (lambda now: RATE * (now + 0.004 * now * (now - START)), False),  # it becomes faster
-        (lambda now: RATE * (now + 2 * math.sin(math.pi * now / 30)), True),
-        (lambda now: RATE / 1e4 * (now + 2 * math.sin(math.pi * now / 30)), False),  # few tuples
-    ],
-)
-def test_a_rate_with_bursts_is_told_from_one_that_rises(
-    warming: Warming, counted: Callable[[float], float], *, varies: bool
-) -> None:
-    """Each window counts some of the minute in which the rate swings."""
-    warming.compilers = 0.0
-    source = warming.flink.vertices["v0"]
-    sent = {"numRecordsOut": counted, "Source__trips.numRecordsOut": counted}
-    source.rates = {**source.rates, **sent}
-    seconds = rate_seconds(steady_profile(warming.flink.rest, "job", 10.0, 60.0))
-    assert seconds == (VARYING_SECONDS if varies else RATE_SECONDS)
 
 
 def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:

@@ -415,7 +415,7 @@ class JobImprover:
         after = layout.by_operator()
         if plan is None or plan.job != job or after.moved_from(plan.after):
             plan = move.plan(job, after)
-        return move.run(replace(plan, rate_seconds=proposal.measured.rate_seconds))
+        return move.run(plan)
 
     def _measured(
         self, proposal: Proposal, target: Candidate, trial: Trial, moved: FlinkMoved
@@ -430,7 +430,7 @@ class JobImprover:
             if self._has_finished(moved.job):
                 return proposal.after(moved.job, trial, moved.savepoint)
             self.tell(f"{target.name} is not measured well: {error}")
-            flow = flow_there(rest, moved.job, self.tell, proposal.measured.rate_seconds)
+            flow = flow_there(rest, moved.job, self.tell)
             if flow is not None:
                 trial = replace(trial, rate=flow.rate, is_limited=flow.is_limited)
             return proposal.after(moved.job, trial, moved.savepoint)

@@ -29,7 +29,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.profile import Remedy, Shares, profile
 from streamplace.engines.flink.measure.sampling import JobWindows
-from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -393,7 +393,6 @@ class Measurement:
     notes: tuple[str, ...] = ()  # sentences on missing measurements
     shares: Shares = field(default_factory=dict)
     held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
-    rate_seconds: float = RATE_SECONDS  # for how long its rate has to be measured
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     flow: SourceFlow | None = None  # what its sources did; None if that is unknown

@@ -35,7 +35,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from statistics import mean
 from types import MappingProxyType
 from typing import NamedTuple
@@ -61,9 +60,7 @@ from streamplace.engines.flink.cpu.threads import (
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
 from streamplace.engines.flink.measure.sources import (
-    COUNT_ERRORS,
     ERRORS,
-    RATE_SECONDS,
     SourceFlow,
     SubtaskFlow,
     flow_of,
@@ -126,7 +123,7 @@ WAITS = 0.2
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
 STEADY = 0.05
-"""Largest relative change over that time, and variation of a rate, that does not matter."""
+"""Largest relative change over that time that does not matter."""
 MOST_CHANGE = 0.3
 """Largest change by which a slope may be noise; a steady job does not vary by more."""
 MOST_COMPILERS = 0.15
@@ -136,8 +133,6 @@ LEAST_COMPILERS = 0.02
 
 In a job with a low load they continue for minutes, partly with code that serves the profiler.
 """
-VARYING_SECONDS = 60.0
-"""Duration of each measurement of a varying rate, as of windows that fire once a minute."""
 Shares = Mapping[str, Sequence[float]]
 """Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
 
@@ -167,17 +162,12 @@ class LoadWindow(NamedTuple):
     """Rates and CPU of a job in one window of time."""
 
     seconds: float
-    rates: Mapping[str, float]  # id of a source → tuples/s that it emitted
+    rate: float  # tuples/s of all sources
     cores: float  # core seconds per second of all tasks
     # Part of the CPU of the TaskManagers on this machine that compilers used.
     compilers: float = 0.0
     # Rate and CPU of the subtasks of each task whose threads were all measured.
     subtasks: Mapping[str, Sequence[Observation]] = MappingProxyType({})
-
-    @property
-    def rate(self) -> float:
-        """Tuples/s of all sources."""
-        return sum(self.rates.values())
 
 
 def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
@@ -609,24 +599,6 @@ def _waits(source: RunningSubtask) -> bool:
     return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
 
 
-def rate_seconds(seen: JobProfile) -> float:
-    """For how long the rate of a job has to be measured: longer if that of a source varies.
-
-    It varies if it differs from window to window by more than counting explains. A rate that rises
-    steadily, as that of a job whose code is being compiled, does not.
-    """
-    for source in seen.sources:
-        rates = [one.rates[source.id] for one in seen.windows]
-        if len(rates) < 3 or not any(rates):
-            continue
-        seconds = mean(max(one.seconds, 1.0) for one in seen.windows)
-        spread = math.sqrt(mean((low - high) ** 2 for low, high in pairwise(rates)) / 2)
-        least = max(STEADY, seen.activity[source.id].unsure / seconds)
-        if spread > least * mean(rates) + COUNT_ERRORS * math.sqrt(mean(rates) / seconds):
-            return VARYING_SECONDS
-    return RATE_SECONDS
-
-
 def steady_profile(
     rest: Rest, job: str, seconds: float = 5.0, patience: float = PATIENCE_SECONDS
 ) -> JobProfile:
@@ -676,7 +648,7 @@ def window_of(seen: JobProfile) -> LoadWindow:
         compilers = cores / sum(seen.used.values())
     return LoadWindow(
         max((one.seconds for one in seen.activity.values()), default=0.0),
-        {source.id: seen.tuples[source.id] for source in seen.sources},
+        sum(seen.tuples[source.id] for source in seen.sources),
         sum(one.cores for one in seen.cpu.values()),
         compilers,
         seen.subtasks,
@@ -696,7 +668,7 @@ def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
 def why_unsteady(windows: Sequence[LoadWindow]) -> str:
     """Why a job is not steady over some windows; empty if it is.
 
-    >>> rising = [LoadWindow(5.0, {"src": rate}, 0.1) for rate in (100, 120, 140, 160)]
+    >>> rising = [LoadWindow(5.0, rate, 0.1) for rate in (100, 120, 140, 160)]
     >>> why_unsteady(rising)
     'its rate changed by +46% in 20 s'
     >>> why_unsteady(rising[-1:] * 4)

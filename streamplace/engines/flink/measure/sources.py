@@ -110,7 +110,6 @@ class SourceFlow:
     # Source → its own output; after `source_flow`, of those whose name does not depend on how a job
     # is submitted.
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
-    seconds: float = RATE_SECONDS  # minimum duration of the measurement
     name: str = ""
     why: str | None = None  # why more may arrive than is emitted
     pending: float | None = None  # tuples that wait; None unless all sources report them
@@ -296,7 +295,6 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         together(flows.values()),
         error=math.hypot(*(_error(seen[v], sent) for v, (sent, _) in metrics.items())),
         sources={name: flows[v] for v, name in lasting.items() if v in flows},
-        seconds=seconds,
     )
 
 

@@ -80,7 +80,6 @@ class MovePlan:
     name: str = ""  # name of the job
     # Folder with a folder of checkpoints for each job; None if unknown.
     checkpoints: str | None = None
-    rate_seconds: float = RATE_SECONDS  # for how long its rate has to be measured
 
     @property
     def is_needed(self) -> bool:
@@ -204,7 +203,7 @@ class FlinkMove:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
         if self.settings.compares_rates:
             with suppress(Refusal):
-                flow = source_flow(self.rest, plan.job, plan.rate_seconds)
+                flow = source_flow(self.rest, plan.job)
                 if flow is None:
                     self.tell(f"note: Flink reports no rate of the sources, so {UNCOMPARED}")
                 return flow

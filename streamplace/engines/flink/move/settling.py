@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
+from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.interruption import draining_seconds
 from streamplace.engines.flink.move.running_settings import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.saving import checkpoint_totals, state_clause
@@ -98,12 +98,11 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     """Raise FlinkError if a job is slower than before, beyond what the settings allow.
 
     A job that keeps up may be slower if it was held back before, because its backlog is gone, or if
-    its sources report their lag, because less arrives then. Its rate is measured for as long as it
-    was before.
+    its sources report their lag, because less arrives then.
     """
     if not settings.compares_rates or before is None or not before.rate:
         return
-    flow = source_flow(rest, job, before.seconds)
+    flow = source_flow(rest, job)
     if flow is None:
         LOG.debug("job %s reports no rate, so none is compared", job)
         return
@@ -171,15 +170,13 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
         )
 
 
-def flow_there(
-    rest: Rest, job: str, tell: Callable[[str], None], seconds: float = RATE_SECONDS
-) -> SourceFlow | None:
+def flow_there(rest: Rest, job: str, tell: Callable[[str], None]) -> SourceFlow | None:
     """Measure the output of the sources of a moved job; None if that is not possible.
 
     Raises FlinkError when the job has failed or was cancelled since the move.
     """
     try:
-        if (flow := source_flow(rest, job, seconds)) is not None:
+        if (flow := source_flow(rest, job)) is not None:
             return flow
     except FlinkError as error:
         tell(f"note: the rate of the moved job is not measured: {error}")
