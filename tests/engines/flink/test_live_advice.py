@@ -34,7 +34,7 @@ OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
 
 
 def advised(rest: Rest, job: str) -> Advice:
-    """Advice once two windows agree."""
+    """Advice once the job is steady."""
     settings = AdviceSettings(seconds=6, budget=Budget(None, 20_000))
     for _ in range(TRIES):
         try:

@@ -3,12 +3,11 @@
 Machines are planned from measurements of the job; nothing is changed.
 """
 
-import json
 import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import mean
 from typing import Any, NamedTuple
@@ -319,7 +318,7 @@ def _change(advice: Advice) -> Iterator[str]:
         yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
     else:
         yield f"{text}, which is made up for in {duration(advice.catch_up)}."
-    yield f"To change it, with the files that -o {advice.folder.rstrip('/')}/ writes:"
+    yield f"To change it, with the files that -o {advice.folder}/ writes:"
 
 
 def _gain(advice: Advice) -> str:
@@ -336,7 +335,7 @@ def _gain(advice: Advice) -> str:
 class AdviceSettings:
     """How a job is measured, and how machines are planned."""
 
-    seconds: float = 10.0  # length of each of two windows, whose rates must agree
+    seconds: float = 10.0  # length of each window in which it is measured
     headroom: float = HEADROOM  # share of the CPU and network cards of offers that stays free
     # Random seed and budget of the search for a plan.
     seed: int = 0
@@ -413,9 +412,8 @@ def advise(
         and current.cost <= plan.cost
     )
     is_known = parts is not None and settings.program is None
-    change = () if is_enough else change_commands(
-        rest, found.id, seen.tasks, current, plan, settings.folder, is_known
-    )  # fmt: skip
+    folder = settings.folder.rstrip("/")
+    change = () if is_enough else change_commands(rest, found.id, current, plan, folder, is_known)
     return Advice(
         found.id,
         seen.name,
@@ -428,7 +426,7 @@ def advise(
         expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges])).cold,
         change,
         (*_notes(rest, found, machines, plan), *doubts, told),
-        settings.folder,
+        folder,
     )
 
 
@@ -652,7 +650,6 @@ def left_for_operators(
 def change_commands(
     rest: Rest,
     job: str,
-    tasks: Sequence[FlinkTask],
     current: CurrentMachines,
     plan: PlanResult,
     folder: str,
@@ -667,26 +664,27 @@ def change_commands(
     slots = plan.slots.machines
     each = ", ".join(f"{number} on {name}" for name, number in slots.items())
     at_least = each if current.is_priced else max(slots.values())
-    slot_line = f"# taskmanager.numberOfTaskSlots: at least {at_least}"
     if is_adaptive(rest, rest.job(job)):
-        change = [slot_line, _rescaling(rest, job, tasks, plan.parallelism)]
+        numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
+        change = [
+            f"# parallelism: {numbers}; Flink's autoscaler changes it, or a request to",
+            f"# {rest.url}/jobs/{job}/resource-requirements",
+        ]
     else:
-        change = [*_restart(rest, job, plan, slot_line, folder.rstrip("/"), is_known)]
+        change = [*_restart(rest, job, plan, folder, is_known)]
     return (
         *(f"# first start {number} × {name}" for name, number in changes.items() if number > 0),
+        f"# taskmanager.numberOfTaskSlots: at least {at_least}",
         *change,
         *(f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0),
     )
 
 
-def _restart(
-    rest: Rest, job: str, plan: PlanResult, slot_line: str, folder: str, is_known: bool
-) -> Iterator[str]:
+def _restart(rest: Rest, job: str, plan: PlanResult, folder: str, is_known: bool) -> Iterator[str]:
     """Commands that stop a job with a savepoint and start it again from there."""
-    address = shlex.quote(urlsplit(rest.url).netloc)
     numbers = set(plan.parallelism.values())
     if len(numbers) == 1:
-        yield slot_line
+        address = shlex.quote(urlsplit(rest.url).netloc)
         yield f"flink stop -m {address} --savepointPath SAVEPOINTS {job}"
         run = f"flink run -d -m {address} -c ENTRY_CLASS -s SAVEPOINT -p {numbers.pop()}"
         yield f"{run} JAR ARGUMENTS"
@@ -701,16 +699,3 @@ def _restart(
         yield f"streamplace flink move {where} {to}"
     else:
         yield f"streamplace flink move JAR {where} --entry-class ENTRY_CLASS {to} -- ARGUMENTS"
-
-
-def _rescaling(
-    rest: Rest, job: str, tasks: Sequence[FlinkTask], parallelism: Mapping[str, int]
-) -> str:
-    """Request that makes the adaptive scheduler change the parallelism of a running job."""
-    wanted = {
-        task.id: {"parallelism": {"lowerBound": 1, "upperBound": parallelism[task.name]}}
-        for task in tasks
-    }
-    url = shlex.quote(f"{rest.url}/jobs/{job}/resource-requirements")
-    document = shlex.quote(json.dumps(wanted))
-    return f"curl -X PUT {url} -H 'Content-Type: application/json' -d {document}"
