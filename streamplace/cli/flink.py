@@ -124,10 +124,10 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
     """Write a cluster file with a device for every TaskManager.
 
-    For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
-    reserves it. It reads their CPU limits from their cgroups. It also watches the given job, or the
-    only one that runs, for what sending and receiving a tuple costs. What cannot be measured is
-    assumed, and the file and the output say so. You can edit everything in the file.
+    The command watches the given job, or one that runs. Of TaskManagers on this machine it measures
+    the CPU that Java itself takes, which is reserved, and what sending and receiving a tuple costs,
+    and it reads their CPU limits from their cgroups. What cannot be measured is assumed, and the
+    file and the output say so. You can edit everything in the file.
     """
     from streamplace.engines.flink.pin.fitting import unpinnable
     from streamplace.io.files import write_text
@@ -138,8 +138,8 @@ def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say(
-            "note: the threads of no TaskManager can be read on this machine, so the CPU that Java "
-            "takes is not measured; run the command where TaskManagers and a JDK (jcmd) are"
+            "note: the CPU that Java takes is not measured; run the command where TaskManagers of "
+            "a running job and a JDK (jcmd) are"
         )
     say_notes((*measured.assumptions, *measured.notes))
     for device in unpinnable(engine.rest):

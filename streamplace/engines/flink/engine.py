@@ -152,8 +152,8 @@ class FlinkEngine:
         Parameters
         ----------
         job
-            A job that must be running, to measure the cost of remote tuples; by default the only
-            one that runs.
+            A job that must be running, to measure what Java and remote tuples take; by default any
+            that runs.
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.
         """

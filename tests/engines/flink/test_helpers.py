@@ -82,10 +82,9 @@ def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
 
 
 def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
-    """Of its own threads and a little of others; if nothing runs, of all TaskManagers."""
+    """Of its own threads and a little of others; where nothing runs, it uses less."""
     few = cores_by_kind(loads(java=0.02, pool=0.01, map=1))
     more = cores_by_kind(loads(java=0.04, pool=0.9, map=1))
     idle = cores_by_kind(loads(java=0.02, garbage=0.1, sweep=0.1, shenandoah=0.1))
     assert java_itself([few, more, idle]) == pytest.approx(0.06)
-    assert java_itself([idle, {}]) == pytest.approx(0.01)
-    assert java_itself([]) == 0
+    assert java_itself([idle, {}]) == 0

@@ -301,14 +301,12 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
     """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
 
-    Idle TaskManagers count only if none has subtasks: Java uses less there than where it serves
-    tasks. Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
+    Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
     nothing: it grows with the rate.
 
     ``kinds``: cores of the threads of each TaskManager, by kind of work.
     """
-    every = list(kinds)
-    serving = [one for one in every if TASKS in one] or every
+    serving = [one for one in kinds if TASKS in one]
     own = [one.get(JAVA, 0.0) + min(MOST_UNNAMED, one.get(OTHERS, 0.0)) for one in serving]
     return sum(own) / len(own) if own else 0.0
 

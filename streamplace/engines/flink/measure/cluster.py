@@ -5,7 +5,6 @@ decide which of an operator's subtasks runs where: `possible_orders` returns som
 differ if subtasks read uneven shares.
 """
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,14 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
-from streamplace.engines.flink.cpu.threads import (
-    address_of,
-    cores_by_kind,
-    java_itself,
-    java_threads,
-    processes_of,
-    spent_between,
-)
+from streamplace.engines.flink.cpu.threads import address_of, processes_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.profile import Remedy, Shares, profile
@@ -279,29 +271,20 @@ def background(
     Either is None if it cannot be measured: the threads must be readable on this machine, and for
     the cost, tuples must cross between TaskManagers, hardly any of other jobs.
 
-    ``job``: A job that must be running; None for the only one that runs, or to measure Java alone.
+    ``job``: A job that must be running; None for any that runs.
     """
-    if not (processes := processes_of(rest)):
+    if not processes_of(rest):
         return None, None
-    running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
-    if job is not None or len(running) == 1:
-        try:
-            seen = profile(rest, job or running[0], seconds)
-        except FlinkError as error:
-            if job is not None or isinstance(error, NoAnswer):
-                raise
-        else:
-            return seen.java, seen.sending
-    first = {device: java_threads(pid) for device, pid in processes.items()}
-    if not any(first.values()):
+    running = (one for one, state in rest.jobs().items() if state == "RUNNING")
+    if (watched := job or next(running, None)) is None:
         return None, None
-    time.sleep(seconds)
-    kinds = [
-        cores_by_kind(spent_between(threads, again))
-        for device, threads in first.items()
-        if threads and (again := java_threads(processes[device]))
-    ]
-    return java_itself(kinds), None
+    try:
+        seen = profile(rest, watched, seconds)
+    except FlinkError as error:
+        if job is not None or isinstance(error, NoAnswer):
+            raise
+        return None, None
+    return seen.java, seen.sending
 
 
 def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
