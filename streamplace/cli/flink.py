@@ -306,10 +306,17 @@ def advise_(
     if folder is not None:
         spare_inputs(*(folder / name for name in FILES))
     check_output(output, is_folder=folder is not None)
-    settings = asked.advice(asked.program(jar, arguments), folder)
-    engine, machines = asked.engine(say), asked.offers or asked.cluster
+    program, engine = asked.program(jar, arguments), asked.engine(say)
     with waiting("watching the job until it is steady, then planning"):
-        advice = engine.advise(engine.job(asked.job), asked.rate or "", machines, settings)
+        advice = engine.advise(
+            engine.job(asked.job),
+            asked.rate or "",
+            asked.offers or asked.cluster,
+            asked.of_plan(),
+            seconds=asked.seconds,
+            program=program,
+            folder=folder,
+        )
     written = "" if output is None else advice.plan.write(output)
     if as_json:
         print_json(advice.to_json())

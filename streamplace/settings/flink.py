@@ -41,12 +41,12 @@ from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE
 from streamplace.settings.plan import Offered
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.advise.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move.settling import MoveSettings
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.deciding import Guards, RateJudge
+    from streamplace.planning.problem import PlanSettings
 
 Tell = Callable[[str], None]
 
@@ -438,19 +438,11 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
             raise SettingError(f"{self.name('rate')} is missing; give it, as in --rate 2x")
         asked_rate(self.rate)
 
-    def advice(self, program: "Program | None", folder: Path | None) -> "AdviceSettings":
-        """How the job is measured, and machines are planned."""
-        from streamplace.engines.flink.advise.advise import FOLDER, AdviceSettings
-        from streamplace.planning.problem import USUAL_BUDGET
+    def of_plan(self) -> "PlanSettings":
+        """How machines are planned."""
+        from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
 
-        return AdviceSettings(
-            self.seconds,
-            self.headroom,
-            self.seed,
-            self.budget or USUAL_BUDGET,
-            FOLDER if folder is None else str(folder),
-            program,
-        )
+        return PlanSettings(self.headroom, seed=self.seed, budget=self.budget or USUAL_BUDGET)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures the job."""

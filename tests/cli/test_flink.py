@@ -8,12 +8,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.advise.advise import AdviceSettings
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.watch.deciding import Guards
 from streamplace.engines.text import quoted_yaml
+from streamplace.planning.problem import PlanSettings
 from streamplace.settings.flink import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
 
 CONFIG = ("flink", "config", "--cluster")
@@ -99,5 +100,5 @@ def test_commands_do_what_python_does_without_options() -> None:
     engine = move.engine()
     assert move.moves() == MoveSettings()
     assert engine == FlinkEngine(engine.rest, tell=engine.tell)
-    assert FlinkAdviseSettings.of_command({"rate": "2x"}).advice(None, None) == AdviceSettings()
+    assert FlinkAdviseSettings.of_command({"rate": "2x"}).of_plan() == PlanSettings(HEADROOM)
     assert FlinkWatchSettings.of_command({}).guards() == Guards()

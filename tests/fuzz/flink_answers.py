@@ -14,12 +14,11 @@ from fuzz.documents import document_of, to_json
 from lazy_flink import Clock
 from pydantic import TypeAdapter
 
-from streamplace.engines.flink.advise.advise import AdviceSettings
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile, sampling
-from streamplace.engines.flink.measure.cluster import measured_cluster
+from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.pin.verify import verify
@@ -28,6 +27,7 @@ from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, roo
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.problem import PlanSettings
 
 SECONDS = 10.0
 """That a job is profiled for, on a clock that passes while nobody waits."""
@@ -92,11 +92,13 @@ def _cluster_file(flink: Rest) -> str:
 
 PLACED = Layout({"src": ["dev-0"], "a": ["dev-0"], "b": ["dev-0"]}, uncounted=["b"])
 OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
-ADVICE = AdviceSettings(seconds=SECONDS / 2, budget=Budget(5.0, 500))
+ADVICE = PlanSettings(HEADROOM, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),
     "verify": lambda flink: verify(flink, JOB, PLACED),
-    "advise": lambda flink: FlinkEngine(flink).advise(JOB, "2x", OFFERS, ADVICE).to_json(),
+    "advise": lambda flink: (
+        FlinkEngine(flink).advise(JOB, "2x", OFFERS, ADVICE, seconds=SECONDS / 2).to_json()
+    ),
     "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),
 }

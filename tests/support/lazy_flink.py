@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 from fake_flink import FakeFlink, config, failed_by, jobs, task_manager
 
-from streamplace.engines.flink.advise.advise import Advice, AdviceSettings
+from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
@@ -19,8 +19,10 @@ from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.program.program import Program
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.problem import PlanSettings
 
 START, MIPS = 100.0, 1000.0
 
@@ -259,7 +261,7 @@ def doubts(seen: JobProfile) -> list[str]:
 
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], overhead=1e-6)
-SETTINGS = AdviceSettings(budget=Budget(None, 20_000))
+SETTINGS = PlanSettings(clusters.HEADROOM, budget=Budget(None, 20_000))
 OLD = 10 * 60_000
 
 
@@ -337,8 +339,9 @@ def advised(
     flink: ShopFlink,
     rate: str = "2x",
     machines: Any = OFFERS,
-    settings: AdviceSettings = SETTINGS,
+    program: Program | None = None,
     **facts: Any,
 ) -> Advice:
     """Advice on the job of a cluster, by an engine with these facts."""
-    return FlinkEngine(flink.rest, **facts).advise("job", rate, machines, settings)
+    engine = FlinkEngine(flink.rest, **facts)
+    return engine.advise("job", rate, machines, SETTINGS, program=program)

@@ -11,6 +11,7 @@ from streamsim import first_use
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.cluster import (
+    HEADROOM,
     MeasuredCluster,
     Measurement,
     background,
@@ -39,8 +40,9 @@ from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.advise.advise import Advice, AdviceSettings
+    from streamplace.engines.flink.advise.advise import Advice
     from streamplace.planning.offers import Catalogue
+    from streamplace.planning.problem import PlanSettings
 
 Placed = Mapping[str, Sequence[str] | str]
 """Operator, or subtask, → device; or operator → device of each of its subtasks."""
@@ -173,7 +175,11 @@ class FlinkEngine:
         job: str,
         rate: Quantity,
         machines: "Catalogue | Cluster | None" = None,
-        settings: "AdviceSettings | None" = None,
+        settings: "PlanSettings | None" = None,
+        *,
+        seconds: float = 10.0,
+        program: Program | None = None,
+        folder: Path | None = None,
     ) -> "Advice":
         """Plan the cheapest machines for a rate from measurements of a running job; change nothing.
 
@@ -185,18 +191,26 @@ class FlinkEngine:
         machines
             Offers, or existing machines; by default the TaskManagers.
         settings
-            How long the windows are, and how machines are planned.
+            How machines are planned; by default, 3 % of CPU and network cards of offers stay free.
+        seconds
+            Length of each measured window of the job.
+        program
+            Program of the job; by default the one that streamplace submitted.
+        folder
+            Folder that the plan will be written to, for the commands that change the job.
         """
-        from streamplace.engines.flink.advise.advise import AdviceSettings, MeasuredJob, advise
+        from streamplace.engines.flink.advise.advise import FOLDER, MeasuredJob, advise
+        from streamplace.planning.problem import PlanSettings
 
         asked_rate(rate)  # what is wrong is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
-        settings, speed = settings or AdviceSettings(), parsed_mips(self.mips)
-        seen, graph = self._profiled(job, settings.seconds)
+        speed = parsed_mips(self.mips)
+        seen, graph = self._profiled(job, seconds)
         cluster = self._machines_of(seen, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
         found = MeasuredJob(job, seen, graph, cluster, alone, speed)
-        return advise(self.rest, found, rate, machines, settings)
+        asked = settings or PlanSettings(HEADROOM)
+        return advise(self.rest, found, rate, machines, asked, program, folder or FOLDER)
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

@@ -15,7 +15,6 @@ from fake_flink import ANSWERS, FakeFlink, config, failure
 from lazy_flink import (
     CPU,
     OFFERS,
-    SETTINGS,
     Clock,
     Shop,
     Vertex,
@@ -247,14 +246,14 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
 def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would take one subtask of each operator; another program is refused."""
     monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
-    settings = replace(SETTINGS, program=Program(Path("shop.jar")))
-    advice = advised(shop(), settings=settings)
+    program = Program(Path("shop.jar"))
+    advice = advised(shop(), program=program)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
     monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(3))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
-        advised(shop(), settings=settings)
+        advised(shop(), program=program)
 
 
 def test_commands_name_no_program_that_is_remembered(

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from flink_clusters import submitted
 
-from streamplace.engines.flink.advise.advise import Advice, AdviceSettings
+from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.problem import PlanSettings
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 TRIES = 6
@@ -35,10 +37,10 @@ OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
 
 def advised(rest: Rest, job: str) -> Advice:
     """Advice once the job is steady."""
-    settings = AdviceSettings(seconds=6, budget=Budget(None, 20_000))
+    settings = PlanSettings(HEADROOM, budget=Budget(None, 20_000))
     for _ in range(TRIES):
         try:
-            return FlinkEngine(rest).advise(job, "2x", OFFERS, settings)
+            return FlinkEngine(rest).advise(job, "2x", OFFERS, settings, seconds=6)
         except FlinkError:
             continue
     raise AssertionError("the job is never steady")

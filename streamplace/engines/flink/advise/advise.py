@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -27,7 +28,6 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
-    HEADROOM,
     MeasuredCluster,
     MeasuredDevice,
     Measurement,
@@ -52,10 +52,9 @@ from streamplace.model.objects import Displayed
 from streamplace.model.trust import WRONG
 from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
-from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer, Prices
 from streamplace.planning.planner import planned
-from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
+from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
 
 ALIKE = 0.01
@@ -69,8 +68,8 @@ CPU_WORDS = {
     BUSY: "busy time",
     UNKNOWN: "nothing",
 }
-FOLDER = "plan"
-"""Folder of a plan in commands if -o names none."""
+FOLDER = Path("plan")
+"""Folder of a plan in commands if none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ class Advice(Displayed):
     commands: tuple[str, ...]
     # Sentences on missing measurements and on costs that the advice leaves out.
     notes: tuple[str, ...]
-    folder: str  # folder in which the commands expect the files of the plan
+    folder: Path  # folder in which the commands expect the files of the plan
 
     @property
     def gain(self) -> float:
@@ -331,24 +330,6 @@ def _gain(advice: Advice) -> str:
     return f"{today}; the plan costs {-advice.gain:.6g} per hour more."
 
 
-@dataclass(frozen=True, slots=True)
-class AdviceSettings:
-    """How a job is measured, and how machines are planned."""
-
-    seconds: float = 10.0  # length of each window in which it is measured
-    headroom: float = HEADROOM  # share of the CPU and network cards of offers that stays free
-    # Random seed and budget of the search for a plan.
-    seed: int = 0
-    budget: Budget = USUAL_BUDGET
-    # Folder that the plan will be written to, for the commands that change the job.
-    folder: str = FOLDER
-    # Program of the job; by default the one that streamplace submitted.
-    program: Program | None = None
-
-    def __post_init__(self) -> None:
-        PlanSettings(self.headroom)  # a wrong one is refused before minutes have passed
-
-
 class MeasuredJob(NamedTuple):
     """A running job that was profiled, and its TaskManagers."""
 
@@ -367,7 +348,9 @@ def advise(
     found: MeasuredJob,
     rate: Quantity,
     machines: Catalogue | Cluster | None,
-    settings: AdviceSettings,
+    asked: PlanSettings,
+    program: Program | None,
+    folder: Path,
 ) -> Advice:
     """Plan the cheapest machines for a rate of a measured job.
 
@@ -377,6 +360,12 @@ def advise(
         Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
     machines
         Offers, or existing machines; None stands for the TaskManagers.
+    asked
+        How machines are planned.
+    program
+        Program of the job; None for the one that streamplace submitted.
+    folder
+        Folder that the plan will be written to, for the commands that change the job.
 
     Raises
     ------
@@ -385,16 +374,14 @@ def advise(
     """
     seen, measured, cluster, flow = found.profile, found.graph, found.cluster, found.profile.flow
     rates = _rates(seen, measured, cluster.cluster())
-    asked = asked_rate(rate, flow)
-    parts, told = _fixed(rest, found.id, seen.tasks, settings.program)
+    wanted = asked_rate(rate, flow)
+    parts, told = _fixed(rest, found.id, seen.tasks, program)
     fixed = parts or FixedParts()
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not unpinnable(rest):
         graph = in_one_group(graph)  # a placement defines its own
-    graph = with_loose_streams(graph.at_rate(asked), fixed.loose)
-    usual = PlanSettings(
-        settings.headroom, fixed.tasks, settings.seed, settings.budget, errors=errors_for(graph)
-    )
+    graph = with_loose_streams(graph.at_rate(wanted), fixed.loose)
+    usual = replace(asked, keep_parallelism=fixed.tasks, errors=errors_for(graph))
     current = current_machines(found.alone, machines, seen)
     if isinstance(machines, Catalogue):
         shared = replace(machines, slot_sharing=True)
@@ -407,17 +394,16 @@ def advise(
     carried = _carried(rates, plan, seen)
     is_enough = (
         carried is not None
-        and max(carried.low, min(flow.rate, carried.value)) >= asked
+        and max(carried.low, min(flow.rate, carried.value)) >= wanted
         and not current.unmatched
         and current.cost <= plan.cost
     )
-    is_known = parts is not None and settings.program is None
-    folder = settings.folder.rstrip("/")
+    is_known = parts is not None and program is None
     change = () if is_enough else change_commands(rest, found.id, current, plan, folder, is_known)
     return Advice(
         found.id,
         seen.name,
-        asked,
+        wanted,
         flow,
         current,
         carried,
@@ -652,7 +638,7 @@ def change_commands(
     job: str,
     current: CurrentMachines,
     plan: PlanResult,
-    folder: str,
+    folder: Path,
     is_known: bool,
 ) -> tuple[str, ...]:
     """Commands, line by line; comments say which machines to start first and to stop at the end.
@@ -680,7 +666,7 @@ def change_commands(
     )
 
 
-def _restart(rest: Rest, job: str, plan: PlanResult, folder: str, is_known: bool) -> Iterator[str]:
+def _restart(rest: Rest, job: str, plan: PlanResult, folder: Path, is_known: bool) -> Iterator[str]:
     """Commands that stop a job with a savepoint and start it again from there."""
     numbers = set(plan.parallelism.values())
     if len(numbers) == 1:
@@ -690,7 +676,7 @@ def _restart(rest: Rest, job: str, plan: PlanResult, folder: str, is_known: bool
         yield f"{run} JAR ARGUMENTS"
         yield "# or, with every subtask where the plan has it:"
     cluster, placement = (
-        shlex.quote(f"{folder}/{name}") for name in ("cluster.toml", "placement.json")
+        shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
     )
     yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
     where = f"--rest {shlex.quote(rest.url)} --job {job}"
