@@ -339,19 +339,10 @@ class JobImprover:
         return Proposal(job, question, found, expected, (*trials, present), present)
 
     def planned(self, proposal: Proposal) -> Proposal:
-        """Check the program with the next layout, so that errors are found while the job runs.
-
-        A job that stays is checked with its present layout, if TaskManagers are configured for
-        that.
-        """
-        if self.move is None:
+        """Check the program with the next layout, so that errors are found while the job runs."""
+        if self.move is None or (target := proposal.target) is None:
             return proposal
-        target, spreads = proposal.target, proposal.question.spreads
-        layout = self._present(proposal.job) if target is None else target.layout
-        is_refused = unpinnable(self.engine.rest) or (layout.spread_devices and not spreads)
-        if target is None and is_refused:
-            return proposal
-        return replace(proposal, plan=self.move.plan(proposal.job, layout.by_operator()))
+        return replace(proposal, plan=self.move.plan(proposal.job, target.layout.by_operator()))
 
     def run(self, proposal: Proposal) -> Proposal:
         """Try layouts, measure them, and end on the best one that was measured."""
