@@ -24,10 +24,8 @@ nine of ten jobs stayed below (benchmarks/recorded_runs.py: 13 jobs of this repo
 """
 HIDDEN = 1.2
 """Ratio of what arrives for held-back sources to what they emit, if that is unknown (taste)."""
-AGAIN_SECONDS = 120.0
-"""Age from which a measurement is repeated if the job begins or ceases to fall behind (taste)."""
 OLD_SECONDS = 900.0
-"""Age from which a measurement is repeated in any case (taste).
+"""Age from which a measurement is repeated (taste).
 
 While a job keeps up, its rate does not show whether it could carry less than before.
 """

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from streamplace.engines.flink.constants import AGAIN_SECONDS, OLD_SECONDS
+from streamplace.engines.flink.constants import OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observed
@@ -166,15 +166,17 @@ class Measuring:
     def is_due(self, look: JobLook, seen: WatchRound) -> bool:
         """Whether a job should be measured: nothing valid is known of it, or not any more.
 
-        A measurement that has failed is as good as any, unless the job has changed since.
+        A job that kept up when it was measured may have shown less than it can carry. A measurement
+        that has failed is as good as any, unless the job has changed since.
         """
         if not _is_unchanged(self._look, look):
             self.forget()
-        age, behind = self.monotonic() - self._at, seen.falls_behind
-        turns = behind is not None and behind != bool(self._was_behind)
+        age, was_behind = self.monotonic() - self._at, self._was_behind
+        begins = bool(seen.falls_behind) and was_behind is False
+        self._was_behind = seen.falls_behind if was_behind is None else was_behind
         is_known = bool(self._failure) or self.known(look) is not None
-        LOG.debug("measured %g s ago: known: %s, turned: %s", age, is_known, turns)
-        return not is_known or age >= OLD_SECONDS or (turns and age >= AGAIN_SECONDS)
+        LOG.debug("measured %g s ago: known: %s, begins to fall behind: %s", age, is_known, begins)
+        return not is_known or age >= OLD_SECONDS or begins
 
     def measure(self, look: JobLook, seen: WatchRound, trials: Sequence[Trial]) -> None:
         """Measure a job; the earlier model stays if that is not possible now.
