@@ -269,7 +269,7 @@ def background(
     """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
 
     Either is None if it cannot be measured: the threads must be readable on this machine, and for
-    the cost, tuples must cross between TaskManagers, hardly any of other jobs.
+    the cost, tuples must cross between TaskManagers, and none of other jobs.
 
     ``job``: A job that must be running; None for any that runs.
     """

@@ -32,7 +32,6 @@ reports its lag, what waits counts, too, because it is input as well.
 import logging
 import math
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
@@ -96,11 +95,6 @@ UNMEASURED_PYTHON = Remedy(
     "job with python.execution-mode: thread"
 )
 """Doubt about operators that Python processes run."""
-MOST_OF_OTHERS = 0.1
-"""Maximum of remote tuples of other jobs, relative to those of a job, to measure what they cost.
-
-The threads that send and receive serve all jobs, so the CPU for the others would be charged to it.
-"""
 LEAST_PART = 0.5
 """Minimum part of waiting in the busy time without run delay.
 
@@ -152,7 +146,7 @@ class Present(NamedTuple):
     usage: Mapping[str, Usage]
     java: float  # cores that Java itself uses in each TaskManager
     # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
-    # tuples; empty if that is unknown, or if many are of other jobs.
+    # tuples; empty if that is unknown, or if other jobs may exchange some.
     network: Sequence[Observation] = ()
     # TaskManager → cores of the subtasks of other jobs.
     beside: Mapping[str, float] = MappingProxyType({})
@@ -482,10 +476,8 @@ def present_of(
     kinds = {device: cores_by_kind(loads) for device, loads in seen.cluster.loads.items()}
     shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
     flows = remote_flows(tasks, edges, seen.activity, devices)
-    crossing = sum(flow.tuples for flow in flows.values()) / 2  # each counts at both ends
-    is_own = _read_by_others(job, seen) <= MOST_OF_OTHERS * crossing
-    if not is_own or not flows.keys() <= kinds.keys():
-        flows = {}  # the network threads serve all jobs
+    if _is_beside_spread_jobs(job, seen) or not flows.keys() <= kinds.keys():
+        flows = {}  # the threads that send and receive serve all jobs
     network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
     return Present(
         {task.name: devices[task.id] for task in tasks},
@@ -496,15 +488,10 @@ def present_of(
     )
 
 
-def _read_by_others(job: str, seen: JobInterval) -> float:
-    """Tuples/s that other jobs may exchange between TaskManagers at most; NaN if unknown."""
-    own: dict[str, list[RunningSubtask]] = defaultdict(list)
-    for one in seen.cluster.subtasks:
-        if one.job != job:
-            own[one.job].append(one)
-    spread = [jobs for jobs in own.values() if len({one.device for one in jobs}) > 1]
-    seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
-    return sum(one.read for jobs in spread for one in jobs) / (seconds or 1.0)
+def _is_beside_spread_jobs(job: str, seen: JobInterval) -> bool:
+    """Whether other jobs may exchange tuples between TaskManagers."""
+    places = {(one.job, one.device) for one in seen.cluster.subtasks if one.job != job}
+    return len(places) > len({name for name, _ in places})
 
 
 def _doubts(
