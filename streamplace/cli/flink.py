@@ -253,20 +253,13 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
 
 def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     """Print how a profile was measured, and what could not be."""
-    from streamplace.engines.flink.measure.streams import MESSAGE_COST
     from streamplace.model.graph import CONSISTENCY
 
-    for fact in (MESSAGE_COST, CONSISTENCY):
-        if fact in graph.attributes:
-            say(f"{fact}: {graph.attributes[fact]}")
+    if CONSISTENCY in graph.attributes:
+        say(f"{CONSISTENCY}: {graph.attributes[CONSISTENCY]}")
     for source in seen.flow.sources.values():
         say(f"lag of {source.name}: {source.lag}")
     say_notes(seen.doubts)
-    if seen.present is not None and seen.sending is None and seen.edges:
-        say(
-            "note: no tuple crosses between TaskManagers, or other jobs send some as "
-            "well, so what that costs cannot be measured where the job runs"
-        )
 
 
 @verb(

@@ -76,7 +76,6 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     """The splitter reads from 4 channels of 25 tuples/s and writes to 2 of 125."""
     graph = measured_graph(profile(writing_shop(threads).rest, "job", 10), MIPS)
     attributes = graph.attributes
-    assert str(attributes["message cost"]).startswith("assumed to be 115 µs of a core")
     assert attributes["message ipt"] == pytest.approx(115 * MIPS)
     assert attributes["buffer timeout"] == 0.1
     contained = attributes["messages per tuple of split"]
@@ -386,8 +385,6 @@ def test_messages_are_those_of_the_buffer_timeout_of_the_cluster(
     )
     assert graph.attributes.get("buffer timeout") == timeout
     assert ("message ipt" in graph.attributes) is (timeout is not None)
-    if timeout is not None:
-        assert f"a buffer timeout of {1e3 * timeout:g} ms" in str(graph.attributes["message cost"])
 
 
 @pytest.fixture
@@ -546,7 +543,6 @@ def test_a_silent_source_beside_one_that_sends_has_no_rate(writing: LazyFlink) -
     assert seen.constant["v3"] == pytest.approx(0.05)
     told = str(graph.attributes["unmeasured"])
     assert "rate of more: it has sent nothing, so its rate counts as 0" in told
-    assert "ipt of load: it received no tuples" in told
     assert not seen.is_limited
 
 

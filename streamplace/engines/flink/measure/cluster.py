@@ -105,7 +105,7 @@ class MeasuredCluster:
     # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
     # TaskManagers whose cards are known are limited by these alone.
     is_bandwidth_assumed: bool = False
-    # Sentences on devices whose CPU is assumed, or on which more is used than they count with.
+    # Sentences on devices whose CPU is assumed.
     notes: tuple[str, ...] = ()
 
     def cluster(self) -> Cluster:
@@ -204,7 +204,7 @@ def measured_cluster(
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
     usual = bandwidth or BANDWIDTH
     own = cards_of([manager["id"] for manager in managers], cards or {}, processes, usual)
-    devices, over = [], []
+    devices = []
     for manager in managers:
         name, seen = str(manager["id"]), manager["hardware"]["cpuCores"]
         memory, share = manager["memoryConfiguration"].get("totalProcessMemory"), shares.get(name)
@@ -217,16 +217,9 @@ def measured_cluster(
             wanted = 0.0 if java is None else java + cost.fixed
             wanted = (wanted + others.get(name, 0.0)) * parsed_mips(mips)
             most = MOST_RESERVED * cores * parsed_mips(speed)
-            over += [name] if wanted > most else []
             reserved = float(f"{min(wanted, most):.3g}")
         device = MeasuredDevice(name, speed, cores, own[name], memory, reserved, share is None)
         devices.append(device)
-    notes: list[str] = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
-    if over:
-        notes.append(
-            f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
-            f"more, so only {MOST_RESERVED:.0%} of that is"
-        )
     return MeasuredCluster(
         rest.url,
         bandwidth or max([usual, *(card.speed for card in own.values())], key=bandwidth_bps),
@@ -234,7 +227,7 @@ def measured_cluster(
         cost,
         java,
         is_bandwidth_assumed=bandwidth is None,
-        notes=tuple(notes),
+        notes=(ASSUMED_CPU,) if any(device.is_cpu_assumed for device in devices) else (),
     )
 
 

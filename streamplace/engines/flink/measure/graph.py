@@ -142,8 +142,6 @@ def _operator(
             f"max_rate of {task.name}: it waits {100 * limit.part:.0f} % of its busy time for "
             f"something other than CPU: a subtask reads at most {digits(limit.rate, 3)} tuples/s"
         )
-    if not tuples and rate is None and not task.has_ended:
-        seen.doubts.append(f"ipt of {task.name}: it received no tuples")
     return Operator(
         task.name,
         (cores - fixed) / tuples * mips * 1e6 if tuples else 0.0,

@@ -91,9 +91,7 @@ def carried_by_streams(
     name_of = {task.id: task.name for task in tasks}
     labels = [f"{name_of[source]}→{name_of[target]}" for source, target in streams]
     doubts = [f"selectivity of {labels[e]}: guessed, several inputs mix" for e in sorted(guessed)]
-    why = dict.fromkeys(mixed, "a mean, several inputs mix")
-    why |= {e: "no tuple passed" for e, amount in tuples.items() if not amount}
-    doubts += [f"payload of {labels[e]}: {why[e]}" for e in sorted(why)]
+    doubts += [f"payload of {labels[e]}: a mean, several inputs mix" for e in sorted(mixed)]
     payloads = {e: sizes[e] / amount for e, amount in tuples.items() if amount}
     return CarriedTuples(tuples, payloads, doubts)
 
@@ -169,8 +167,6 @@ PER_BYTE = Prior(3e-9, 0.7)
 """Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
 LOCAL_PER_BYTE = 1.4e-9
 """Core seconds per byte at each end of a stream on one TaskManager, of the same."""
-MESSAGE_COST = "message cost"
-"""Attribute with the origin of the cost of messages."""
 ASSUMED_SECONDS = 115e-6
 """Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
 """
@@ -326,10 +322,6 @@ def with_message_cost(
     if timeout is None:
         return graph
     facts: dict[str, str | float] = {
-        MESSAGE_COST: (
-            f"assumed to be {1e6 * ASSUMED_SECONDS:g} µs of a core per buffer that is sent from "
-            f"one subtask to another, with a buffer timeout of {1e3 * timeout:g} ms"
-        ),
         MESSAGE_IPT: ASSUMED_SECONDS * mips * 1e6,
         BUFFER_TIMEOUT: timeout,
     }
