@@ -35,7 +35,7 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import SourceFlow, asked_rate, with_offered
-from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
+from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
 from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.program.program import Program, known_program
@@ -57,8 +57,6 @@ from streamplace.planning.planner import planned
 from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
 
-ALIKE = 0.01
-"""Relative difference of speeds, and of the CPU of two plans, that does not matter (taste)."""
 _NUMBER = re.compile(r"-\d+\Z")
 """End of the name of one of several machines of an offer, as in ``small-0``."""
 CPU_WORDS = {
@@ -482,7 +480,7 @@ def _planned(graph: StreamGraph, machines: Catalogue | Cluster, asked: PlanSetti
     number = np.array([plan.parallelism[name] for name in operators.name], np.float64)
     constant = operators.constant * number / operators.parallelism
     work = 1e-6 * graph.charged_ipt * graph.input_rate + constant
-    if abs(constant - operators.constant).sum() <= ALIKE * work.sum():
+    if abs(constant - operators.constant).sum() <= NOISE * work.sum():
         return plan
     return planned(graph.with_operators(replace(operators, constant=constant)), machines, asked)
 
@@ -510,7 +508,7 @@ def _notes(
     rest: Rest, found: MeasuredJob, machines: Catalogue | Cluster | None, plan: PlanResult
 ) -> Iterator[str]:
     """Notes on missing measurements, and on what the advice leaves out."""
-    seen, cluster, facts = found.profile, found.cluster, found.graph.attributes
+    seen, cluster = found.profile, found.cluster
     yield from seen.doubts
     if cluster.java is None:
         yield "what Java itself takes of each TaskManager is not measured and left out"
@@ -523,8 +521,6 @@ def _notes(
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
             f"have it counted, give overhead in the file of {kind}"
         )
-    if MESSAGE_COST in facts:
-        yield f"what a message between subtasks costs is {facts[MESSAGE_COST]}"
     yield from _notes_on_busiest(plan, seen)
     if receivers := seen.copied_to:
         yield (
@@ -595,7 +591,7 @@ def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> tuple[str | No
         offer
         for offer in offers
         if offer.cores == device.cores
-        and math.isclose(float(offer.mips), parsed_mips(device.mips), rel_tol=ALIKE)
+        and math.isclose(float(offer.mips), parsed_mips(device.mips), rel_tol=NOISE)
         and float(offer.memory) >= (device.memory or 0)
     ]
     cheapest = min(equal, key=lambda offer: offer.price, default=None)
