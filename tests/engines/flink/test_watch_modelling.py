@@ -75,7 +75,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)
-        return modeller("job", {*managers.split()}, {}, ())
+        return modeller("job", {*managers.split()}, ())
 
     return of
 
@@ -119,7 +119,7 @@ def test_doubts_about_a_measurement_are_told_once(measured: Callable[..., JobMod
     measured(engine, asked.present, "d0 d1 d2")
     told.clear()
     for _ in range(3):
-        modeller("job", {"d0", "d1", "d2"}, {}, ())
+        modeller("job", {"d0", "d1", "d2"}, ())
     assert [one for one in told if len(one) < 40] == [
         "note: x",
         "note: y: 0.2 of 0.5 cores",

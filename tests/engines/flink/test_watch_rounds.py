@@ -107,7 +107,7 @@ class Scene:
         }
         return JobLook(self.job, self.rate, **(usual | self.facts))
 
-    def model(self, _: str, __: object, ___: object, trials: Sequence[Trial]) -> JobModel:
+    def model(self, _: str, __: object, trials: Sequence[Trial]) -> JobModel:
         """Measure the job, and predict its layouts."""
         is_limited = self.rate < self.arriving or self.backlog > 0
         self.measured += 1

@@ -30,7 +30,7 @@ from streamplace.engines.flink.measure.cluster import (
     placed,
     possible_orders,
 )
-from streamplace.engines.flink.measure.fit import Observed
+from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.model.cluster import Cluster
@@ -59,8 +59,6 @@ class JobModel:
     # What sources sustain, as a multiple of what they read while they work off what waits: less if
     # some of their subtasks fall behind meanwhile.
     lasting: float = 1.0
-    # Operator → what its subtasks took in this and in earlier layouts.
-    observed: Observed = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +69,18 @@ class JobModeller:
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
     _told: set[str] = field(default_factory=set, init=False)
+    # Operator → what its subtasks took in all layouts that were measured.
+    _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
 
-    def __call__(
-        self, job: str, managers: Set[str], observed: Observed, trials: Sequence[Trial]
-    ) -> JobModel:
+    def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
         """Measure a job.
 
         Parameters
         ----------
         managers
             TaskManagers that are there.
-        observed, trials
-            What its subtasks took in earlier layouts, and those layouts.
+        trials
+            Layouts in which it was before.
         """
         improver, engine = self.improver, self.improver.engine
         there = {*managers, ALL}
@@ -92,8 +90,9 @@ class JobModeller:
             engine=replace(engine, cards=cards),
             decides=partial(self._layouts, managers),
         )
-        proposal = asked.propose(job, observed, trials)
+        proposal = asked.propose(job, {**self._observed}, trials)
         measured, where, rates = proposal.measured, proposal.where, proposal.question.rates
+        self._observed.update(measured.observed)
         uncounted = _uncounted(measured)
         limits = [f"fewer TaskManagers are not chosen, because {uncounted}"] if uncounted else []
         for note in (*measured.notes, *limits):  # those that differ in numbers alone are the same
@@ -113,7 +112,6 @@ class JobModeller:
             tuple(sorted({*sizes, here.machines})),
             limit_of(measured, where.layout),
             float(rates.sustained.sum()) / measured.graph.source_rate,
-            measured.observed,
         )
 
     def _layouts(self, managers: Set[str], question: Question) -> list[Candidate]:

@@ -18,7 +18,6 @@ from datetime import datetime
 from streamplace.engines.flink.constants import OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -46,8 +45,8 @@ LOG = logging.getLogger(__name__)
 
 LAG_SECONDS = 10.0
 """What waits for less is no lag: Flink fetches counts every ten seconds by default."""
-MeasureJob = Callable[[str, Set[str], Observed, Sequence[Trial]], JobModel]
-"""Measures a job, given the TaskManagers that are there, and what was observed and tried before."""
+MeasureJob = Callable[[str, Set[str], Sequence[Trial]], JobModel]
+"""Measures a job, given the TaskManagers that are there, and the layouts that were tried before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +144,10 @@ class Measuring:
     _look: JobLook | None = field(default=None, init=False)  # before the last measurement
     _was_behind: bool | None = field(default=None, init=False)
     _at: float = field(default=-math.inf, init=False)
-    _observed: Observed = field(default_factory=dict, init=False)
     _failure: str = field(default="", init=False)  # why the last measurement failed
 
     def forget(self) -> None:
-        """Forget the model of a layout, but not what was observed there."""
+        """Forget the model of a layout."""
         self._model, self._look, self._failure = None, None, ""
 
     def known(self, look: JobLook) -> JobModel | None:
@@ -184,8 +182,7 @@ class Measuring:
         Raises NoAnswer when Flink does not answer.
         """
         try:
-            self._model = self.model_of(look.job, look.managers, self._observed, trials)
-            self._observed, self._failure = self._model.observed, ""
+            self._model, self._failure = self.model_of(look.job, look.managers, trials), ""
         except NoAnswer:
             raise
         except StreamplaceError as error:
