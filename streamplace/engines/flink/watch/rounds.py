@@ -2,7 +2,7 @@
 
 A round reads metrics for some seconds, and says in one line what it saw and what it decides. The
 job is measured, which takes a minute or two, after a start or a move, when it has begun to fall
-behind, and when the last measurement is old (`Measuring`); then it is looked at again.
+behind, and when the last measurement is old; then it is looked at again.
 
 What layouts were measured to carry is remembered for a day. The decision after a move ends a try:
 the job stays, or returns to the best layout that was measured.
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from streamplace.engines.flink.constants import OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
@@ -133,69 +134,19 @@ def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> boo
     return failed_before or now.checkpoints.failed > before.checkpoints.failed
 
 
-@dataclass(slots=True)
-class Measuring:
-    """The model of a watched job, and when it is measured again."""
+class LastMeasurement(NamedTuple):
+    """When and how a job was measured last."""
 
-    model_of: MeasureJob
-    tell: Callable[[str], None]
-    monotonic: Callable[[], float]  # clock for waiting
-    _model: JobModel | None = field(default=None, init=False)
-    _look: JobLook | None = field(default=None, init=False)  # before the last measurement
-    _was_behind: bool | None = field(default=None, init=False)
-    _at: float = field(default=-math.inf, init=False)
-    _failure: str = field(default="", init=False)  # why the last measurement failed
+    look: JobLook  # right before
+    at: float  # when it ended
+    was_behind: bool | None  # whether the job fell behind then; None until that is known
+    model: JobModel | None  # the one before if it failed
+    failure: str = ""  # why it failed
 
-    def forget(self) -> None:
-        """Forget the model of a layout."""
-        self._model, self._look, self._failure = None, None, ""
-
-    def known(self, look: JobLook) -> JobModel | None:
-        """Model of a job that was measured before, if nothing but its rate has changed since.
-
-        If sources kept up beside others that were held back, it says nothing about lower rates of
-        the former.
-        """
-        model = self._model if _is_unchanged(self._look, look) else None
-        if model is not None and model.here.kept and not look.is_limited:
-            return None
-        return model
-
-    def is_due(self, look: JobLook, seen: WatchRound) -> bool:
-        """Whether a job should be measured: nothing valid is known of it, or not any more.
-
-        A job that kept up when it was measured may have shown less than it can carry. A measurement
-        that has failed is as good as any, unless the job has changed since.
-        """
-        if not _is_unchanged(self._look, look):
-            self.forget()
-        age, was_behind = self.monotonic() - self._at, self._was_behind
-        begins = bool(seen.falls_behind) and was_behind is False
-        self._was_behind = seen.falls_behind if was_behind is None else was_behind
-        is_known = bool(self._failure) or self.known(look) is not None
-        LOG.debug("measured %g s ago: known: %s, begins to fall behind: %s", age, is_known, begins)
-        return not is_known or age >= OLD_SECONDS or begins
-
-    def measure(self, look: JobLook, seen: WatchRound, trials: Sequence[Trial]) -> None:
-        """Measure a job; the earlier model stays if that is not possible now.
-
-        Raises NoAnswer when Flink does not answer.
-        """
-        try:
-            self._model, self._failure = self.model_of(look.job, look.managers, trials), ""
-        except NoAnswer:
-            raise
-        except StreamplaceError as error:
-            if str(error) != self._failure:
-                self.tell(f"note: the job is not measured: {error}")
-            self._failure = str(error)
-        self._look, self._was_behind, self._at = look, seen.falls_behind, self.monotonic()
-
-
-def _is_unchanged(before: JobLook | None, now: JobLook) -> bool:
-    """Whether a job has the layout and the TaskManagers of an earlier look."""
-    facts = (now.job, now.layout, now.managers)
-    return before is not None and facts == (before.job, before.layout, before.managers)
+    def is_of(self, now: JobLook) -> bool:
+        """Whether the job has the layout and the TaskManagers of then."""
+        facts = (now.job, now.layout, now.managers)
+        return facts == (self.look.job, self.look.layout, self.look.managers)
 
 
 @dataclass(slots=True)
@@ -218,11 +169,9 @@ class JobRounds:
     _passed: float = field(default=0.0, init=False)  # seconds that the watch has lasted
     _fails: bool = field(default=False, init=False)  # whether checkpoints fail
     _moved: float = field(default=-math.inf, init=False)  # when the last move began
-    _measuring: Measuring = field(init=False)
+    # None if the job has changed since.
+    _measured: LastMeasurement | None = field(default=None, init=False)
     _memory: TriedLayouts = field(default_factory=TriedLayouts, init=False)
-
-    def __post_init__(self) -> None:
-        self._measuring = Measuring(self.model_of, self.log.tell, self.monotonic)
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
@@ -250,19 +199,60 @@ class JobRounds:
         Raises JobWatched when another process has taken over the watch.
         """
         look, seen = self._look(job)
-        if self._measuring.is_due(look, seen):
+        if self._needs_measurement(look, seen):
             self._say(f"{state_words(seen)}; it is measured, and the next round comes afterwards")
-            there = look.layout.by_operator()
-            trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
-            self._measuring.measure(look, seen, trials)
+            self._measure(look, seen)
             look, seen = self._look(job)
-        model = self._measuring.known(look)
+        model = self._model(look)
         here, others = self._options(look, model)
         if model is not None:
             seen = _modelled(seen, model, here, others)
         most = self.judge.choose(seen)
         choice = choose(here, others, most, seen, is_tried=self._ends_try(look, seen))
         return self._do(seen, here, choice)
+
+    def _needs_measurement(self, look: JobLook, seen: WatchRound) -> bool:
+        """Whether nothing valid is known of a job, or not any more.
+
+        A job that kept up when it was measured may have shown less than it can carry. A measurement
+        that has failed is as good as any, unless the job has changed since.
+        """
+        last = self._measured
+        if last is None or not last.is_of(look):
+            self._measured = None
+            return True
+        age, begins = self.monotonic() - last.at, bool(seen.falls_behind) and not last.was_behind
+        if last.was_behind is None:
+            begins, self._measured = False, last._replace(was_behind=seen.falls_behind)
+        is_known = bool(last.failure) or self._model(look) is not None
+        LOG.debug("measured %g s ago: known: %s, begins to fall behind: %s", age, is_known, begins)
+        return not is_known or age >= OLD_SECONDS or begins
+
+    def _measure(self, look: JobLook, seen: WatchRound) -> None:
+        """Measure a job; the earlier model stays if that is not possible now."""
+        there = look.layout.by_operator()
+        trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
+        last, failure = self._measured, ""
+        model = None if last is None else last.model
+        try:
+            model = self.model_of(look.job, look.managers, trials)
+        except NoAnswer:
+            raise
+        except StreamplaceError as error:
+            failure = str(error)
+            if last is None or failure != last.failure:
+                self.log.tell(f"note: the job is not measured: {failure}")
+        self._measured = LastMeasurement(look, self.monotonic(), seen.falls_behind, model, failure)
+
+    def _model(self, look: JobLook) -> JobModel | None:
+        """Model of a job that was measured before, if nothing but its rate has changed since.
+
+        If sources kept up beside others that were held back, it says nothing about lower rates of
+        the former.
+        """
+        last = self._measured
+        model = None if last is None or not last.is_of(look) else last.model
+        return None if model is not None and model.here.kept and not look.is_limited else model
 
     def _look(self, job: str) -> tuple[JobLook, WatchRound]:
         """Look at the job, and note what has changed and arrived since the last look.
@@ -294,7 +284,7 @@ class JobRounds:
 
         As far as it was measured there how unevenly its subtasks do so.
         """
-        model = self._measuring.known(look)
+        model = self._model(look)
         return look.rate if model is None else model.lasting * look.rate
 
     def _options(
@@ -367,7 +357,7 @@ class JobRounds:
         new = self.log.moves[known:]
         self._remember(new)
         if new or job != before:
-            self._measuring.forget()
+            self._measured = None
             self._due = self.monotonic()
         return job
 
