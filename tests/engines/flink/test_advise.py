@@ -108,12 +108,10 @@ def test_the_report_says_it_in_words(shop: Shop) -> None:
     assert usual.commands == (
         "# first start 1 × small",
         "# taskmanager.numberOfTaskSlots: at least 1 on small",
-        "flink stop -m flink:8081 --savepointPath SAVEPOINTS job",
-        "flink run -d -m flink:8081 -c ENTRY_CLASS -s SAVEPOINT -p 1 JAR ARGUMENTS",
-        "# or, with every subtask where the plan has it:",
+        "# parallelism: src 1, split 1, out 1",
         "streamplace flink config --cluster plan/cluster.toml --subtasks -o config/",
-        "streamplace flink move JAR --rest http://flink:8081 --job job --entry-class ENTRY_CLASS "
-        "--placement plan/placement.json --savepoints SAVEPOINTS -- ARGUMENTS",
+        "streamplace flink move JAR --rest http://flink:8081 --job job --placement "
+        "plan/placement.json --savepoints SAVEPOINTS -- ARGUMENTS",
         "# then stop 3 × large",
     )
     lines = str(usual).splitlines()
@@ -213,8 +211,10 @@ def test_with_the_adaptive_scheduler_the_advice_is_a_parallelism_of_every_operat
     assert last.startswith("# then stop ")
     assert change.startswith("streamplace flink move") is not is_rescaled
     if is_rescaled:
-        assert before.startswith("# parallelism: src 1, split 1, out 1; Flink's autoscaler changes")
-        assert change == "# http://flink:8081/jobs/job/resource-requirements"
+        assert before == "# parallelism: src 1, split 1, out 1"
+        assert change.startswith(
+            "# Flink's autoscaler changes it, or a request to http://flink:8081/jobs"
+        )
 
 
 def test_given_machines_are_counted(shop: Shop) -> None:

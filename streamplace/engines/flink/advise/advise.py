@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -397,7 +396,7 @@ def advise(
         and current.cost <= plan.cost
     )
     is_known = parts is not None and program is None
-    change = () if is_enough else change_commands(rest, found.id, current, plan, folder, is_known)
+    change = change_commands(rest, found.id, current, plan, folder, is_known)
     return Advice(
         found.id,
         seen.name,
@@ -408,7 +407,7 @@ def advise(
         _operator_loads(seen, plan),
         plan,
         expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges])).cold,
-        change,
+        () if is_enough else tuple(change),
         (*_notes(rest, found, machines, plan), *doubts, told),
         folder,
     )
@@ -636,7 +635,7 @@ def change_commands(
     plan: PlanResult,
     folder: Path,
     is_known: bool,
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """Commands, line by line; comments say which machines to start first and to stop at the end.
 
     ``is_known`` says whether ``flink move`` knows the program of the job.
@@ -645,39 +644,20 @@ def change_commands(
     changes.subtract(current.counts if current.is_priced else {})
     slots = plan.slots.machines
     each = ", ".join(f"{number} on {name}" for name, number in slots.items())
+    numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
+    yield from (f"# first start {n} × {name}" for name, n in changes.items() if n > 0)
     at_least = each if current.is_priced else max(slots.values())
+    yield f"# taskmanager.numberOfTaskSlots: at least {at_least}"
+    yield f"# parallelism: {numbers}"
     if is_adaptive(rest, rest.job(job)):
-        numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
-        change = [
-            f"# parallelism: {numbers}; Flink's autoscaler changes it, or a request to",
-            f"# {rest.url}/jobs/{job}/resource-requirements",
-        ]
+        requests = f"{rest.url}/jobs/{job}/resource-requirements"
+        yield f"# Flink's autoscaler changes it, or a request to {requests}"
     else:
-        change = [*_restart(rest, job, plan, folder, is_known)]
-    return (
-        *(f"# first start {number} × {name}" for name, number in changes.items() if number > 0),
-        f"# taskmanager.numberOfTaskSlots: at least {at_least}",
-        *change,
-        *(f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0),
-    )
-
-
-def _restart(rest: Rest, job: str, plan: PlanResult, folder: Path, is_known: bool) -> Iterator[str]:
-    """Commands that stop a job with a savepoint and start it again from there."""
-    numbers = set(plan.parallelism.values())
-    if len(numbers) == 1:
-        address = shlex.quote(urlsplit(rest.url).netloc)
-        yield f"flink stop -m {address} --savepointPath SAVEPOINTS {job}"
-        run = f"flink run -d -m {address} -c ENTRY_CLASS -s SAVEPOINT -p {numbers.pop()}"
-        yield f"{run} JAR ARGUMENTS"
-        yield "# or, with every subtask where the plan has it:"
-    cluster, placement = (
-        shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
-    )
-    yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
-    where = f"--rest {shlex.quote(rest.url)} --job {job}"
-    to = f"--placement {placement} --savepoints SAVEPOINTS"
-    if is_known:
-        yield f"streamplace flink move {where} {to}"
-    else:
-        yield f"streamplace flink move JAR {where} --entry-class ENTRY_CLASS {to} -- ARGUMENTS"
+        cluster, placement = (
+            shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
+        )
+        yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
+        jar, arguments = "" if is_known else "JAR ", "" if is_known else " -- ARGUMENTS"
+        where = f"--rest {shlex.quote(rest.url)} --job {job} --placement {placement}"
+        yield f"streamplace flink move {jar}{where} --savepoints SAVEPOINTS{arguments}"
+    yield from (f"# then stop {-n} × {name}" for name, n in changes.items() if n < 0)
