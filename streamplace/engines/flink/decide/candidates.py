@@ -51,7 +51,7 @@ from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
-from streamplace.model.streams import RESCALE, STRAIGHT
+from streamplace.model.streams import FORWARD, RESCALED
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
@@ -379,10 +379,11 @@ def local_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
     groups = graph.operators.slot_sharing_group
+    pairwise = np.isin(graph.streams.distribution(), (FORWARD, RESCALED)).tolist()
     opened: dict[str, list[int]] = {}  # slot sharing group → its bundles
     places: list[list[int]] = []  # for each operator, the bundle of each of its subtasks
     for v, number in enumerate(_parallelism(graph).values()):
-        senders = _senders(graph, v, places)
+        senders = _senders(graph, v, places, pairwise)
         joined: dict[int, int] = {}  # bundle → the subtask that joins it
         others = []
         for i in range(number):
@@ -404,13 +405,13 @@ def local_bundles(graph: StreamGraph) -> list[Bundle]:
 
 
 def _senders(
-    graph: StreamGraph, v: int, places: Sequence[Sequence[int]]
+    graph: StreamGraph, v: int, places: Sequence[Sequence[int]], pairwise: Sequence[bool]
 ) -> list[tuple[Sequence[int], bool]]:
     """For each stream into an operator from its group: bundles of the senders, and if pairwise."""
     streams, groups = graph.streams, graph.operators.slot_sharing_group
     inputs = np.flatnonzero(streams.target == v).tolist()
     return [
-        (places[u], _is_pairwise(graph, e))
+        (places[u], pairwise[e])
         for e in inputs
         if groups[u := int(streams.source[e])] == groups[v]
     ]
@@ -422,14 +423,6 @@ def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Seq
         return senders
     begin, end = (k * len(senders) // number for k in (i, i + 1))
     return senders[begin : max(begin + 1, end)]
-
-
-def _is_pairwise(graph: StreamGraph, e: int) -> bool:
-    """Whether a stream joins each subtask only with its neighbours (`pointwise_pairs`)."""
-    streams, number = graph.streams, graph.operators.parallelism
-    kind, u, v = streams.partitioning[e], streams.source[e], streams.target[e]
-    plain = not kind and graph.operators.max_parallelism[v] == 0
-    return kind in (*STRAIGHT, RESCALE) or bool(plain and number[u] == number[v])
 
 
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
