@@ -233,7 +233,6 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
     placer, judged_by = named_placer("auto"), composed_objective("throughput")
     rates, graph, cluster = question.rates, question.measured.graph, question.measured.cluster
     only = dict.fromkeys(graph.operators.name, question.free) if question.occupied else None
-    grows = question.rate is None and question.measured.is_limited
     asked = question.rate or graph.source_rate
     best = Layout()
     carried = 0.0
@@ -249,7 +248,7 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
         if not best or found > carried:
             best, carried = layout, found
         more = rates.kept + SATURATING * (carried - rates.kept)
-        if not grows or carried < asked or more > LARGEST:
+        if question.rate is not None or carried < asked or more > LARGEST:
             break
         asked = more
     fitting = question.pinnable(best)
@@ -411,9 +410,7 @@ def _senders(
     streams, groups = graph.streams, graph.operators.slot_sharing_group
     inputs = np.flatnonzero(streams.target == v).tolist()
     return [
-        (places[u], pairwise[e])
-        for e in inputs
-        if groups[u := int(streams.source[e])] == groups[v]
+        (places[u], pairwise[e]) for e in inputs if groups[u := int(streams.source[e])] == groups[v]
     ]
 
 

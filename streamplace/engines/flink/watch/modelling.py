@@ -43,8 +43,6 @@ from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 MOST_SIZES = 8
 """Most numbers of TaskManagers (taste): of K, a policy may cost 2K - 1 times the best."""
-AMPLE = 4.0
-"""Layouts are searched for this multiple of what an even spread carries: none does (taste)."""
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
@@ -142,16 +140,12 @@ def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
 
 def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> list[Candidate]:
     """Find layouts for a job on all TaskManagers that it may use, and on fewer of them."""
-    graph, rates = question.measured.graph, question.rates
     used = question.present.devices
     order = device_order(question.measured.cluster, question.free, used)
     most = len(order) if at_most is None else min(at_most, len(order))
     found = candidates(question, budget)
-    ample = None if rates.is_open else AMPLE * graph.source_rate
-    if question.spreads and order and ample:
-        ample = AMPLE * max(graph.source_rate, rates.if_pinned(even_layout(graph, order)))
     for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
-        layout = _best(question, order[:number], ample, budget)
+        layout = _best(question, order[:number], budget)
         orders = possible_orders(layout, question.measured.shares)
         found.append(candidate(question, f"found on {number}", *orders))
     return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
@@ -190,13 +184,10 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
     return RESOURCES[worst.kind].format(f"{names[worst.device]}{peer}")
 
 
-def _best(question: Question, devices: Sequence[str], rate: float | None, budget: Budget) -> Layout:
-    """Return the better one of the layout that search finds on some devices and of an even one.
-
-    Without a rate, growing ones are searched for, of the held-back sources alone.
-    """
+def _best(question: Question, devices: Sequence[str], budget: Budget) -> Layout:
+    """Return the better one of the layout that search finds on some devices and of an even one."""
     names, graph = question.measured.cluster.devices.name, question.measured.graph
-    asked = replace(question, occupied=frozenset(names).difference(devices), rate=rate)
+    asked = replace(question, occupied=frozenset(names).difference(devices))
     layouts = [searched(asked, budget)]
     even = question.pinnable(even_layout(graph, devices)) if question.spreads else None
     if even is not None:
