@@ -13,23 +13,10 @@ from functools import partial
 import numpy as np
 
 from streamplace.engines.flink.cpu.threads import UNKNOWN
-from streamplace.engines.flink.decide.candidates import (
-    Candidate,
-    Question,
-    candidate,
-    candidates,
-    even_layout,
-    searched,
-)
+from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import (
-    ALL,
-    ASSUMED_CPU,
-    Measurement,
-    placed,
-    possible_orders,
-)
+from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurement, placed
 from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
@@ -144,10 +131,10 @@ def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> 
     order = device_order(question.measured.cluster, question.free, used)
     most = len(order) if at_most is None else min(at_most, len(order))
     found = candidates(question, budget)
+    names = frozenset(question.measured.cluster.devices.name)
     for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
-        layout = _best(question, order[:number], budget)
-        orders = possible_orders(layout, question.measured.shares)
-        found.append(candidate(question, f"found on {number}", *orders))
+        fewer = replace(question, occupied=names.difference(order[:number]), modes=())
+        found += [replace(o, name=f"{o.name} on {number}") for o in candidates(fewer, budget)]
     return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
 
 
@@ -182,17 +169,6 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
         return f"what a subtask of {shown(operator)} reads at most"
     peer = f"→{names[worst.peer]}" if worst.peer >= 0 else ""
     return RESOURCES[worst.kind].format(f"{names[worst.device]}{peer}")
-
-
-def _best(question: Question, devices: Sequence[str], budget: Budget) -> Layout:
-    """Return the better one of the layout that search finds on some devices and of an even one."""
-    names, graph = question.measured.cluster.devices.name, question.measured.graph
-    asked = replace(question, occupied=frozenset(names).difference(devices))
-    layouts = [searched(asked, budget)]
-    even = question.pinnable(even_layout(graph, devices)) if question.spreads else None
-    if even is not None:
-        layouts.append(even)
-    return max(layouts, key=question.rates.if_pinned)
 
 
 def _uncounted(measured: Measurement) -> str:
