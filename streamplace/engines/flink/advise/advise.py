@@ -436,8 +436,7 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[Stre
     if not 1 - WRONG <= factor <= 1 + WRONG:
         return graph, [f"{told}what the plan carries may be outside of its interval"]
     operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
-    streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
-    scaled = replace(graph, streams=streams).with_operators(operators)
+    scaled = graph.with_operators(operators)
     is_told = abs(factor - 1) > NOISE
     return scaled, [f"{told}all costs count {factor:.2f} times"] if is_told else []
 

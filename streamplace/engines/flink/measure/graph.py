@@ -19,7 +19,6 @@ from streamplace.engines.flink.measure.sources import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
     SendingCost,
     carried_by_streams,
-    with_local_cost,
     with_message_cost,
 )
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -98,7 +97,6 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
         facts["unmeasured"] = "; ".join(seen.doubts)
     graph = StreamGraph.of(seen.name, operators, streams, facts)
     if seen.edges:
-        graph = with_local_cost(graph, [sizes.get(e, 0.0) for e in range(len(seen.edges))], mips)
         graph = with_message_cost(graph, mips, seen.buffer_timeout)
     return _checked(seen, graph)
 

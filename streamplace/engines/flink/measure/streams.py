@@ -12,10 +12,6 @@ the ``overhead`` of remote tuples.
 Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without CPU
 left are left out, unless all that exchange tuples are such.
 
-Between threads of one TaskManager, one writes the tuples and another reads them: at each end, a
-tuple costs `LOCAL_PER_BYTE` for each of its bytes, and for as many more as `BYTES_OF_A_TUPLE` says.
-A chain saves both.
-
 Messages are buffers that Flink sends once per buffer timeout. `streamplace.model.buffers` has the
 formula. What a message costs operators cannot be fitted from metrics, because ``numBuffersOut``
 does not count buffers that are sent before they are full, so it is assumed. The CPU of an operator
@@ -36,7 +32,6 @@ from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
-from streamplace.model.arrays import Floats
 from streamplace.model.buffers import (
     BUFFER_TIMEOUT,
     MESSAGE_IPT,
@@ -165,8 +160,6 @@ SENDING_FIXED = Prior(0.012, 0.6)
 """Cores of a TaskManager that exchanges tuples, at any rate; of five jobs on four TaskManagers."""
 PER_BYTE = Prior(3e-9, 0.7)
 """Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
-LOCAL_PER_BYTE = 1.4e-9
-"""Core seconds per byte at each end of a stream on one TaskManager, of the same."""
 ASSUMED_SECONDS = 115e-6
 """Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
 """
@@ -336,33 +329,3 @@ def with_message_cost(
         for v in np.flatnonzero(contains).tolist()
     }
     return replace(graph, attributes={**graph.attributes, **facts})
-
-
-def with_local_cost(graph: StreamGraph, payloads: Sequence[float], mips: float) -> StreamGraph:
-    """Return the graph with the costs as ``ipt`` of streams, deducted from that of operators.
-
-    The sum of both is unchanged for every operator, per tuple and for both ends. Where an
-    operator would have less than none, the costs of its streams are reduced.
-
-    ``payloads``: bytes per tuple of every stream.
-    """
-    sizes = np.array(payloads, np.float64) + BYTES_OF_A_TUPLE
-    each = 2 * LOCAL_PER_BYTE * sizes * mips * 1e6
-    before = graph.operators.ipt
-    parts = _charged(graph, each)
-    ratio = np.divide(before, parts, out=np.ones_like(parts), where=parts > before)
-    each = each * np.minimum(ratio[graph.streams.source], ratio[graph.streams.target])
-    left = np.maximum(before - _charged(graph, each), 0.0)
-    return _with_ipt(graph, left, each)
-
-
-def _charged(graph: StreamGraph, each: Floats) -> Floats:
-    """Cost per tuple of the streams of each operator, without its own work."""
-    return _with_ipt(graph, np.zeros_like(graph.operators.ipt), each).charged_ipt
-
-
-def _with_ipt(graph: StreamGraph, work: Floats, each: Floats) -> StreamGraph:
-    operators = replace(graph.operators, ipt=work)
-    return replace(
-        graph, operators=operators, streams=replace(graph.streams, operators=operators, ipt=each)
-    )
