@@ -21,7 +21,6 @@ from streamplace.engines.flink.decide.improving import PRESENT, JobImprover, Pro
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement
-from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import Interruption, Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import MoveSettings
@@ -244,12 +243,8 @@ def test_a_layout_in_which_the_job_does_not_run_counts_as_tried() -> None:
     assert any("too few slots" in line for line in world.told)
 
 
-@pytest.mark.parametrize("flow", [None, SourceFlow(0.0)])
-def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured(
-    monkeypatch: pytest.MonkeyPatch, flow: SourceFlow | None
-) -> None:
-    """Nothing is known of its rate there, or its sources have stopped."""
-    monkeypatch.setattr(improving, "flow_there", lambda *_: flow)
+def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured() -> None:
+    """Nothing is known of its rate there."""
     world = World({START: 100.0, "a": 500.0}, unmeasured={"a": FlinkError("no metrics")})
     improved = world.improved()
     assert (world.visited, improved.where.name) == (["a", START], PRESENT)

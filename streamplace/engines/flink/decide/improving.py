@@ -39,7 +39,7 @@ from streamplace.engines.flink.move.interruption import (
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.saving import stopped_with
-from streamplace.engines.flink.move.settling import flow_there, note
+from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.program.submission import chain_states
@@ -418,12 +418,8 @@ class JobImprover:
             self._await_running(moved.job)
             now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
         except FlinkError as error:
-            if self._has_finished(moved.job):
-                return proposal.after(moved.job, trial, moved.savepoint)
-            self.tell(f"{target.name} is not measured well: {error}")
-            flow = flow_there(rest, moved.job, self.tell)
-            if flow is not None:
-                trial = replace(trial, rate=flow.rate, is_limited=flow.is_limited)
+            if not self._has_finished(moved.job):
+                self.tell(f"{target.name} is not measured: {error}")
             return proposal.after(moved.job, trial, moved.savepoint)
         there = now.where
         stopped = ""
