@@ -204,11 +204,11 @@ class FlinkEngine:
 
         asked_rate(rate)  # what is wrong is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
-        speed = parsed_mips(self.mips)
+        parsed_mips(self.mips)
         seen, graph = self._profiled(job, seconds)
         cluster = self._machines_of(seen, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
-        found = MeasuredJob(job, seen, graph, cluster, alone, speed)
+        found = MeasuredJob(job, seen, graph, cluster, alone)
         asked = settings or PlanSettings(HEADROOM)
         return advise(self.rest, found, rate, machines, asked, program, folder or FOLDER)
 

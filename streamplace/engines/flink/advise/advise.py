@@ -337,7 +337,6 @@ class MeasuredJob(NamedTuple):
     # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
     # that are bought.
     alone: MeasuredCluster
-    speed: float  # MIPS of a core, as it was given
 
 
 def advise(
@@ -382,9 +381,9 @@ def advise(
     current = current_machines(found.alone, machines, seen)
     if isinstance(machines, Catalogue):
         shared = replace(machines, slot_sharing=True)
-        plan = _planned(
-            graph, left_for_operators(shared, seen.java, seen.sending, found.speed), usual
-        )
+        speed = float(measured.attributes["mips"])
+        left = left_for_operators(shared, seen.java, seen.sending, speed)
+        plan = _planned(graph, left, usual)
     else:
         usual = replace(usual, headroom=0.0)
         plan = _planned(graph, cluster.cluster() if machines is None else machines, usual)
