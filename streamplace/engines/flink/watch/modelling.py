@@ -17,7 +17,7 @@ from streamplace.engines.flink.decide.candidates import Candidate, Question, can
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurement, placed
-from streamplace.engines.flink.measure.fit import Observation
+from streamplace.engines.flink.measure.fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.model.cluster import Cluster
@@ -54,7 +54,8 @@ class JobModeller:
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
     _told: set[str] = field(default_factory=set, init=False)
-    # Operator → what its subtasks took in all layouts that were measured.
+    # Operator → what its subtasks took in all layouts that were measured, averaged by rate, so that
+    # a watch of weeks does not keep every window.
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
@@ -77,7 +78,7 @@ class JobModeller:
         )
         proposal = asked.propose(job, {**self._observed}, trials)
         measured, where, rates = proposal.measured, proposal.where, proposal.question.rates
-        self._observed.update(measured.observed)
+        self._observed.update((name, averaged(own)) for name, own in measured.observed.items())
         uncounted = _uncounted(measured)
         limits = [f"fewer TaskManagers are not chosen, because {uncounted}"] if uncounted else []
         for note in (*measured.notes, *limits):  # those that differ in numbers alone are the same
