@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_flink import FakeFlink, config, failure, task_manager
+from fake_flink import FakeFlink, task_manager
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
@@ -15,7 +15,6 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
     candidate,
     candidates,
-    configured_mode,
     is_placed,
     known_modes,
     searched,
@@ -71,10 +70,7 @@ def best_rate(question: Question) -> float:
 
 
 def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
-    """One device carries 1,000 tuples/s, and four devices 4,000 however they are filled.
-
-    If the cluster has that line, the job was started before the others joined, say.
-    """
+    """One device carries 1,000 tuples/s, and four devices 4,000 however they are filled."""
     question = asked(EQUAL, Layout(TOGETHER))
     slots = found_for(question)["Flink's SLOTS"]
     assert question.rates.of(Layout(TOGETHER)) == pytest.approx(1000.0)
@@ -82,7 +78,6 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
     assert slots.predicted.value == pytest.approx(4000.0, rel=0.01)
     assert slots.line == "taskmanager.load-balance.mode: SLOTS"
     assert slots.can_be_pinned
-    assert not found_for(replace(question, configured="SLOTS"))["Flink's SLOTS"].line
     for other in (replace(question, spreads=False), replace(question, occupied=frozenset({"d3"}))):
         assert not found_for(other)["Flink's SLOTS"].can_be_pinned
 
@@ -302,23 +297,6 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
     for other in ({"join": ["d0"]}, {"join": ["d0", "elsewhere"]}, {}):
         with pytest.raises(FlinkError, match=told):
             capacity(CHAINED, two, chain | other)
-
-
-@pytest.mark.parametrize(
-    ("settings", "mode"),
-    [
-        ({}, "NONE"),
-        ({"taskmanager.load-balance.mode": "slots"}, "SLOTS"),
-        ({"cluster.evenly-spread-out-slots": "true"}, "SLOTS"),
-        ({"taskmanager.load-balance.mode": "MIN_RESOURCES"}, None),
-        (None, None),
-    ],
-)
-def test_the_mode_of_a_cluster_is_read(settings: dict[str, str] | None, mode: str | None) -> None:
-    """Unless the JobManager does not show it."""
-    hidden = failure("forbidden", status=403)
-    flink = FakeFlink({"GET /jobmanager/config": hidden if settings is None else config(settings)})
-    assert configured_mode(flink.rest) == mode
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ from streamplace.engines.flink.pin.fitting import (
 )
 from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
@@ -86,7 +85,6 @@ class Question:
     # configured for it.
     occupied: frozenset[str] = frozenset()
     modes: tuple[Mode, ...] = MODES  # Flink's modes that the cluster supports
-    configured: Mode | None = None  # the mode that it is configured with
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
     is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
@@ -118,7 +116,6 @@ class Question:
             rate,
             occupied_devices(managers),
             known_modes(rest),
-            configured_mode(rest),
             managers,
             any(is_placed(job, row["id"], held[row["id"]]) for row in managers if is_pinnable(row)),
             errors,
@@ -219,7 +216,7 @@ def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Cand
     pins = question.pinnable(best)
     one = candidate(question, f"Flink's {mode}", pins or best)
     is_sure = (1 + WORTHWHILE) * least >= question.rates.of(best)
-    line = f"{MODE_SETTING}: {mode}" if is_sure and mode != question.configured else ""
+    line = f"{MODE_SETTING}: {mode}" if is_sure else ""
     return replace(one, line=line, can_be_pinned=pins is not None, by_flink=by_flink)
 
 
@@ -282,15 +279,6 @@ def known_modes(rest: Rest) -> tuple[Mode, ...]:
     version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
     is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
-
-
-def configured_mode(rest: Rest) -> Mode | None:
-    """Return the mode that a cluster is configured with; None if it is unknown or not modelled."""
-    if (settings := shown_settings(rest)) is None:
-        return None
-    is_spread = settings.get("cluster.evenly-spread-out-slots", "").lower() == "true"  # older name
-    given = settings.get(MODE_SETTING, "SLOTS" if is_spread else "NONE").upper()
-    return next((mode for mode in MODES if mode == given), None)
 
 
 def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
