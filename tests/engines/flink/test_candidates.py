@@ -9,7 +9,7 @@ from fake_flink import task_manager
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
-    EVEN,
+    BY_SPEED,
     FOUND,
     Candidate,
     Question,
@@ -195,7 +195,7 @@ def test_without_spreading_only_whole_operators_are_placed() -> None:
     found = found_for(asked(EQUAL, Layout(TOGETHER), spreads=False, slots={}))
     assert found.keys() == {FOUND}
     assert all(len(set(devices)) == 1 for devices in found[FOUND].layout.values())
-    assert EVEN in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
+    assert BY_SPEED in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
 
 
 def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
@@ -238,9 +238,9 @@ def prepared(*devices: str) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize(("number", "is_even_possible"), [(32, True), (33, False)])
+@pytest.mark.parametrize(("number", "is_spread_possible"), [(32, True), (33, False)])
 def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
-    number: int, is_even_possible: bool
+    number: int, is_spread_possible: bool
 ) -> None:
     """They have 32 indexes; as many operators of unlike parallelism can be spread over them."""
     sizes = range(2, number + 2)
@@ -252,7 +252,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     measured = Measurement(graph, Cluster.uniform(2), True)
     question = Question(measured, Layout(present), {}, spreads=True, managers=prepared("d0", "d1"))
     found = found_for(question, evaluations=200)
-    assert (EVEN in found) is is_even_possible
+    assert (BY_SPEED in found) is is_spread_possible
     untouched = SpreadLimits.untouched(["d0", "d1"])
     pinning(found[FOUND].layout, untouched)  # raises where it cannot be
 

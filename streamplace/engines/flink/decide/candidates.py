@@ -53,9 +53,8 @@ SATURATING = 2.0
 
 Only the part of held-back sources is multiplied if the rates of the others do not change.
 """
-EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
-BY_FLINK = "Flink's SLOTS"
-ORDER = (BY_FLINK, BY_SPEED, FOUND, EVEN)
+BY_FLINK, BY_SPEED, FOUND = "Flink's SLOTS", "shares by speed", "found by search"
+ORDER = (BY_FLINK, BY_SPEED, FOUND)
 """Order in which layouts of equal predictions are tried: first what helps most jobs."""
 
 
@@ -166,7 +165,7 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:
-    """Find layouts for a job: Flink's own, even and uneven spreads, and a search."""
+    """Find layouts for a job: Flink's own, shares by speed, and what a search finds."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
     possible = layouts(unpinned, question.slots)
@@ -177,7 +176,6 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
         speeds = {name: power[name] for name in question.free}
         places: dict[str, Layout | None] = {FOUND: searched(question, budget)}
         if question.spreads:
-            places[EVEN] = question.pinnable(even_layout(graph, question.free))
             places[BY_SPEED] = question.pinnable(layout_by_speed(graph, speeds))
         shares = question.measured.shares
         found += [
@@ -288,28 +286,6 @@ def in_one_group(graph: StreamGraph) -> StreamGraph:
     """
     one_group = ("",) * graph.n_operators
     return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
-
-
-def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
-    """Distribute the subtasks of every operator over the devices in turn.
-
-    Operators whose parallelism is a multiple of the number of devices form a pipeline on each
-    device. Each other operator begins after the last device of the previous one of these.
-
-    >>> from streamplace.model import Operator, Stream
-    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]
-    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map"), Stream("map", "out")])
-    >>> even_layout(graph, ["a", "b"])
-    Layout({'src': ['a'], 'map': ['a', 'b'], 'out': ['b']})
-    """
-    layout: dict[str, list[str]] = {}
-    begin = 0
-    for name, number in _parallelism(graph).items():
-        left_over = number % len(devices)
-        first = begin if left_over else 0
-        layout[name] = [devices[(first + i) % len(devices)] for i in range(number)]
-        begin += left_over
-    return Layout(layout)
 
 
 def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
