@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_flink import task_manager
+from fake_flink import FakeFlink, task_manager
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
-    BY_SPEED,
+    EVEN,
     FOUND,
     Candidate,
     Question,
     candidate,
     candidates,
     is_placed,
+    known_modes,
     searched,
 )
 from streamplace.engines.flink.layout import Layout
@@ -82,15 +83,13 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
 
 
 def test_the_best_of_flinks_possible_layouts_is_pinned() -> None:
-    """Two slots are of any two TaskManagers, the slowest as well."""
-    measured = Measurement(job(parallelism=2), UNEQUAL, True)
-    present = Layout({name: ["d0"] * 2 for name in TOGETHER})
-    question = Question(measured, present, SLOTS, True)
-    slots = found_for(question)["Flink's SLOTS"]
-    assert slots.by_flink is not None
-    assert slots.by_flink.low < slots.by_flink.high == pytest.approx(slots.predicted.high)
-    assert slots.predicted.value == pytest.approx(question.rates.of(slots.layout))
-    assert not slots.line  # it gives a slow layout as well
+    """NONE fills one TaskManager after another: four slots on any of them, the slowest as well."""
+    question = asked(UNEQUAL, Layout(SPREAD))
+    none = found_for(question)["Flink's NONE"]
+    assert none.by_flink is not None
+    assert none.by_flink.low < none.by_flink.high == pytest.approx(none.predicted.high)
+    assert none.predicted.value == pytest.approx(question.rates.of(none.layout))
+    assert not none.line  # it gives a slow layout as well
 
 
 def test_no_layout_is_expected_to_be_better_where_none_is() -> None:
@@ -195,7 +194,7 @@ def test_without_spreading_only_whole_operators_are_placed() -> None:
     found = found_for(asked(EQUAL, Layout(TOGETHER), spreads=False, slots={}))
     assert found.keys() == {FOUND}
     assert all(len(set(devices)) == 1 for devices in found[FOUND].layout.values())
-    assert BY_SPEED in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
+    assert EVEN in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
 
 
 def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
@@ -238,9 +237,9 @@ def prepared(*devices: str) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize(("number", "is_spread_possible"), [(32, True), (33, False)])
+@pytest.mark.parametrize(("number", "is_even_possible"), [(32, True), (33, False)])
 def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
-    number: int, is_spread_possible: bool
+    number: int, is_even_possible: bool
 ) -> None:
     """They have 32 indexes; as many operators of unlike parallelism can be spread over them."""
     sizes = range(2, number + 2)
@@ -250,9 +249,11 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     graph = StreamGraph.of("job", [source, *operators], streams)
     present = {one.name: ["d0"] * one.parallelism for one in (source, *operators)}
     measured = Measurement(graph, Cluster.uniform(2), True)
-    question = Question(measured, Layout(present), {}, spreads=True, managers=prepared("d0", "d1"))
+    question = Question(
+        measured, Layout(present), {}, spreads=True, modes=(), managers=prepared("d0", "d1")
+    )
     found = found_for(question, evaluations=200)
-    assert (BY_SPEED in found) is is_spread_possible
+    assert (EVEN in found) is is_even_possible
     untouched = SpreadLimits.untouched(["d0", "d1"])
     pinning(found[FOUND].layout, untouched)  # raises where it cannot be
 
@@ -296,3 +297,12 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
     for other in ({"join": ["d0"]}, {"join": ["d0", "elsewhere"]}, {}):
         with pytest.raises(FlinkError, match=told):
             capacity(CHAINED, two, chain | other)
+
+
+@pytest.mark.parametrize(
+    ("version", "modes"), [("2.3.0", {"NONE", "SLOTS", "TASKS"}), ("1.20.5", {"NONE", "SLOTS"})]
+)
+def test_only_modes_that_a_flink_knows_are_recommended(version: str, modes: set[str]) -> None:
+    """A JobManager with a mode that it does not know does not start."""
+    flink = FakeFlink({"GET /config": {"flink-version": version}})
+    assert set(known_modes(flink.rest)) == modes

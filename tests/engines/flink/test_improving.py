@@ -379,7 +379,7 @@ def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     improver = JobImprover(engine, None, tell=told.append)
     candidates = improver.propose("job").candidates
     others = [one for one in candidates if one.can_be_pinned]
-    assert {one.name for one in others} >= {"shares by speed", "found by search"}
+    assert {one.name for one in others} >= {"even spread", "found by search"}
     used = {device for one in others for devices in one.layout.values() for device in devices}
     assert used == {"dev-0", "dev-1"}
     assert any(line.startswith("note: nothing can be pinned to 'dev-2', so") for line in told)

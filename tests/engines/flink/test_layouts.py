@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
-    SLOTS_LINE,
+    MODE_SETTING,
+    MODES,
+    Mode,
+    balanced_bundles,
     layouts,
     local_bundles,
 )
@@ -68,28 +71,42 @@ def test_subtasks_share_a_slot_with_one_that_they_read_from() -> None:
     assert local_bundles(chain(2, 2, groups="ab")) == [[(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)]]
 
 
-def test_slots_are_spread() -> None:
-    """Four slots with three operators in each, on devices of three slots."""
-    found = layouts(chain(4, 4, 4), dict.fromkeys(DEVICES, 3))
-    assert {tuple(numbers(one)) for one in found} == {(3, 3, 6)}
+def test_tasks_deals_small_operators_in_turn() -> None:
+    """Each begins after the last of the one before it; those of full parallelism begin at 0."""
+    assert balanced_bundles(chain(1, 2, 4)) == [
+        [(0, 0), (2, 0)],
+        [(1, 0), (2, 1)],
+        [(1, 1), (2, 2)],
+        [(2, 3)],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "used"), [("NONE", [3, 9]), ("SLOTS", [3, 3, 6]), ("TASKS", [3, 9])]
+)
+def test_modes_fill_or_spread(mode: Mode, used: list[int]) -> None:
+    """Four slots and three operators in each of the bundles, on devices of three slots."""
+    found = layouts(chain(4, 4, 4), dict.fromkeys(DEVICES, 3), mode)
+    assert {tuple(numbers(one)) for one in found} == {tuple(used)}
 
 
 def test_slots_takes_the_share_of_slots_and_not_their_number() -> None:
     """Of six slots beside two, three are taken before the second of the two."""
-    (found,) = {tuple(numbers(one)) for one in layouts(chain(4), {"a": 6, "b": 2})}
+    (found,) = {tuple(numbers(one)) for one in layouts(chain(4), {"a": 6, "b": 2}, "SLOTS")}
     assert found == (1, 3)
 
 
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=4),
     st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    st.sampled_from(MODES),
 )
 def test_layouts_are_complete_and_keep_to_the_slots(
-    parallelism: list[int], slots: list[int]
+    parallelism: list[int], slots: list[int], mode: Mode
 ) -> None:
     """No device has more subtasks of one operator than it has slots."""
     free = {f"d{i}": number for i, number in enumerate(slots)}
-    found = layouts(chain(*parallelism), free)
+    found = layouts(chain(*parallelism), free, mode)
     assert bool(found) == (sum(slots) >= max(parallelism))
     for layout in found:
         assert [len(devices) for devices in layout.values()] == parallelism
@@ -98,10 +115,13 @@ def test_layouts_are_complete_and_keep_to_the_slots(
 
 
 @pytest.mark.slow
-def test_a_real_cluster_does_the_same(flink: Flink, graph_jar: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_real_cluster_does_the_same(mode: Mode, flink: Flink, graph_jar: Path) -> None:
     """As many subtasks on the devices, and subtasks in slots together, as in one of the layouts."""
-    mode, _, value = SLOTS_LINE.partition(": ")
-    settings: dict[str, str | int | float] = {mode: value, "taskmanager.numberOfTaskSlots": 4}
+    settings: dict[str, str | int | float] = {
+        MODE_SETTING: mode,
+        "taskmanager.numberOfTaskSlots": 4,
+    }
     with local_cluster(flink, DEVICES, layers=0, settings=settings) as cluster:
         rest = Rest(cluster.url)
         jar = rest.upload(graph_jar)
@@ -110,11 +130,11 @@ def test_a_real_cluster_does_the_same(flink: Flink, graph_jar: Path) -> None:
             job = rest.run_jar(jar, "GraphJob", [json.dumps(pipeline(*parallelism))])
             rest.wait_running(job)
             ran = [*layout_of(rest, job, rest.running_job(job)).values()]
-            together = local_bundles(graph)
+            together = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
             for bundle in together:
                 assert len({ran[v][i] for v, i in bundle}) == 1
             slots = Counter(ran[v][i] for v, i in (bundle[0] for bundle in together))
-            expected = layouts(graph, SLOTS)
+            expected = layouts(graph, SLOTS, mode)
             assert sorted(slots.values()) in [_slots_of(one, together) for one in expected]
             rest.cancel(job)
             rest.wait_released()

@@ -203,7 +203,7 @@ def test_flows_are_those_of_the_simulator(seed: int) -> None:
 
 
 def test_the_best_layout_for_what_is_held_back_is_found() -> None:
-    question = Question(rates().measured, PRESENT, {}, spreads=True)
+    question = Question(rates().measured, PRESENT, {}, spreads=True, modes=())
     found = next(one for one in candidates(question, Budget(evaluations=2000)) if one.name == FOUND)
     assert found.predicted.value == pytest.approx(110_000.0)
     assert found.kept == 100_000.0

@@ -1,21 +1,33 @@
 """Candidates: layouts that a measured job may have, with the predicted rate of each.
 
-One is that in which Flink's own scheduler would run the job with
-``taskmanager.load-balance.mode: SLOTS``, which spreads slots over the TaskManagers. First, the
-subtasks of a slot sharing group are collected into bundles, one per slot, with at most one subtask
-of every operator: a subtask joins one that it reads from. Then slots are chosen for them, each of
-the emptiest TaskManager, and bundles are put into them in any order. So there are several possible
-layouts: `layouts` returns some of them. The rules are those of Flink 2.3; a test starts jobs and
-compares.
+Some are those in which Flink's own scheduler would run the job. It shares slots in two steps.
+First, the subtasks of a slot sharing group are collected into bundles, one per slot, with at most
+one subtask of every operator. Then slots are chosen for them from TaskManagers, and bundles are put
+into them. ``taskmanager.load-balance.mode`` decides how:
+
+====== ====================================== =========================== =========================
+mode   bundles                                slots                       bundles into slots
+====== ====================================== =========================== =========================
+NONE   a subtask joins one that it reads from one TaskManager after another in any order
+SLOTS  as NONE                                of the emptiest TaskManager in any order
+TASKS  of equal numbers of subtasks           one TaskManager after another largest bundle first, to
+                                                                          the TaskManager with the
+                                                                          fewest subtasks
+====== ====================================== =========================== =========================
+
+If Flink may use any order, there are several possible layouts: `layouts` returns some of them. The
+rules are those of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
+fills one TaskManager after another, so it balances tasks only among those that the job needs.
 """
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -44,8 +56,9 @@ from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 LOG = logging.getLogger(__name__)
-SLOTS_LINE = "taskmanager.load-balance.mode: SLOTS"
-"""Line of configuration by which Flink spreads slots over the TaskManagers."""
+Mode = Literal["NONE", "SLOTS", "TASKS"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+MODE_SETTING = "taskmanager.load-balance.mode"
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 SATURATING = 2.0
@@ -53,8 +66,8 @@ SATURATING = 2.0
 
 Only the part of held-back sources is multiplied if the rates of the others do not change.
 """
-BY_FLINK, BY_SPEED, FOUND = "Flink's SLOTS", "shares by speed", "found by search"
-ORDER = (BY_FLINK, BY_SPEED, FOUND)
+EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
+ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, EVEN, "Flink's TASKS", "Flink's NONE")
 """Order in which layouts of equal predictions are tried: first what helps most jobs."""
 
 
@@ -71,6 +84,7 @@ class Question:
     # Devices on which nothing can be placed: other jobs use them exclusively, or they are not
     # configured for it.
     occupied: frozenset[str] = frozenset()
+    modes: tuple[Mode, ...] = MODES  # Flink's modes that the cluster supports
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
     is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
@@ -101,6 +115,7 @@ class Question:
             bool(offered) and all(index_name(0) in resources for resources in offered),
             rate,
             occupied_devices(managers),
+            known_modes(rest),
             managers,
             any(is_placed(job, row["id"], held[row["id"]]) for row in managers if is_pinnable(row)),
             errors,
@@ -139,7 +154,7 @@ class Candidate:
 
     @property
     def shown(self) -> RateInterval:
-        """What its name promises: of Flink's own, any of the possible layouts."""
+        """What its name promises: of a mode of Flink's, any of the possible layouts."""
         return self.by_flink or self.predicted
 
     @property
@@ -165,17 +180,21 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:
-    """Find layouts for a job: Flink's own, shares by speed, and what a search finds."""
+    """Find layouts for a job: those of Flink's modes, even and uneven spreads, and a search."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
-    possible = layouts(unpinned, question.slots)
-    found = [_of_flink(question, possible)] if possible else []
+    found = [
+        _of_mode(question, mode, possible)
+        for mode in question.modes
+        if (possible := layouts(unpinned, question.slots, mode))
+    ]
     if question.free:
         devices = question.measured.cluster.devices
         power = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
         speeds = {name: power[name] for name in question.free}
         places: dict[str, Layout | None] = {FOUND: searched(question, budget)}
         if question.spreads:
+            places[EVEN] = question.pinnable(even_layout(graph, question.free))
             places[BY_SPEED] = question.pinnable(layout_by_speed(graph, speeds))
         shares = question.measured.shares
         found += [
@@ -186,18 +205,18 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     return sorted(found, key=lambda one: -one.predicted.value)
 
 
-def _of_flink(question: Question, possible: Sequence[Layout]) -> Candidate:
+def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Candidate:
     """The best of the layouts that Flink may choose, which is the one to pin.
 
     The line of configuration is given only if the others carry about as much.
     """
-    by_flink = candidate(question, BY_FLINK, *possible).predicted
+    by_flink = candidate(question, f"Flink's {mode}", *possible).predicted
     best = max(possible, key=question.rates.of)
     least = min(map(question.rates.of, possible))
     pins = question.pinnable(best)
-    one = candidate(question, BY_FLINK, pins or best)
+    one = candidate(question, f"Flink's {mode}", pins or best)
     is_sure = (1 + WORTHWHILE) * least >= question.rates.of(best)
-    line = SLOTS_LINE if is_sure else ""
+    line = f"{MODE_SETTING}: {mode}" if is_sure else ""
     return replace(one, line=line, can_be_pinned=pins is not None, by_flink=by_flink)
 
 
@@ -255,7 +274,14 @@ def is_placed(job: str, device: str, held: Sequence[Mapping[str, Any]]) -> bool:
     return False
 
 
-def layouts(graph: StreamGraph, slots: Mapping[str, int]) -> list[Layout]:
+def known_modes(rest: Rest) -> tuple[Mode, ...]:
+    """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.3."""
+    version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
+    is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
+    return tuple(mode for mode in MODES if is_new or mode != "TASKS")
+
+
+def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
     """Return layouts that Flink may choose for a job; empty if there are too few slots.
 
     The graph is in topological order; ``slots`` has the free slots of each device.
@@ -263,17 +289,18 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int]) -> list[Layout]:
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
-    >>> layouts(graph, {"a": 2})
+    >>> layouts(graph, {"a": 2}, "NONE")
     [Layout({'src': ['a'], 'map': ['a', 'a']})]
-    >>> {tuple(one["map"]) for one in layouts(graph, {"a": 2, "b": 2})} <= {
+    >>> {tuple(one["map"]) for one in layouts(graph, {"a": 2, "b": 2}, "SLOTS")} <= {
     ...     ("a", "b"), ("b", "a")}
     True
     """
-    bundles = local_bundles(graph)
+    bundles = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
     if sum(slots.values()) < len(bundles):
         return []
     sampled = (
-        _layout(graph, bundles, slots, np.random.default_rng(seed)) for seed in range(VARIANTS)
+        _layout(graph, bundles, slots, mode, np.random.default_rng(seed))
+        for seed in range(VARIANTS)
     )
     return list(dict.fromkeys(sampled))
 
@@ -286,6 +313,28 @@ def in_one_group(graph: StreamGraph) -> StreamGraph:
     """
     one_group = ("",) * graph.n_operators
     return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
+
+
+def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
+    """Distribute the subtasks of every operator over the devices in turn.
+
+    Operators whose parallelism is a multiple of the number of devices form a pipeline on each
+    device. Each other operator begins after the last device of the previous one of these.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]
+    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map"), Stream("map", "out")])
+    >>> even_layout(graph, ["a", "b"])
+    Layout({'src': ['a'], 'map': ['a', 'b'], 'out': ['b']})
+    """
+    layout: dict[str, list[str]] = {}
+    begin = 0
+    for name, number in _parallelism(graph).items():
+        left_over = number % len(devices)
+        first = begin if left_over else 0
+        layout[name] = [devices[(first + i) % len(devices)] for i in range(number)]
+        begin += left_over
+    return Layout(layout)
 
 
 def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
@@ -361,21 +410,70 @@ def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Seq
     return senders[begin : max(begin + 1, end)]
 
 
+def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
+    """Bundles of a slot sharing group whose sizes differ by at most one, filled in turn."""
+    groups, numbers = graph.operators.slot_sharing_group, [*_parallelism(graph).values()]
+    size: dict[str, int] = {}
+    for group, number in zip(groups, numbers, strict=True):
+        size[group] = max(size.get(group, 0), number)
+    bundles: dict[str, list[Bundle]] = {group: [[] for _ in range(n)] for group, n in size.items()}
+    position = dict.fromkeys(size, 0)
+    for v, (group, number) in enumerate(zip(groups, numbers, strict=True)):
+        is_full = number == size[group]
+        first = 0 if is_full else position[group]
+        for i in range(number):
+            bundles[group][(first + i) % size[group]].append((v, i))
+        if not is_full:
+            position[group] = (first + number) % size[group]
+    return [bundle for own in bundles.values() for bundle in own]
+
+
 def _layout(
     graph: StreamGraph,
     bundles: Sequence[Bundle],
     slots: Mapping[str, int],
+    mode: Mode,
     random: np.random.Generator,
 ) -> Layout:
-    left = {str(device): slots[device] for device in random.permutation(list(slots))}
+    order = [str(device) for device in random.permutation(list(slots))]
+    taken = list(_slots(len(bundles), {device: slots[device] for device in order}, mode))
+    rows = random.permutation(len(bundles)).tolist()
+    if mode == "TASKS":
+        pairs = _by_number_of_subtasks([bundles[b] for b in rows], taken)
+    else:
+        pairs = [(bundles[b], device) for b, device in zip(rows, taken, strict=True)]
     layout = {name: [""] * number for name, number in _parallelism(graph).items()}
-    for b in random.permutation(len(bundles)).tolist():
-        free = [device for device, number in left.items() if number]
-        chosen = min(free, key=lambda device: 1 - left[device] / slots[device])
-        left[chosen] -= 1
-        for v, i in bundles[b]:
-            layout[graph.operators.name[v]][i] = chosen
+    for bundle, device in pairs:
+        for v, i in bundle:
+            layout[graph.operators.name[v]][i] = device
     return Layout(layout)
+
+
+def _slots(number: int, slots: Mapping[str, int], mode: Mode) -> Iterator[str]:
+    """Devices of this number of slots, one for each slot."""
+    left = dict(slots)
+    for _ in range(number):
+        free = [device for device, n in left.items() if n]
+        if mode == "SLOTS":
+            chosen = min(free, key=lambda device: 1 - left[device] / slots[device])
+        else:
+            chosen = free[0]
+        left[chosen] -= 1
+        yield chosen
+
+
+def _by_number_of_subtasks(
+    bundles: Sequence[Bundle], taken: Sequence[str]
+) -> list[tuple[Bundle, str]]:
+    """Assign bundles from the largest on, each to the device with the fewest subtasks."""
+    load, left = dict.fromkeys(taken, 0), list(taken)
+    pairs = []
+    for bundle in sorted(bundles, key=len, reverse=True):
+        device = min(left, key=lambda one: load[one])
+        left.remove(device)
+        load[device] += len(bundle)
+        pairs.append((bundle, device))
+    return pairs
 
 
 def _parallelism(graph: StreamGraph) -> dict[str, int]:

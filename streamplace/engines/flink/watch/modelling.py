@@ -134,7 +134,7 @@ def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> 
     found = candidates(question, budget)
     names = frozenset(question.measured.cluster.devices.name)
     for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
-        fewer = replace(question, occupied=names.difference(order[:number]), slots={})
+        fewer = replace(question, occupied=names.difference(order[:number]), modes=())
         found += [replace(o, name=f"{o.name} on {number}") for o in candidates(fewer, budget)]
     return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
 
