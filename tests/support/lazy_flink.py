@@ -68,6 +68,7 @@ class Vertex:
     # Parts of its tuples that its subtasks read, or send if it is a source; empty if Flink does not
     # say.
     shares: Sequence[float] = ()
+    waits: float = 0.0  # part of the time in which each subtask waits for input
     # Metric → change per second of the subtask with the largest value.
     most: Mapping[str, float] = field(default_factory=dict)
     ends: float = math.inf  # when it has finished, from which on Flink reports no metrics of it
@@ -157,7 +158,10 @@ class LazyFlink(FakeFlink):
         if not vertex.shares or not isinstance(rate, int | float):
             return {}
         number = vertex.shares[subtask] * rate * self.clock.now
-        return {"read-records": number} if vertex.inputs else {"write-records": number}
+        counts = {"read-records": number} if vertex.inputs else {"write-records": number}
+        times = {"idle": vertex.waits, "backpressured": 0.0}
+        spent = {f"accumulated-{kind}-time": 1e3 * t * self.clock.now for kind, t in times.items()}
+        return counts | spent
 
     def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
         if device not in self.process_cpu:

@@ -82,14 +82,40 @@ def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknow
     assert shares == ({} if found is None else {"sum": pytest.approx(found)})
 
 
-def test_a_source_is_as_uneven_as_what_has_arrived_for_its_subtasks() -> None:
-    """One that emits less than others may be held back, so what they emit tells nothing."""
-    source = replace(SRC, parallelism=2)
+def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, tuple[float, ...]]:
+    """Shares of a source whose subtasks sent tuples, waited, and were back-pressured, in ms."""
+    source = replace(SRC, parallelism=len(subtasks), max_parallelism=3)
     rows = [
-        RunningSubtask("job", "v0", i, "d0", "src", 0.0, 0.0, n) for i, n in enumerate((4e3, 1e3))
+        RunningSubtask("job", "v0", i, "d0", "src", 500.0, read, wrote, waited, blocked)
+        for i, (wrote, waited, blocked) in enumerate(subtasks)
     ]
+    return key_shares([source], [], {"v0": rows})
+
+
+@pytest.mark.parametrize("read", [0.0, math.nan])
+def test_a_source_with_more_partitions_than_subtasks_is_uneven(read: float) -> None:
+    """Some versions of Flink count what sources read; key groups do not matter."""
+    few = (2000.0, 500.0, 0.0)
+    assert sent((4000.0, 0.0, 0.0), few, few, few, read=read) == {"src": (0.4, 0.2, 0.2, 0.2)}
+    assert sent(few, few, read=read) == {}
+
+
+def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
+    """A subtask on a slow device, or a blocked one, emits less than it would be offered."""
+    busy, blocked = (2000.0, 0.0, 0.0), (2000.0, 100.0, 900.0)
+    assert sent((4000.0, 0.0, 0.0), busy) == {}
+    assert sent((4000.0, 500.0, 0.0), blocked) == {}
+    assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
+
+
+def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
+    """Whatever arrives for the others."""
+    source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
+    rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
+    last = RunningSubtask("job", "v0", 2, "d0", "src", 0.0, 0.0, 0.0, 0.0, 0.0, True)
+    assert key_shares([source], [], {"v0": [*rows, last]}) == {"src": (0.5, 0.5, 0.0)}
+    rows.append(last._replace(has_ended=False))
     assert key_shares([source], [], {"v0": rows}) == {}
-    assert key_shares([source], [], {"v0": rows}, {"v0": [3e3, 1e3]}) == {"src": (0.75, 0.25)}
 
 
 def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:
@@ -116,19 +142,26 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
     assert clock.now < START + 46  # it takes 40 s of this clock without waiting for metrics
 
 
-def test_a_profile_counts_what_subtasks_of_partitioners_take_in(clock: Clock) -> None:
-    """Of a source that reports no lag, nobody knows what arrives for its subtasks."""
+@pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])
+def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
+    clock: Clock, waits: float, expected: tuple[float, ...] | None
+) -> None:
+    """Sources only while they wait for input."""
     parts = (0.6, 0.2, 0.2)
     source = rates(0, 1000, 0, 40_000, busy=0.9) | {"src.numRecordsOut": 1000}
     out = rates(1000, 0, 40_000, busy=0.5)
     vertices = {
-        "v0": Vertex("src", source, (), 3, "", parts),
+        "v0": Vertex("src", source, (), 3, "", parts, waits),
         "v1": Vertex("out", out, [("v0", "CUSTOM")], 3, "", parts),
     }
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
-    assert {name: tuple(own) for name, own in seen.shares.items()} == {"out": pytest.approx(parts)}
+    assert {name: tuple(own) for name, own in seen.shares.items()} == {
+        "out": pytest.approx(parts),
+        **({"src": pytest.approx(expected)} if expected else {}),
+    }
     subtasks = expand(measured_graph(seen, MIPS), seen.shares).graph.input_rate.tolist()
-    assert subtasks == pytest.approx([*[1000 / 3] * 3, 600, 200, 200], rel=0.01)
+    assert subtasks[3:] == pytest.approx([600, 200, 200], rel=0.01)
+    assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
 
 
 def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(

@@ -362,6 +362,8 @@ _COUNTED = {
     "busy": "accumulated-busy-time",
     "read": "read-records",
     "wrote": "write-records",
+    "idle": "accumulated-idle-time",
+    "blocked": "accumulated-backpressured-time",
 }
 """Fields of a subtask that grow → their names in Flink's answer."""
 _TOLD = "read-records-complete"
@@ -381,6 +383,9 @@ class RunningSubtask(NamedTuple):
     # Numbers of tuples that it has read and sent; NaN if Flink does not report them.
     read: float = math.nan
     wrote: float = math.nan
+    # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
+    idle: float = math.nan
+    blocked: float = math.nan
     has_ended: bool = False  # whether it has read all of its input
     is_told: bool = True  # whether Flink has fetched its metrics
 

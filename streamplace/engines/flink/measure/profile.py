@@ -25,8 +25,8 @@ computed: what is found is certain.
 Subtasks of an operator may read uneven shares of its tuples (`key_shares`). Flink sends every tuple
 of a keyed stream to the subtask that owns its key, so popular keys make some subtasks busier than
 others, whatever the placement. So do partitioners of the program, and partitions of a topic that
-are not a multiple of the subtasks of a source. The shares are counted by subtask; those of a source
-are known if it reports its lag, because what waits is input as well.
+are not a multiple of the subtasks of a source. The shares are counted by subtask; of a source that
+reports its lag, what waits counts, too, because it is input as well.
 """
 
 import logging
@@ -112,6 +112,8 @@ SKEWED = 0.05
 """Minimum difference between a subtask's share and the expected one, relative to it."""
 SHARE_ERRORS = 4.0
 """Minimum difference in standard deviations of the number of tuples."""
+WAITS = 0.2
+"""Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
 STEADY = 0.05
@@ -541,34 +543,47 @@ def key_shares(
 
     They are expected to be those of the key groups if all inputs are keyed, else equal. Operators
     with inputs that Flink deals out evenly are left out, because their counts mix both. So are
-    sources of which it is not known what arrived for their subtasks: one that emits less than
-    others may be held back.
+    sources of which a subtask that emits less than others may be held back, by back-pressure or by
+    a slow device, unless what arrived for its subtasks is known.
 
-    ``subtasks``: task → its subtasks, in order, with the number of tuples that each read.
+    ``subtasks``: task → its subtasks, in order, with the number of tuples that each read and sent.
     ``arrived``: source → tuples that have arrived for each of its subtasks, where that is known.
     """
     answer = {}
     for task in tasks:
+        own = subtasks.get(task.id, ())
         inputs = [edge for edge in edges if edge.target == task.id]
-        counted = [one.read for one in subtasks.get(task.id, ()) if inputs]
-        read = np.array(arrived.get(task.id, counted), np.float64)
         is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in inputs)
-        if task.parallelism < 2 or len(read) != task.parallelism or is_dealt:
+        if task.parallelism < 2 or len(own) != task.parallelism or is_dealt:
             continue
+        read = np.array([one.read for one in own], np.float64)
+        if not inputs and not read.sum() > 0:  # most versions of Flink do not count it
+            read = np.array([one.wrote for one in own], np.float64)
+        is_known = bool(inputs) or task.id in arrived
+        read = np.array(arrived.get(task.id, read), np.float64)
         is_keyed = bool(inputs) and not any(edge.is_uneven for edge in inputs)
         groups = task.max_parallelism if is_keyed else 0
-        if _is_uneven(read, 1 / subtask_parts([groups], [task.parallelism])):
+        surplus = _surplus(read, 1 / subtask_parts([groups], [task.parallelism]))
+        less = [one for one, more in zip(own, surplus, strict=True) if more < 0]
+        if surplus.any() and (is_known or all(map(_waits, less))):
             answer[task.name] = tuple((read / read.sum()).tolist())
     return answer
 
 
-def _is_uneven(read: Floats, parts: Floats) -> bool:
-    """Whether a subtask differs clearly from its expected part of the tuples."""
+def _surplus(read: Floats, parts: Floats) -> Floats:
+    """Tuples by which each subtask differs clearly from its expected part; else 0."""
     if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
-        return False
+        return np.zeros(len(read))
     expected = read.sum() * parts
     limits = np.maximum(SKEWED * expected, SHARE_ERRORS * np.sqrt(expected))
-    return bool((np.abs(read - expected) > limits).any())
+    return np.where(np.abs(read - expected) > limits, read - expected, 0.0)
+
+
+def _waits(source: RunningSubtask) -> bool:
+    """Whether a subtask of a source has time for more tuples than it is offered, or has ended."""
+    if source.has_ended:
+        return True
+    return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
 
 
 def steady_profile(

@@ -92,7 +92,9 @@ Count = float | str | None
 SubtaskMetrics = TypedDict(
     "SubtaskMetrics",
     {
+        "accumulated-backpressured-time": Count,
         "accumulated-busy-time": Count,
+        "accumulated-idle-time": Count,
         "read-records": Count,
         "read-records-complete": bool | None,
         "write-records": Count,
