@@ -59,19 +59,21 @@ def test_threads_are_those_of_the_task_that_they_work_for(
     assert (found[SOURCE], found[MAP]) == pytest.approx(charged)
 
 
+PRODUCER = "kafka-producer-network-thread | producer"
+
+
 @pytest.mark.parametrize(
     ("thread", "charged"),
     [
-        (
-            "kafka-producer-network-thread | producer-orders-0-15",
-            [0.02, 0.06],
-        ),  # some sink's: by what they write
+        (f"{PRODUCER}-orders-0-15", [0.08, 0.0]),  # transactions of the first subtask
+        (f"{PRODUCER}-7", [0.02, 0.06]),  # some sink's: by what they write
         ("kafka-admin-client-thread | orders-0", [0.04, 0.04]),  # a source's; there is none
     ],
 )
 def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
     thread: str, charged: list[float]
 ) -> None:
+    """Of the subtask that a transactional client is called after, if it is."""
     writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
     own = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
     sinks = dict(zip(writers, (100.0, 300.0), strict=True))

@@ -8,8 +8,9 @@ Threads that are not those of tasks are charged to tasks, or to Java, by their n
 
 - Threads whose names end with that of a task's thread are the task's: they flush its output, fire
   its timers, fetch and run its source, or are threads of its program.
-- Threads of Kafka's producers are charged to the sinks of the TaskManager, those of its other
-  clients, and limiters of rates, to its sources, in proportion to their records.
+- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, else
+  to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
+  sources; in proportion to their records.
 - Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
 - Java's and Flink's own threads work at any rate, and so do others, up to `MOST_UNNAMED`: they are
   a constant load of the TaskManager. What others use beyond that is charged to all tasks.
@@ -257,6 +258,8 @@ _KINDS = tuple(
     )
 )
 """Beginnings of the names of threads that name no task, and what they do; the first one counts."""
+_TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
+"""Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
 
 
 def kind_of(thread: str) -> str:
@@ -327,7 +330,11 @@ def charged_to_tasks(
     for load in loads:
         if load.name not in own and (task := task_of(load.name, own)) is not None:
             more[task] += load.cores
-    _deal_out(kinds.get(SINKS, 0.0), writers or own, more)
+        elif kind_of(load.name) == SINKS:
+            found = _TRANSACTIONAL.fullmatch(load.name)
+            subtask = f"({int(found[1]) + 1}/" if found else "("
+            named = {thread: count for thread, count in writers.items() if subtask in thread}
+            _deal_out(load.cores, named or writers or own, more)
     _deal_out(kinds.get(SOURCES, 0.0), readers or own, more)
     whole = {thread: own[thread] + more[thread] for thread in own}
     unnamed = max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
