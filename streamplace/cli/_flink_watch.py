@@ -42,13 +42,13 @@ INTERRUPTED = (
 def watch_(
     jar: Path | None, arguments: tuple[str, ...], asked: FlinkWatchSettings, output: Path | None
 ) -> None:
-    """Watch a job, say what would pay, and with --apply move it when it does.
+    """Watch a job, print which moves would pay, and with --apply carry them out.
 
     Every --every seconds, the command prints the rate of the job, and whether it keeps up. With
     --apply, a job that falls behind is moved where it may carry more, and returns if it carries
-    less there; one that keeps up goes to fewer TaskManagers when that saves more than the moves
-    cost; and it is started without a TaskManager that was lost. A
-    watch that was killed continues, and never moves the job twice (see: streamplace flink history).
+    less there; one that keeps up is moved to fewer TaskManagers when that saves more than the moves
+    cost; and a job that has lost a TaskManager is started on others. A watch that was killed can be
+    started again, and never moves the job twice (see: streamplace flink history).
 
     With --apply or --spare, give JAR, its options and ARGUMENTS as the job was submitted with, or
     leave them out if streamplace has submitted or moved the job on this machine. The exit code is 0

@@ -1,10 +1,10 @@
 """Decisions of a watch, without engine and clock: whether a job stays, and where it goes if not.
 
 A job that keeps up stays, unless a policy finds that fewer TaskManagers pay. One that falls behind
-goes where what arrives should be carried, or else where the most may be carried. What a layout
-carries was measured there, or else is predicted. A model that is uncertain or wrong forbids
-nothing, because a move is a try: if the job carries less there than in the best layout that was
-measured, it returns.
+goes to a layout that should carry the arriving rate, or else to the one that may carry the most.
+The capacity of a layout is measured, or else predicted. An uncertain or wrong model forbids
+nothing, because a move is a trial: if the job carries less there than in the best measured layout,
+it returns.
 """
 
 import logging
@@ -73,11 +73,11 @@ class LayoutOption:
 
     @property
     def sure(self) -> float:
-        """Tuples/s that it should carry at least; of CPU that is not counted, what was measured."""
+        """Lower end of its interval; the measured rate if the prediction lacks CPU of the job."""
         return self.carries.low if self.is_counted else (1 - NOISE) * (self.measured or 0.0)
 
     def tried(self, trial: Trial) -> "LayoutOption":
-        """Return the same layout with what was measured there.
+        """Return the same layout with its measured rate.
 
         A job that kept up may carry more than it was offered.
         """
@@ -99,9 +99,9 @@ class LayoutOption:
 def known_options(
     here: LayoutOption, others: Sequence[LayoutOption], trials: Sequence[Trial]
 ) -> tuple[LayoutOption, list[LayoutOption]]:
-    """Present layout and the others, with what was measured there, without those that failed.
+    """Present layout and the others with their measured rates, without those that failed.
 
-    ``trials``: layouts in which the job has run, each once; nothing may be predicted of them.
+    ``trials``: layouts in which the job has run, each once; some may have no prediction.
     """
     new = [
         LayoutOption(trial.layout, RateInterval(0.0, 0.0, 0.0))
@@ -121,7 +121,7 @@ def known_options(
 
 @dataclass(slots=True)
 class TriedLayouts:
-    """Layouts that a job has had in the last day, with what was measured there last."""
+    """Layouts of a job in the last day, with the last measured rate of each."""
 
     _trials: list[tuple[float, Trial]] = field(default_factory=list, init=False)
 
@@ -131,7 +131,7 @@ class TriedLayouts:
         return [trial for _, trial in self._trials]
 
     def add(self, trial: Trial, now: float) -> None:
-        """Remember a layout in place of what was known of it.
+        """Remember a trial in place of earlier ones of its layout.
 
         A job that keeps up at a lower rate does not show that the layout carries no more.
         """
@@ -154,7 +154,7 @@ class TriedLayouts:
 
 
 def wasted(moves: Sequence[WatchDecision]) -> int:
-    """Number of the last moves in a row that have failed, or after which the job returned."""
+    """Number of consecutive last moves that have failed, or after which the job returned."""
     number, was_left = 0, False
     for one in reversed([one for one in moves if one.state != UNBEGUN]):
         if one.state == MOVED and one.kind != "return" and not was_left:
@@ -199,7 +199,7 @@ def choose(
     for one in (here, *others):
         LOG.debug("%s: sure %g, optimistic %g", one, one.sure, one.optimistic)
     if seen.falls_behind is None:
-        return WatchChoice("the next round tells whether it keeps up")
+        return WatchChoice("the next round shows whether it keeps up")
     if not seen.falls_behind:
         return _fewer(here, others, most, seen)
     measured = [one for one in (here, *others) if one.measured is not None]
@@ -231,9 +231,9 @@ def choose(
 def _fewer(
     here: LayoutOption, others: Sequence[LayoutOption], most: int, seen: WatchRound
 ) -> WatchChoice:
-    """Decide whether a job that keeps up leaves TaskManagers.
+    """Decide whether a job that keeps up moves to fewer TaskManagers.
 
-    The rest must carry what arrives now, even if a policy expects less of it soon.
+    These must carry the rate that arrives now, even if a policy expects a lower one soon.
     """
     if most >= here.machines:
         return WatchChoice("keeps up, stays")
@@ -248,14 +248,14 @@ def _fewer(
 
 
 def wanted_rate(seen: WatchRound) -> float:
-    """Tuples/s that a layout should carry: what arrives, or more where that is hidden."""
+    """Tuples/s that a layout should carry: the arriving rate, with an allowance if it is hidden."""
     is_hidden = seen.is_limited and not seen.is_known
     held = max(0.0, seen.arriving - seen.kept) if is_hidden else 0.0
     return seen.arriving + (HIDDEN - 1) * held
 
 
 def state_words(seen: WatchRound) -> str:
-    """What was seen: rate, lag and back-pressure, and what the layout carries."""
+    """State of a job in words: rate, lag and back-pressure, and the capacity of its layout."""
     where = f"{digits(seen.rate)} tuples/s on {counted(seen.machines, 'TaskManager')}"
     lag = f", {seen.backlog:.4g} wait" if seen.backlog else ""
     if seen.growth is not None and abs(seen.growth) >= 1:
@@ -308,8 +308,8 @@ class QuietHours:
 class Guards:
     """Conditions under which nothing is moved, whatever would pay."""
 
-    # Least time between the beginnings of two moves, and for which a job is watched before it is
-    # moved to fewer TaskManagers. It doubles with each move in a row that has brought nothing.
+    # Shortest time from the beginning of a move to the next, and for which a job is watched before
+    # it is moved to fewer TaskManagers. It doubles with each consecutive move that was in vain.
     least_seconds: float = 300.0
     quiet: tuple[QuietHours, ...] = ()  # hours of maintenance, or of much traffic
 
@@ -326,7 +326,7 @@ class Guards:
     ) -> str:
         """Why nothing is moved now; empty if something may be.
 
-        A job that returns from a try has waited long enough.
+        A job returns from a trial at any time.
 
         Parameters
         ----------
@@ -347,7 +347,7 @@ class Guards:
         for hours in self.quiet:
             if hour in hours:
                 return f"nothing is moved between {hours}"
-        pause = self.least_seconds  # it doubles with each move that has brought nothing
+        pause = self.least_seconds  # it doubles with each move in vain
         if failures:
             pause = min(DAY_SECONDS, max(pause, BACKOFF_SECONDS) * 2.0 ** min(failures, 9))
         if (left := pause - since_move) > 0:
@@ -360,7 +360,7 @@ class Guards:
 
 @dataclass(slots=True)
 class RateJudge:
-    """Decides by a policy how many TaskManagers a job should use; remembers what it has seen."""
+    """Decides by a policy how many TaskManagers a job should use; remembers the last rounds."""
 
     make: MakePolicy  # makes the policy for numbers of TaskManagers
     seconds: float  # length of a round
@@ -375,22 +375,22 @@ class RateJudge:
 
     @property
     def remembered(self) -> int:
-        """Rounds that are remembered: forecasts compare the last hour with that of the day before.
+        """Number of rounds that are remembered, those of a day and an hour.
 
-        So a policy that is made anew has seen a day and an hour.
+        Forecasts compare the last hour with that of the day before, also in a new policy.
         """
         return math.ceil((DAY_SECONDS + HOUR) / self.seconds)
 
     def remember(self, seen: WatchRound) -> None:
-        """Remember a round, also one in which no plans are known, or of an earlier process."""
+        """Remember a round, even one without known plans, or of an earlier process."""
         self._past.append(seen)
 
     def choose(self, seen: WatchRound) -> int:
-        """Number of TaskManagers that the job should use; those of now where no plans are known.
+        """Number of TaskManagers that the job should use; the present one if no plans are known.
 
-        A new policy is made if the costs of the plans differ from before. It is shown all rounds
-        that it has not seen, once for each interval that they lasted (`OLD_SECONDS` at most), so
-        that its costs and forecasts keep pace with the clock.
+        A new policy is made if the costs of the plans have changed. It replays all rounds that are
+        new to it, each once per interval that it lasted (`OLD_SECONDS` at most), so that its costs
+        and forecasts keep pace with the clock.
         """
         self._past.append(seen)
         if not seen.cost:
@@ -419,7 +419,7 @@ class RateJudge:
 
 
 def _observation(past: WatchRound, now: WatchRound, at: float) -> SlotObservation:
-    """An earlier round as a policy for the plans of now would have seen it at a time."""
+    """An earlier round as the input of a policy for the present plans, at a time."""
     level, capacity = past.level, past.capacity
     if past.cost != now.cost:
         level = min(range(len(now.cost)), key=lambda i: abs(now.cost[i] - past.machines))

@@ -33,8 +33,8 @@ class JobWatched(SettingError):
 class WatchLog:
     """Rounds and decisions of one watch.
 
-    If a round cannot be written, as on a full disk, a warning is printed once, and the watch goes
-    on. A decision that cannot be written raises an error, so that it is not carried out.
+    If a round cannot be written, as on a full disk, a warning is printed once, and the watch
+    continues. A decision that cannot be written raises an error, so it is not carried out.
     """
 
     store: Store
@@ -45,7 +45,7 @@ class WatchLog:
 
     @classmethod
     def claimed(cls, store: Store, job: str, name: str, tell: Callable[[str], None]) -> "WatchLog":
-        """Become the only watch of a job, or go on with an earlier one.
+        """Become the only watch of a job, or continue an earlier one.
 
         Raises JobWatched while another process watches it.
         """
@@ -79,7 +79,7 @@ class WatchLog:
             yield rows
 
     def add(self, seen: WatchRound) -> None:
-        """Append a round, if that is possible; the oldest ones are forgotten."""
+        """Append a round, if possible, and delete the oldest ones."""
         try:
             with self._own() as rows:
                 rows.add(ROUNDS, str(self.watch), seen)
@@ -120,7 +120,7 @@ class WatchLog:
             self.tell(f"warning: {error}")
 
     def note_rate(self, decision: WatchDecision, rate: float) -> None:
-        """Write what was measured after a decision."""
+        """Write the measured rate after a decision."""
         number = next(n for n, one in self.decisions.items() if one is decision)
         self._amend(number, replace(decision, measured=rate))
 
@@ -144,7 +144,7 @@ class WatchLog:
         return any(one.state == BEGUN for one in self.decisions.values())
 
     def placed(self, job: str) -> Layout:
-        """Where a decision of this watch has placed a job; empty if none of them has started it."""
+        """Layout in which a decision of this watch has started a job; empty if none has."""
         found = [one for one in self.decisions.values() if one.after == job and one.state == MOVED]
         return Layout.from_json(found[-1].layout) if found else Layout()
 

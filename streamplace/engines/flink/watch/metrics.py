@@ -26,7 +26,7 @@ GAUGES: Mapping[str, tuple[str, Callable[[WatchRound], float]]] = {
     "last_round_timestamp_seconds": ("Time of the last round.", lambda _: time.time()),
 }
 CAPACITY = "Tuples/s that the layout carries, with the ends of the interval."
-STARTED = "Jobs that this process has seen take the place of another."
+STARTED = "Jobs that replaced another one while this process has watched."
 
 
 class WatchMetrics:

@@ -1,8 +1,8 @@
-"""What layouts of a watched job carry: on one, two and more TaskManagers.
+"""Capacities of layouts of a watched job, on one, two and more TaskManagers.
 
-The TaskManagers are put in order, and a layout on n of them uses the first n, so that smaller
-layouts always leave the same ones free. Every measurement fits the model to the windows of all
-layouts in which the job was measured (`JobImprover.propose`).
+The TaskManagers are ordered, and a layout on n of them uses the first n, so smaller layouts always
+leave the same ones free. Every measurement fits the model to the windows of all layouts in which
+the job was measured (`JobImprover.propose`).
 """
 
 import re
@@ -35,20 +35,20 @@ _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 @dataclass(frozen=True, slots=True)
 class JobModel:
-    """A measured job, and what its layouts should carry."""
+    """A measured job, with the predicted capacities of its layouts."""
 
     here: LayoutOption  # the present layout
     others: tuple[LayoutOption, ...]
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
-    # What sources sustain, as a multiple of what they read while they work off what waits: less if
-    # some of their subtasks fall behind meanwhile.
+    # Rate that the sources sustain, as a multiple of their rate while they drain a backlog: below 1
+    # if some of their subtasks fall behind meanwhile.
     lasting: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class JobModeller:
-    """Measures a job that was looked at, and finds layouts for it; nothing is stopped."""
+    """Measures a watched job, and finds layouts for it; nothing is stopped."""
 
     improver: JobImprover
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
@@ -64,7 +64,7 @@ class JobModeller:
         Parameters
         ----------
         managers
-            TaskManagers that are there.
+            Present TaskManagers.
         trials
             Layouts in which it was before.
         """
@@ -101,16 +101,16 @@ class JobModeller:
         )
 
     def _layouts(self, managers: Set[str], question: Question) -> list[Candidate]:
-        """Layouts on all TaskManagers that are there, and on the first ones of them."""
+        """Layouts on all present TaskManagers, and on the first ones of them."""
         absent = frozenset(question.measured.cluster.devices.name).difference(managers)
         asked = replace(question, occupied=question.occupied | absent)
         return layouts_by_size(asked, self.at_most, self.budget)
 
 
 def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
-    """A layout with the interval of what it should carry.
+    """A layout with the interval of its capacity.
 
-    What sources that keep up send is certain, where there is room for it.
+    The rates of sources that keep up are certain, up to the capacity of the layout.
     """
     low, value, high = found.predicted
     if (errors := proposal.question.errors) is not None:
@@ -173,7 +173,7 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
 
 
 def _uncounted(measured: Measurement) -> str:
-    """Clause on CPU of operators or TaskManagers that was not measured; empty if all was."""
+    """Clause on unmeasured CPU of operators or TaskManagers; empty if all is measured."""
     facts = measured.graph.attributes.items()
     unknown = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
     if unknown:

@@ -4,8 +4,8 @@ A round reads metrics for some seconds, and says in one line what it saw and wha
 job is measured, which takes a minute or two, after a start or a move, when it has begun to fall
 behind, and when the last measurement is old; then it is looked at again.
 
-What layouts were measured to carry is remembered for a day. The decision after a move ends a try:
-the job stays, or returns to the best layout that was measured.
+The measured rates of layouts are remembered for a day. The decision after a move ends a trial: the
+job stays, or returns to the best measured layout.
 """
 
 import logging
@@ -45,14 +45,15 @@ from streamplace.model.intervals import RateInterval
 LOG = logging.getLogger(__name__)
 
 LAG_SECONDS = 10.0
-"""What waits for less is no lag: Flink fetches counts every ten seconds by default."""
+"""A backlog that is read in less time is no lag: Flink fetches counts every ten seconds by default.
+"""
 MeasureJob = Callable[[str, Set[str], Sequence[Trial]], JobModel]
 """Measures a job, given the TaskManagers that are there, and the layouts that were tried before."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobLook:
-    """A running job, as it is seen in a round."""
+    """Metrics of a running job in a round."""
 
     job: str
     rate: float  # tuples/s that its sources emit
@@ -65,7 +66,7 @@ class JobLook:
 
 
 def look_at(rest: Rest, job: str) -> JobLook:
-    """Look at a running job for some seconds.
+    """Read the metrics of a running job for some seconds.
 
     Raises FlinkError when it does not run, or its sources report no rate.
     """
@@ -88,14 +89,14 @@ def look_at(rest: Rest, job: str) -> JobLook:
 def round_of(
     before: JobLook | None, now: JobLook, seconds: float, passed: float = 0.0
 ) -> WatchRound:
-    """Compare a look with the one that many seconds before it: what arrives, and whether it lags.
+    """Compare a look with the one ``seconds`` before it: what arrives, and whether the job lags.
 
-    What was read meanwhile is taken for the mean of both rates. A job whose sources report what
-    waits keeps up if that does not grow, whatever their back-pressure says. While much waits, its
-    sources read as fast as they can.
+    The rate in between is taken as the mean of both. A job whose sources report their lag keeps up
+    if the lag does not grow, whatever their back-pressure says. While the lag is large, its sources
+    read as fast as they can.
 
-    Nothing is known of growth if another job was looked at, or the job was restarted: it starts
-    with a backlog that has to be fetched first, and nothing was read while it did not run.
+    The growth is unknown if the earlier look was at another job, or the job was restarted: it
+    starts with a backlog to be fetched first, and read nothing while it did not run.
     """
     seen = WatchRound(
         utc_now(),
@@ -107,7 +108,7 @@ def round_of(
         now.backlog or 0.0,
         len(now.layout.devices),
     )
-    if now.backlog is None:  # only back-pressure tells
+    if now.backlog is None:  # only back-pressure shows it
         return replace(seen, falls_behind=now.is_limited, shows_capacity=now.is_limited)
     is_same = before is not None and (before.job, before.started) == (now.job, now.started)
     if before is None or before.backlog is None or not is_same or not seconds:
@@ -126,7 +127,7 @@ def round_of(
 
 
 def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:
-    """Whether checkpoints fail: some have since the last look, and none has completed."""
+    """Whether checkpoints fail: some have failed since the last look, and none has completed."""
     if before is None or before.job != now.job:
         return False
     if now.checkpoints.completed > before.checkpoints.completed:
@@ -247,8 +248,8 @@ class JobRounds:
     def _model(self, look: JobLook) -> JobModel | None:
         """Model of a job that was measured before, if nothing but its rate has changed since.
 
-        If sources kept up beside others that were held back, it says nothing about lower rates of
-        the former.
+        If sources kept up beside others that were held back, the model does not hold for lower
+        rates of the former.
         """
         last = self._measured
         model = None if last is None or not last.is_of(look) else last.model
@@ -257,7 +258,7 @@ class JobRounds:
     def _look(self, job: str) -> tuple[JobLook, WatchRound]:
         """Look at the job, and note what has changed and arrived since the last look.
 
-        A round without an answer is passed again at once.
+        A round without an answer is repeated at once.
         """
         now, last, due = self.monotonic(), self._last, self._due
         self._due = now + self.judge.seconds
@@ -282,7 +283,7 @@ class JobRounds:
     def _sustained(self, look: JobLook) -> float:
         """Tuples/s that the layout sustains, of a job that reads as fast as it can.
 
-        As far as it was measured there how unevenly its subtasks do so.
+        Uneven subtasks are taken into account as far as they were measured in this layout.
         """
         model = self._model(look)
         return look.rate if model is None else model.lasting * look.rate
@@ -290,9 +291,9 @@ class JobRounds:
     def _options(
         self, look: JobLook, model: JobModel | None
     ) -> tuple[LayoutOption, list[LayoutOption]]:
-        """Present layout and the others, as far as they are known and their TaskManagers are there.
+        """Present layout, and the other known ones whose TaskManagers are all present.
 
-        Where the job was not measured, those are known in which it has run.
+        Of a job that was not measured, the layouts are known in which it has run.
         """
         if model is None:
             rate = RateInterval(look.rate, look.rate, look.rate)
@@ -303,7 +304,7 @@ class JobRounds:
         return here, [one for one in known if look.managers.issuperset(one.devices)]
 
     def _ends_try(self, look: JobLook, seen: WatchRound) -> bool:
-        """Note what the last move has brought; return whether that was not known before."""
+        """Note the rate after the last move; return whether it was unknown before."""
         last = next((one for one in reversed(self.log.moves) if one.after == look.job), None)
         if self.mover is None or seen.falls_behind is None or last is None:
             return False
@@ -315,7 +316,7 @@ class JobRounds:
         return last.kind == "move"
 
     def _do(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:
-        """Log a decision, and carry it out if that is wanted and allowed; return the job's id."""
+        """Log a decision, and carry it out if the guards allow it; return the job's id."""
         mover, words = self.mover, choice.words
         if choice.target is not None and mover is None:
             words = f"a move would pay: {words}"
@@ -368,7 +369,7 @@ class JobRounds:
 def _modelled(
     seen: WatchRound, model: JobModel, here: LayoutOption, others: Sequence[LayoutOption]
 ) -> WatchRound:
-    """Round with what is known of its layout and of the others."""
+    """Add the predictions for its layout and the others to a round."""
     low, value, high = here.carries
     all_of = (here, *others)
     return replace(
