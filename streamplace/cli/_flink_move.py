@@ -54,12 +54,12 @@ UNMOVED = "every subtask is already where it is placed; nothing is moved"
 def move_(
     jar: Path | None, arguments: tuple[str, ...], asked: FlinkMoveSettings, as_json: bool
 ) -> None:
-    """Find the layout in which a running job carries most, by trying, and leave the job in it.
+    """Try layouts of a running job, measure its rate in each, and end in the best one.
 
     The command measures the job, moves it with its state to the most promising layout, measures it
-    there, and goes on so (--tries); it ends on the best layout that was measured. With --placement,
-    it moves the job to where that says. If a step fails, the job runs again where it was. At most
-    one copy of it runs at any moment; a move that was interrupted is finished by --resume.
+    there, and repeats this (--tries); the job ends in the best measured layout. With --placement,
+    it moves the job to that placement. If a step fails, the job runs again where it was. At most
+    one copy of it runs at any time; --resume finishes an interrupted move.
 
     Give JAR, its options and ARGUMENTS as the job was submitted with; leave them out if streamplace
     has submitted or moved the job on this machine.
@@ -125,7 +125,7 @@ def _improve(
     job: str,
     as_json: bool,
 ) -> None:
-    """Measure a job, try layouts, and leave it in the best one that was measured."""
+    """Measure a job, try layouts, and end in the best measured one."""
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.measure.profile import Remedy
     from streamplace.engines.flink.move.interruption import late_records

@@ -1,16 +1,16 @@
-"""Improve a running job: try promising layouts, measure each, and end on the best measured one.
+"""Improve a running job: try promising layouts, measure each, and end in the best measured one.
 
-    measured = {present layout: rate now}
+    measured = {present layout: present rate}
     while tries remain:
-        target = the layout with the highest optimistic rate of those that were not tried
-        stop if that is not worth it, compared with the best rate that was measured
+        target = the untried layout with the highest optimistic rate
+        stop if that rate is not worth a move, compared with the best measured one
         move there, wait until the rate is steady, measure it, and fit the model to all windows
-    end on the best layout that was measured
+    end in the best measured layout
 
-Every move is a transaction: if the job does not run in a layout, it is back where it was, and the
-layout counts as tried. The optimistic rate of a layout is the upper end of its interval
-(`Proposal.optimistic`), so a model that is uncertain makes the job try more, and refuses nothing.
-Whatever interrupts the trials, the job goes back to the best layout that was measured.
+Every move is a transaction: if the job does not run in a layout, it is moved back, and the layout
+counts as tried. The optimistic rate of a layout is the upper end of its interval
+(`Proposal.optimistic`), so an uncertain model leads to more trials, and excludes no layout. If the
+trials are interrupted, the job is moved back to the best measured layout.
 """
 
 import logging
@@ -61,14 +61,14 @@ PRESENT, BEFORE = "present layout", "layout before"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A layout in which a job was, and the rate that its sources sustained there."""
+    """A layout in which a job has run, and the rate that its sources sustained there."""
 
     name: str
     layout: Layout
     rate: float = 0.0  # tuples/s; 0 if it was not measured
-    is_limited: bool = False  # whether a source was held back, so that this is what it carries
+    is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
     interruption: float | None = None  # seconds for which the moves to it stopped the job
-    line: str = ""  # line of configuration by which Flink carries about as much without pins
+    line: str = ""  # line of configuration with which Flink reaches about this rate without pins
     failure: str = ""  # why the job did not run there
     predicted: RateInterval | None = None  # before it was tried; None of the layout before
     told: float | None = None  # seconds for which its move was expected to interrupt the job
@@ -85,7 +85,7 @@ class Trial:
         return not self.failure and self.rate > 0
 
     def is_at(self, layout: Layout) -> bool:
-        """Whether a layout is the same, up to an exchange of subtasks of one operator."""
+        """Whether a layout is the same, except for an exchange of subtasks of one operator."""
         return self.layout.keys() == layout.keys() and not layout.moved_from(self.layout)
 
     def row(self, *, is_where: bool) -> tuple[str, ...]:
@@ -119,8 +119,8 @@ class Proposal:
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
     interruptions: Interruptions  # by moves, as they are expected
-    trials: tuple[Trial, ...]  # layouts in which it was, the first one first
-    where: Trial  # the layout in which it is
+    trials: tuple[Trial, ...]  # layouts in which it has run, in order
+    where: Trial  # its present layout
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
     savepoint: str | None = None  # from which the job was started; None if it was not moved
 
@@ -130,7 +130,7 @@ class Proposal:
         return self.question.measured
 
     def after(self, job: str, trial: Trial, savepoint: str | None = None) -> "Proposal":
-        """Return the same predictions after one more trial, with the job that runs now."""
+        """Return the same predictions after another trial, with the job that runs now."""
         trials = (*self.trials, trial)
         if trial.failure:
             return replace(self, job=job, trials=trials, plan=None)
@@ -138,7 +138,7 @@ class Proposal:
 
     @property
     def best(self) -> Trial:
-        """The best measured layout; the present one if it keeps up there, or is slower by noise."""
+        """The best measured layout; the present one if the job keeps up or is within the noise."""
         runs = [trial for trial in self.trials if trial.runs]
         best = max(runs, key=lambda trial: trial.rate)
         now = self.where if self.where.runs else runs[-1]
@@ -147,10 +147,10 @@ class Proposal:
 
     @cached_property
     def target(self) -> Candidate | None:
-        """The layout to try next: that of the highest optimistic rate; None if none is worth it.
+        """The layout to try next, with the highest optimistic rate; None if none is worth a move.
 
-        A job that keeps up is moved only if the user asks for a higher rate and the model says that
-        another layout carries more of it. No measurement can confirm that before the rate comes.
+        A job that keeps up is moved only if the user asks for a higher rate and another layout
+        should carry more of it. No measurement can confirm that before this rate arrives.
         """
         others = [one for one in self.candidates if one.can_be_pinned and not self.is_tried(one)]
         if self.where.is_limited:
@@ -167,7 +167,7 @@ class Proposal:
         return None if target is None or value[target.name] <= least else target
 
     def is_tried(self, candidate: Candidate) -> bool:
-        """Whether the job was in a layout already, or in one with other, equal TaskManagers."""
+        """Whether the job has run in a layout, or in the same on other, equal TaskManagers."""
         return any(
             trial.is_at(candidate.layout) or self._is_as(candidate.layout, trial.layout)
             for trial in self.trials
@@ -189,7 +189,7 @@ class Proposal:
         return self.interruptions.warm if is_warm else self.interruptions.cold
 
     def distance(self, layout: Layout) -> float:
-        """Share of the subtasks that are elsewhere than in the measured layout that is nearest."""
+        """Share of the subtasks that are elsewhere than in the nearest measured layout."""
         runs = [trial.layout for trial in self.trials if trial.runs]
         moved = min(layout.number_moved_from(known) for known in runs)
         return moved / sum(map(len, layout.values()))
@@ -208,7 +208,7 @@ class Proposal:
         return rate if asked is None else min(rate, asked)
 
     def sentences(self) -> Iterator[str]:
-        """Sentences on the measured rate, and on what is done next."""
+        """Sentences on the measured rate and the next step."""
         measured, rate = self.measured, self.where.rate
         yield f"now: {digits(rate)} tuples/s (measured)"
         if measured.flow is not None and measured.flow.pending:
@@ -225,7 +225,7 @@ class Proposal:
         if kept := self.question.rates.kept:
             yield (
                 f"only {listed(sorted(measured.held_back))} can send more in another layout; "
-                f"the other sources keep up, and all rates contain their {digits(kept)} tuples/s"
+                f"the other sources keep up, and all rates include their {digits(kept)} tuples/s"
             )
         if self.question.rate is None and not measured.is_limited:
             yield (
@@ -236,12 +236,12 @@ class Proposal:
             yield "no other layout is expected to carry more, so none is tried"
         else:
             yield (
-                f"to be tried first: {target.name}; each trial stops the job for about "
+                f"first to be tried: {target.name}; each trial stops the job for about "
                 f"{self.interruption}"
             )
 
     def report(self) -> Report:
-        """The table of layouts, with what was measured and what was only predicted."""
+        """The table of layouts, with their measured or predicted rates."""
         first, *others = self.trials
         named = replace(first, name=BEFORE) if others else first
         rows = [named.row(is_where=first is self.where)]
@@ -295,7 +295,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class JobImprover:
-    """Measures a job, tries layouts, and leaves it in the best one."""
+    """Measures a job, tries layouts, and ends in the best one."""
 
     engine: FlinkEngine
     # Carries out moves. None if the program is unknown, so that only a proposal can be made.
@@ -317,7 +317,7 @@ class JobImprover:
     ) -> Proposal:
         """Measure a running job, and predict its layouts; nothing is stopped.
 
-        ``observed``: what the subtasks of its operators took in earlier layouts.
+        ``observed``: rates and CPU of the subtasks of its operators in earlier layouts.
         ``trials``: layouts that were measured before.
         """
         rest = self.engine.rest
@@ -332,7 +332,7 @@ class JobImprover:
                 "restart it"
             )
         if (against := question.rates.contradiction) is not None and not trials:
-            self.tell(f"note: {against}; layouts are tried all the same, and measured")
+            self.tell(f"note: {against}; layouts are tried and measured nevertheless")
         found = tuple(self.decides(question))
         present = Trial.present(question)
         expected = _learned(expected_interruptions(rest, job), trials)
@@ -345,7 +345,7 @@ class JobImprover:
         return replace(proposal, plan=self.move.plan(proposal.job, target.layout.by_operator()))
 
     def run(self, proposal: Proposal) -> Proposal:
-        """Try layouts, measure them, and end on the best one that was measured."""
+        """Try layouts, measure them, and end in the best measured one."""
         try:
             for _ in range(self.tries):
                 target = _named(proposal)
@@ -356,7 +356,7 @@ class JobImprover:
                     break
             return proposal if proposal.best is proposal.where else self._returned(proposal)
         except KeyboardInterrupt:
-            self.tell(f"interrupted; the job goes back to {proposal.best.name}")
+            self.tell(f"interrupted; the job is moved back to {proposal.best.name}")
             try:
                 self._returned(proposal)
             except StreamplaceError as error:
@@ -364,7 +364,7 @@ class JobImprover:
             raise
 
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
-        """Whether one more trial, with the way back, is within the limit, and the user agrees."""
+        """Whether another trial and the move back are within the limit, and the user agrees."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
         once, back = proposal.interruption, proposal.interruptions.warm
         spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
@@ -400,7 +400,7 @@ class JobImprover:
         return self._measured(proposal, target, trial, moved)
 
     def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
-        """Move a job to a layout; its rate is not a condition, because it is measured there."""
+        """Move a job to a layout, whatever its rate there, which is measured afterwards."""
         assert self.move is not None
         move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
         after = layout.by_operator()
@@ -411,7 +411,7 @@ class JobImprover:
     def _measured(
         self, proposal: Proposal, target: Candidate, trial: Trial, moved: FlinkMoved
     ) -> Proposal:
-        """Measure a job in a new layout, and fit the model again if that is possible."""
+        """Measure a job in a new layout, and fit the model again if possible."""
         rest = self.engine.rest
         sent = sent_since(rest, moved.job)
         try:
@@ -437,7 +437,7 @@ class JobImprover:
         )
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
-        """Record what a layout was predicted to carry and what it carries."""
+        """Record the predicted and the measured rate of a layout."""
         graph, errors = proposal.measured.graph, proposal.question.errors
         predicted = Prediction(
             graph.name,
@@ -451,7 +451,7 @@ class JobImprover:
         note(MOVE, predicted, flow, self.tell)
 
     def _returned(self, proposal: Proposal) -> Proposal:
-        """Move a job back to the best layout that was measured, unless it is there."""
+        """Move a job back to the best measured layout, unless it is there."""
         best, job = proposal.best, self._running(proposal.job) or proposal.job
         if self._has_finished(job):
             self.tell("the job has finished")
@@ -460,7 +460,7 @@ class JobImprover:
         if best.is_at(self._present(job)):
             return replace(proposal, job=job, where=best)
         moved = self._moved(replace(proposal, job=job), best.layout)
-        self.tell(f"back in {best.name}, the best layout that was measured")
+        self.tell(f"back in {best.name}, the best measured layout")
         back = replace(best, interruption=(best.interruption or 0.0) + (moved.interruption or 0.0))
         trials = tuple(back if one is best else one for one in proposal.trials)
         return replace(
@@ -495,7 +495,7 @@ def _warmed(trials: Sequence[Trial]) -> set[str]:
 
 
 def _learned(expected: Interruptions, trials: Sequence[Trial]) -> Interruptions:
-    """How long moves are expected to stop a job: as such moves of it so far, if any."""
+    """Expected interruptions by moves, from earlier moves of the job if there are any."""
     known: dict[bool, list[float]] = {True: [], False: []}
     for i, trial in enumerate(trials):
         if trial.interruption is not None:
@@ -505,7 +505,7 @@ def _learned(expected: Interruptions, trials: Sequence[Trial]) -> Interruptions:
 
 
 def _named(proposal: Proposal) -> Candidate | None:
-    """Layout to try next, with a number behind its name if another one of that name was tried."""
+    """Layout to try next, numbered if another of its name was tried."""
     target = proposal.target
     if target is None:
         return None

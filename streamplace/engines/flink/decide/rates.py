@@ -1,29 +1,29 @@
 """Rates that layouts of a measured job sustain, by max–min filling.
 
-A *flow* is what a source sends, or one of its subtasks. The flows rise together, relative to what
-they sent when they were measured. Where a resource is full, those that use it stop, and the others
-rise further, up to what arrives for them (as in `streamsim.filling`, where nothing arrives but what
-was measured). Sources that keep up come first: they need less than a fair share of the CPU.
+A *flow* is the output of a source, or of one of its subtasks. All flows rise together, in
+proportion to their measured rates. When a resource is full, the flows that use it stop, and the
+others rise further, up to what arrives for them (as in `streamsim.filling`, where only the measured
+rates arrive). Sources that keep up come first: they need less than a fair share of the CPU.
 
 A full device stops only the flows that need it. Its threads have equal shares of the CPU, so while
-the largest thread is a source's subtask, only that one becomes slower: it gives way to what the
-others on the device need for tuples from elsewhere, until it is no larger than they are.
+its largest thread is a subtask of a source, only that one slows down: it yields CPU to the threads
+that process tuples from other devices, until it is no larger than these.
 
 With x, the multiple of its measured rate that each flow reaches, L, its load of each resource as a
-fraction of what constant loads leave, and k, the factor of the costs of its source,
+fraction of the capacity besides constant loads, and k, the factor of the costs of its source,
 
     L (k x) ≤ 1,    x ≤ 1 for sources that keep up,    and the layout carries rates · x.
 
-What one flow is follows from what a rate says of the job:
+A flow is
 
-- Subtasks of a source with known shares of the input are one flow: it lasts at the smallest of
-  (rate of a subtask / its share).
-- Each subtask of another source is a flow of its own: none waits for the others, as in generators.
-- All sources are one flow if a total rate is asked for, or if they keep up, or if it is not known
-  which do: then the question is up to which multiple of it no subtask falls behind.
+- all subtasks of a source with known shares of the input: it sustains the smallest of (rate of a
+  subtask / its share);
+- each subtask of another source: none waits for the others, as in generators;
+- all sources together if a total rate is requested, or if they keep up, or if it is unknown which
+  do: then the question is up to which multiple of the rate no subtask falls behind.
 
-The factors k are those with which each held-back source carries in the present layout what was
-measured there: 1 if the model is exact, and for sources that keep up.
+With the factors k, each held-back source has its measured rate in the present layout: they are 1 if
+the model is exact, and for sources that keep up.
 """
 
 import logging
@@ -52,20 +52,20 @@ TINY = 1e-9
 NEGLIGIBLE_RATE = 1e-6
 """Share of the rate of all sources below which some count as silent."""
 STUCK = 1e15
-"""Load that stands for an infinite one: a device that constant loads exceed carries nothing."""
+"""Substitute for an infinite load, of a device that constant loads exceed."""
 STEPS = 30
-"""Most steps in which factors of costs are found."""
+"""Maximum number of iterations for the factors of costs."""
 
 
 class Flows(NamedTuple):
     """Flows of a job in a layout: U flows, R resources, of which the devices come first, T threads.
 
-    Threads are subtasks but for `own`, and what else takes CPU on a device.
+    Threads are the subtasks except for those in `own`, and the network threads of each device.
     """
 
     rates: Floats  # [U] tuples/s when they were measured
     most: Floats  # [U] largest multiple of them that arrives; infinite for held-back sources
-    loads: Floats  # [U, R] as a fraction of what constant loads leave
+    loads: Floats  # [U, R] as a fraction of the capacity besides constant loads
     source: Longs  # [U] row of the operator that sends it; of one flow of all, any
     own: Floats  # [U] load of its device by the one subtask that sends it; 0 if several do
     device: Longs  # [U] that device
@@ -81,7 +81,7 @@ class Flows(NamedTuple):
         >>> flows.filled().tolist(), flows._replace(most=np.array([0.4, inf])).filled().tolist()
         ([2.0, 2.0], [0.4, 2.0])
 
-        The second source is alone on the second device, where it gives way to what reads the first:
+        The second source is alone on the second device, where it yields to a reader of the first:
 
         >>> flows = flows._replace(own=np.array([0.25, 0.5]), device=np.array([0, 1]),
         ...     loads=np.array([[0.25, 0.05], [0.0, 0.5]]), threads=np.array([[0.05], [0.0]]),
@@ -95,7 +95,7 @@ class Flows(NamedTuple):
         return reached
 
     def _raise(self, reached: Floats, rising: Bools, yields: Bools) -> None:
-        """Raise some flows as far as they can; those that may yield keep their device full."""
+        """Raise some flows as far as possible; those that may yield keep their device full."""
         giving = np.zeros(len(reached), np.bool_)
         while rising.any():
             slope = self._slopes(rising, giving)
@@ -126,7 +126,7 @@ class Flows(NamedTuple):
                 giving &= self.device != r
 
     def _slopes(self, rising: Bools, giving: Bools) -> Floats:
-        """How fast flows rise, and how fast those that give way fall: alike on each full device."""
+        """Slopes of rising flows and of those that yield, which are equal on each full device."""
         slope = rising.astype(np.float64)
         rows = np.flatnonzero(giving)
         if len(rows):
@@ -140,9 +140,9 @@ class Flows(NamedTuple):
     def _meetings(
         self, reached: Floats, slope: Floats, giving: Bools, rising: Bools
     ) -> tuple[Floats, Floats]:
-        """How far flows may rise until threads are of equal size; infinite if never, [U] each.
+        """Steps until threads are of equal size; infinite if never, [U] each.
 
-        The first is for flows that give way, until another thread on their device is as large; the
+        The first is for flows that yield, until another thread on their device is as large; the
         second for flows that rise beside these, until they are as large.
         """
         caught, joined = np.full(len(slope), inf), np.full(len(slope), inf)
@@ -163,7 +163,7 @@ class Flows(NamedTuple):
         return float(self.rates @ self.filled())
 
     def costing(self, factors: Floats) -> "Flows":
-        """Return the same flows with so many times the costs, by the row of their source."""
+        """Return the same flows with costs multiplied by factors, by the row of their source."""
         times = factors[self.source]
         return self._replace(
             loads=self.loads * times[:, None],
@@ -173,7 +173,7 @@ class Flows(NamedTuple):
 
 
 def _steps(room: Floats, growth: Floats) -> Floats:
-    """How long until each room is used up, at such a growth of what it holds; infinite if never."""
+    """Steps until each remaining capacity is used up at its growth; infinite if never."""
     answer = np.full(len(room), inf)
     np.divide(np.maximum(room, 0.0), growth, out=answer, where=growth > 1 / STUCK)
     return answer
@@ -189,7 +189,7 @@ class JobRates:
 
     @property
     def is_open(self) -> bool:
-        """Whether as much as possible is wanted of the held-back sources; else all are one flow."""
+        """Whether the held-back sources are maximised; otherwise all sources are one flow."""
         return self.asked is None and self.measured.is_limited and bool(self.measured.held_back)
 
     @cached_property
@@ -204,7 +204,7 @@ class JobRates:
 
     @cached_property
     def sustained(self) -> Floats:
-        """Tuples/s of each source that the present layout was measured to sustain, by its row."""
+        """Measured tuples/s of each source that the present layout sustains, by its row."""
         operators, flow = self.measured.graph.operators, self.measured.flow
         rates = operators.rate.copy()
         for name, one in flow.sources.items() if flow is not None else ():
@@ -237,7 +237,7 @@ class JobRates:
 
         Profiles are checked by the CPU of this machine. For a job that is limited elsewhere, or by
         a network, the error is the predicted rate of the present layout relative to the measured
-        one. It carries nothing if constant loads alone exceed a device.
+        one. The predicted rate is 0 if constant loads alone exceed a device.
         """
         graph = self.measured.graph
         trust, modelled = trust_of(graph), self._flows(self.present).total
@@ -256,15 +256,15 @@ class JobRates:
 
     @cached_property
     def _carried(self) -> dict[Layout, float]:
-        """Rates of the layouts that were asked for: most are, several times."""
+        """Cache of the rates of layouts, most of which are needed several times."""
         return {}
 
     def if_pinned(self, layout: Layout) -> float:
-        """Tuples/s that a layout carries at least, whichever of its subtasks Flink puts where."""
+        """Lowest tuples/s that a pinned layout carries, over the orders that Flink may choose."""
         return min(map(self.of, possible_orders(layout, self.measured.shares)))
 
     def at_rate(self, rate: float) -> StreamGraph:
-        """Graph that the model must carry for a total rate; what keeps up has its own rate."""
+        """Graph that the model must carry for a total rate; sources that keep up have their own."""
         graph, rates = self.measured.graph, self.measured.graph.operators.rate
         grows = self._held_back if self.is_open else np.ones(len(rates), np.bool_)
         more = (rate - self.kept) / (graph.source_rate - self.kept)
@@ -315,7 +315,7 @@ def _flows(
 ) -> Flows:
     """Flows with their loads of devices, links, network cards and cores, and by thread.
 
-    ``parts``: part of the full input of each subtask that comes from each flow, [U, N].
+    ``parts``: share of each flow in the full input of each subtask, [U, N].
     ``alone``: subtasks of sources that are the only one of their flow.
     """
     from streamsim.equation import n_resources, pressures
@@ -343,7 +343,7 @@ def _flows(
     of = parts[:, alone].argmax(axis=0)
     own[of], device[of] = threads[of, alone], place[alone]
     threads[of, alone] = 0.0
-    network = loads[:, :d].copy()  # what sends and receives
+    network = loads[:, :d].copy()  # threads that send and receive
     np.subtract.at(network.T, place, threads.T)
     network[of, device[of]] -= own[of]
     if limits_subtasks(instance):
