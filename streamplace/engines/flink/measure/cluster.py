@@ -46,15 +46,16 @@ BANDWIDTH = "1000 Mbps"
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
-"""Part of every CPU and link that stays free, because bursts cannot use all of a full one."""
+"""Share of every CPU and link that stays free, because bursts cannot use all of a full one."""
 MOST_RESERVED = 0.9
-"""Part of a device's CPU that is reserved at most; without any, nothing could be predicted."""
+"""Maximum share of a device's CPU that is reserved; without any CPU, nothing could be predicted."""
 POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
 """Setting of the cores of a TaskManager on Kubernetes, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
 """Setting of the cores that it may use at most, as a multiple of these."""
 CONTRADICTED = 1.05
-"""Load above which a network must be faster; a real one may be full, and counts err a little."""
+"""Load above which an assumed network must be faster; a full one may be measured as slightly more.
+"""
 ROOM = 2.0
 """Speed of an assumed network then, as a multiple of what a card sends or receives."""
 ASSUMED_CPU = Remedy(
@@ -127,7 +128,7 @@ class MeasuredCluster:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences on everything that is assumed because it was not measured."""
+        """Sentences on assumptions in place of measurements."""
         sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
         if assumed := [device for device in self.devices if device.card.is_assumed]:
             speed = assumed[0].card.speed
@@ -180,19 +181,19 @@ def measured_cluster(
     cards: Mapping[str, str] | None = None,
     used: Mapping[str, float] | None = None,
 ) -> MeasuredCluster:
-    """Cluster of the TaskManagers, with given values for what REST does not report.
+    """Cluster of the TaskManagers, with parameters for what REST does not report.
 
-    TaskManagers on this machine have their parts by `cpu_shares`. Others have the limit that the
-    JobManager's settings give to TaskManagers on Kubernetes; without one, those of one address are
-    assumed to share the cores that Java sees evenly.
+    TaskManagers on this machine have their shares by `cpu_shares`. Others have the limit that the
+    JobManager's settings contain for TaskManagers on Kubernetes; without one, those of one address
+    are assumed to share the cores that Java detects evenly.
 
     ``bandwidth``: bandwidth of every link; None to assume it.
     ``java``: core seconds per second that Java uses in each besides its tasks; None if not
     measured.
     ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
-    ``beside``: device → core seconds per second of jobs that stay where they are.
+    ``beside``: device → core seconds per second of jobs that are not moved.
     ``cards``: device → speed of its network card, "" for all; others are measured or assumed.
-    ``used``: device → cores that it uses now; None if that is not measured.
+    ``used``: device → cores in use; None if not measured.
     """
     managers = rest.task_managers()
     if not managers:
@@ -247,7 +248,7 @@ def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuSha
 
 
 def slowness(shares: Iterable[CpuShare]) -> float:
-    """Mean seconds that cores of limited devices need for the work of one second of a full core.
+    """Mean time that cores of limited devices need for one second of work of a full core.
 
     >>> slowness([CpuShare(0.25), CpuShare(0.25)]), slowness([])
     (4.0, 1.0)
@@ -283,7 +284,7 @@ def background(
 def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
     """Device → core seconds per second of the tasks of running jobs.
 
-    Each job takes about ``seconds``.
+    The measurement takes about ``seconds`` per job.
     """
     taken: dict[str, float] = defaultdict(float)
     for job in dict.fromkeys(jobs):
@@ -340,8 +341,8 @@ def cards_of(
 def link_speed(process: int, root: Path = Path("/")) -> int | None:
     """Mbps of the card through which a process reaches other machines; None if unknown.
 
-    Only of one in the network of this machine: containers see virtual cards, whose speed says
-    nothing.
+    Only in the network namespace of this machine: containers have virtual cards, whose speed has no
+    meaning.
     """
     own, other = root / "proc" / "self", root / "proc" / str(process)
     with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
@@ -359,8 +360,7 @@ class Measurement:
     """A measured job and its cluster, as input of placers.
 
     It is limited if a source was held back, so that the job may read more with another placement.
-    ``shares`` has, for operators whose subtasks are uneven, the part of the tuples that each
-    of them takes in.
+    ``shares``: operator → shares of its subtasks in the tuples that it reads, if they are uneven.
     """
 
     graph: StreamGraph  # with measured rates, CPU and payloads
@@ -371,7 +371,7 @@ class Measurement:
     held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
-    flow: SourceFlow | None = None  # what its sources did; None if that is unknown
+    flow: SourceFlow | None = None  # flow of its sources; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +391,7 @@ def placed(
 ) -> PlacedSubtasks:
     """Put the subtasks of a job on devices.
 
-    Operators that Flink fused run on the device of the first of them.
+    Chained operators run on the device of the first of them.
 
     ``devices``: operator → device of each of its subtasks.
     ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
@@ -434,7 +434,7 @@ def fast_enough(
     layout: Mapping[str, Sequence[str]],
     shares: Shares,
 ) -> tuple[MeasuredCluster, Remedy | None]:
-    """Return the cluster with a network that carries what a job sends, and a note if it was raised.
+    """Return the cluster with a network that carries the job, and a note if its speed was raised.
 
     Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
     no assumed link is slower than an assumed card.

@@ -47,8 +47,8 @@ COPIED = "each of its subtasks gets every tuple of a broadcast stream"
 def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
     """Return the stream graph of a job, with instructions for cores of ``mips``.
 
-    Its attribute ``unmeasured`` contains the doubts of the profile. Those that arise here are added
-    to them.
+    Its attribute ``unmeasured`` contains the doubts of the profile, to which further ones are added
+    here.
     """
     name_of = {task.id: task.name for task in seen.tasks}
     carried = carried_by_streams(seen.tasks, seen.edges, seen.activity)
@@ -134,7 +134,7 @@ def _operator(
     tuples, cores = seen.tuples[task.id], seen.cpu[task.id].cores
     limit = seen.waiting.get(task.id)
     if rate is not None or fixed >= cores:
-        limit = None  # what takes all its CPU per second, such as a committer, waits per second
+        limit = None  # a committer, whose CPU does not depend on the rate, waits at any rate, too
     if limit is not None:
         seen.doubts.append(
             f"max_rate of {task.name}: it waits {100 * limit.part:.0f} % of its busy time for "
@@ -155,12 +155,12 @@ def _operator(
 
 
 def _splits(seen: JobProfile, source: FlinkTask) -> int:
-    """Number of splits that a source has, so that more subtasks would have no work.
+    """Number of splits of a source; further subtasks would have no work.
 
     Flink does not report it, and does not divide splits by key groups: without lag or partitions,
-    it is the largest number that the maximum parallelism allows with which subtasks have equal
-    parts. Where these are not equal, `key_shares` tells. Where a subtask has no partition, more of
-    them would have none, either.
+    it is the largest number within the maximum parallelism with which subtasks have equal shares.
+    `key_shares` finds unequal ones. If a subtask has no partition, further ones would have none,
+    either.
     """
     flow = seen.flow.sources[source.name]
     if flow.partitions:
@@ -182,7 +182,7 @@ class Agreement(NamedTuple):
 
     predicted: float
     measured: float
-    # Whether the layout carried as much as it could; if not, it may carry more.
+    # Whether the layout carried as much as possible; if not, it may carry more.
     is_saturated: bool
 
     @property
@@ -192,20 +192,20 @@ class Agreement(NamedTuple):
 
     @property
     def contradicts(self) -> bool:
-        """Whether the measured rate says something of the error: more may be carried if not."""
+        """Whether the measured rate bounds the error; otherwise the layout may carry more."""
         return self.is_saturated or self.error <= 0
 
     def __str__(self) -> str:
         if not self.contradicts:
             return (
                 f"the job was not saturated: {self.measured:,.0f} tuples/s were measured while "
-                f"CPU was left, and the model predicts at most {self.predicted:,.0f} for the "
+                f"CPU was free, and the model predicts at most {self.predicted:,.0f} for the "
                 "present placement; measure at a higher rate to check the model"
             )
-        left = "" if self.is_saturated else " while there was CPU left"
+        free = "" if self.is_saturated else " while CPU was free"
         return (
             f"for the present placement the model predicts {self.predicted:,.0f} tuples/s, and "
-            f"{self.measured:,.0f} were measured{left} ({self.error:+.0%})"
+            f"{self.measured:,.0f} were measured{free} ({self.error:+.0%})"
         )
 
 
@@ -247,8 +247,8 @@ def agreement(
     ``graph``: graph of the profile.
     ``sending``: cost of remote tuples; None if there are none.
     ``is_limited``: whether a source was held back.
-    ``sustained``: rate that the sources were measured to sustain, if it is known apart from that
-    which they emit: predictions are of the rate at which no subtask falls behind.
+    ``sustained``: measured rate that the sources sustain, if it differs from that which they emit:
+    predictions are of the rate at which no subtask falls behind.
     ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
     """
     needed = {device for devices in present.devices.values() for device in devices}
@@ -267,10 +267,7 @@ def agreement(
 
 
 def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Cluster:
-    """Measured devices; the CPU of Java, its compilers and other jobs is reserved.
-
-    Operators could not use it.
-    """
+    """Measured devices; the CPU of Java, its compilers and other jobs is reserved."""
     cost = sending or SendingCost(0.0, 0.0)
     devices = []
     for name, usage in present.usage.items():

@@ -3,30 +3,30 @@
 A job is measured in adjacent windows until the rate of its sources and its CPU per tuple are
 steady: over the last `STEADY_SECONDS`, the slope of each is within its noise, or changes it by less
 than `STEADY`, and compilers take less than `MOST_COMPILERS` of the CPU. Its profile is that of
-these windows together. When the patience is over, the profile is that of the last windows, and says
-how much may still change.
+these windows together. When the patience is over, the profile is that of the last windows, with an
+estimate of how much may still change (`drift`).
 
-A subtask that sleeps, waits for an answer or a disk, or has as many asynchronous requests under way
-as it may have, reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no
-CPU. Per second, the threads of a task wait
+A subtask that sleeps, waits for an answer or a disk, or has reached its limit of asynchronous
+requests reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no CPU.
+Per second, the threads of a task wait
 
     waiting = busy - CPU - run delay
 
-seconds for something other than CPU. If that is most of what is left of the busy time without the
-run delay, the operator is limited by waiting, and a subtask reads at most
+seconds for something other than CPU. If that is most of the busy time without the run delay, the
+operator is limited by waiting, and a subtask reads at most
 
     max_rate = tuples/s / (busy - run delay)
 
 whatever CPU it has, because it is busy for one second per second at most. All quantities are sums
 over the subtasks. A thread that is woken by input is idle for Flink until it gets a core, so a part
 of the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
-computed: what is found is certain.
+computed, so a limit that is found is certain.
 
 Subtasks of an operator may read uneven shares of its tuples (`key_shares`). Flink sends every tuple
 of a keyed stream to the subtask that owns its key, so popular keys make some subtasks busier than
 others, whatever the placement. So do partitioners of the program, and partitions of a topic that
-are not a multiple of the subtasks of a source. The shares are counted by subtask; of a source that
-reports its lag, what waits counts, too, because it is input as well.
+are not a multiple of the subtasks of a source. The shares are counted by subtask; for a source that
+reports its lag, the lag is part of its input.
 """
 
 import logging
@@ -113,7 +113,7 @@ SKEWED = 0.05
 SHARE_ERRORS = 4.0
 """Minimum difference in standard deviations of the number of tuples."""
 WAITS = 0.2
-"""Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
+"""Minimum part of the time that a subtask of a source waits if it emits all that arrives."""
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
 STEADY = 0.05
@@ -224,14 +224,14 @@ class JobProfile:
 
     @property
     def sending(self) -> SendingCost | None:
-        """Cost of remote tuples in all layouts; None if none of them was measured."""
+        """Cost of remote tuples in all layouts; None if it was not measured in any of them."""
         return sending_cost(self.observed[NETWORK_KEY])
 
     @property
     def constant(self) -> dict[str, float]:
         """Core seconds per second of each task, by id, that do not depend on the rate.
 
-        All CPU of a committer is, which reads a message or so per checkpoint.
+        That is all CPU of a committer, which reads about one message per checkpoint.
         """
         observed = self.observed
         return {
@@ -285,8 +285,8 @@ class JobProfile:
             raise FlinkError(
                 f"source {listed(silent)} sent nothing that Flink has counted: it updates its "
                 "metrics once per metrics.fetcher.update-interval, and after the loss of a "
-                "TaskManager not for up to web.timeout; profile while data flows, or watch for "
-                "longer (seconds in --settings)"
+                "TaskManager not for up to web.timeout; profile while data flows, or for longer "
+                "(seconds in --settings)"
             )
 
 
@@ -338,7 +338,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
 
 
 def _task_cpu(seen: JobInterval, task: FlinkTask) -> TaskCpu:
-    """CPU of a task, from the worst of the sources of its subtasks."""
+    """CPU of a task; its origin is the least accurate one of its subtasks."""
     if task.has_ended:
         return TaskCpu(0.0)
     own = [cpu for _, cpu in seen.subtasks.get(task.id, ())]
@@ -355,7 +355,7 @@ def _processed(windows: JobWindows, task: FlinkTask, seen: Activity) -> float:
 
 
 def _tells(task: FlinkTask, seen: Activity, generated: str) -> bool:
-    """Whether Flink tells what the first operator of a source emits, apart from others."""
+    """Whether Flink reports the output of the first operator of a source separately."""
     return list(map(sent_by, task.operators)).count(generated) == 1 and generated in seen.rates
 
 
@@ -375,7 +375,7 @@ def _observations(
 ) -> dict[str, list[Observation]]:
     """Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
 
-    ``tuples``: tuples/s that each task processed, which its subtasks share as they counted.
+    ``tuples``: tuples/s that each task processed, divided among its subtasks by their counts.
     """
     loads = {}
     for task, own in seen.subtasks.items():
@@ -392,14 +392,14 @@ def _observations(
 def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, list[SubtaskFlow]]:
     """Subtasks of the sources that report their lag, by task.
 
-    ``tuples``: tuples/s that each source emits, which its subtasks share as they counted.
+    ``tuples``: tuples/s that each source emits, divided among its subtasks by their counts.
     """
     answer = {}
     for source, rows in seen.lags.items():
         wrote = [one.wrote for one, _ in seen.subtasks.get(source, ())]
         whole = sum(row.sent for row in rows)
         if len(wrote) == len(rows) and sum(wrote) > 0 and whole > 0:  # NaN is not, either
-            # what leaves the chain of a source may be less, or more, than what it has read
+            # the chain of a source may emit fewer tuples, or more, than the source has read
             rate = tuples[source] / sum(wrote)
             seconds = seen.activity[source].seconds
             read = [rate * seconds * row.sent if math.isnan(row.read) else row.read for row in rows]
@@ -417,7 +417,7 @@ def _source_flow(
     present: Present | None,
     subtasks: Sequence[SubtaskFlow],
 ) -> SourceFlow:
-    """What a source did, where it runs."""
+    """Flow of a source, with the CPU of its TaskManagers."""
     if source.has_ended:
         return SourceFlow(0.0, keeps_up=True, name=source.name)
     usage = {} if present is None else present.usage
@@ -509,19 +509,19 @@ def _doubts(
             )
     yield from (f"ipt of {t.name}: {cpu[t.id].source}" for t in windows.tasks if cpu[t.id].source)
     if read := [task.name for task in windows.tasks if task.has_ended]:
-        yield f"rate and ipt of {listed(read)}: counted as 0, because all input was read before"
+        yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
     for task in windows.tasks:
         is_chain = task.id in windows.generated and len(task.operators) > 1 and not task.has_ended
         if is_chain and not _tells(task, seen.activity[task.id], windows.generated[task.id]):
             yield (
                 f"rate of {task.name}: that of the tuples that leave the chain, because Flink "
-                "does not report how many its first operator emits; rates that are given for "
-                "it, such as --rate, must be those, too"
+                "does not report how many its first operator emits; give rates, such as --rate, "
+                "for these tuples, too"
             )
     if unsure := [name for task in windows.tasks for name in task.unsure]:  # of SQL
         yield Remedy(
-            f"{listed(unsure)}: which of the same name is which cannot be told, so a placement may "
-            "swap them"
+            f"{listed(unsure)}: operators of the same name cannot be distinguished, so a placement "
+            "may swap them"
         )
     far = {one.job for one in seen.cluster.subtasks if one.device not in seen.cluster.loads}
     for other in sorted(far - {windows.job}):
@@ -541,10 +541,10 @@ def key_shares(
 ) -> dict[str, tuple[float, ...]]:
     """Shares of the subtasks of every operator where they are clearly uneven.
 
-    They are expected to be those of the key groups if all inputs are keyed, else equal. Operators
-    with inputs that Flink deals out evenly are left out, because their counts mix both. So are
-    sources of which a subtask that emits less than others may be held back, by back-pressure or by
-    a slow device, unless what arrived for its subtasks is known.
+    The expected shares are those of the key groups if all inputs are keyed, else equal. Operators
+    with inputs that Flink distributes evenly are left out, because their counts mix both. So are
+    sources with a subtask that emits less than others and may be held back, by back-pressure or by
+    a slow device, unless the input of their subtasks is known.
 
     ``subtasks``: task → its subtasks, in order, with the number of tuples that each read and sent.
     ``arrived``: source → tuples that have arrived for each of its subtasks, where that is known.
@@ -571,7 +571,7 @@ def key_shares(
 
 
 def _surplus(read: Floats, parts: Floats) -> Floats:
-    """Tuples by which each subtask differs clearly from its expected part; else 0."""
+    """Tuples by which each subtask differs clearly from its expected share; else 0."""
     if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
         return np.zeros(len(read))
     expected = read.sum() * parts
@@ -580,7 +580,7 @@ def _surplus(read: Floats, parts: Floats) -> Floats:
 
 
 def _waits(source: RunningSubtask) -> bool:
-    """Whether a subtask of a source has time for more tuples than it is offered, or has ended."""
+    """Whether a subtask of a source is idle for part of its time, or has ended."""
     if source.has_ended:
         return True
     return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
@@ -592,8 +592,8 @@ def steady_profile(
     """Measure a running job until it is steady; return its profile of all windows since then.
 
     ``seconds``: length of a window.
-    ``patience``: seconds after which a job is measured although it is not steady, with what may
-    still change told by the ``drift`` of its profile; 0 for a single window.
+    ``patience``: seconds after which a job is measured although it is not steady; the ``drift`` of
+    its profile is the change to be expected. 0 for a single window.
     """
     windows = JobWindows(rest, job)
     loads: list[LoadWindow] = []

@@ -1,12 +1,12 @@
-"""What the sources of a job did: the rates that they emit and are offered, and their lag.
+"""Flows of the sources of a job: the rates that they emit and are offered, and their lag.
 
-Lag comes first. What a source reports as pending is what arrived and was not read yet, so
+Lag decides first. The pending records of a source have arrived and were not read yet, so
 
     offered = emitted + growth of the lag,
 
-and a source whose lag does not grow keeps up, whatever back-pressure and CPU say, unless what waits
-would take it longer than `BACKLOG_SECONDS`: it catches up then, and another layout may do so
-sooner. Without lag, one that is back-pressured, has no CPU left or is busy all the time may be
+and a source whose lag does not grow keeps up, whatever back-pressure and CPU say, unless draining
+the lag would take longer than `BACKLOG_SECONDS`: then it catches up, and another layout may do so
+sooner. Without lag, a source that is back-pressured, has no free CPU or is busy all the time may be
 offered more than it emits.
 
 While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
@@ -98,14 +98,14 @@ class SubtaskFlow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceFlow:
-    """What a source did, or all sources of a job together."""
+    """Flow of a source, or of all sources of a job together."""
 
     rate: float  # tuples/s that are emitted
     error: float = 0.0  # standard error of the rate, from its variation during the measurement
     # Whether more may arrive than is emitted, as `why` says; of several sources, for one of them.
     is_limited: bool = False
-    # Whether all that arrives is emitted, as far as it is measured. Of each source, the busy time
-    # or the lag must be known.
+    # Whether everything that arrives is emitted, as far as measured. The busy time or the lag of
+    # each source must be known.
     keeps_up: bool = False
     # Source → its own output; after `source_flow`, of those whose name does not depend on how a job
     # is submitted.
@@ -136,14 +136,14 @@ class SourceFlow:
 
     @property
     def lag(self) -> str:
-        """What waits for it, and subtasks that fall behind, in words."""
+        """Lag in words, with the subtasks that fall behind."""
         if self.pending is None:
             return "unknown, because its connector reports no pendingRecords"
         if not self.pending:
             return "nothing waits"
         words = f"{digits(self.pending)} tuples wait, "
         if self.growth < 0:
-            words += f"for another {duration(self.pending / -self.growth)} at this rate"
+            words += f"drained in {duration(self.pending / -self.growth)} at this rate"
         else:
             words += f"{digits(self.growth)} more per second"
         for i, one in enumerate(self.subtasks):
@@ -184,13 +184,13 @@ def flow_of(
     subtasks: Sequence[SubtaskFlow] = (),
     partitions: int = 0,
 ) -> SourceFlow:
-    """What one source did.
+    """Flow of one source.
 
     ``operator``: its name in the names of its metrics.
     ``seen``: metrics of its task.
-    ``rate``: tuples/s that it emits; by default what it counts.
-    ``full``: TaskManagers with subtasks of it that had no CPU left.
-    ``sees_cpu``: whether that is known of all its TaskManagers. Elsewhere, threads that are busy
+    ``rate``: tuples/s that it emits; by default those that it counts.
+    ``full``: TaskManagers with subtasks of it that had no free CPU.
+    ``sees_cpu``: whether that is known of all its TaskManagers. Otherwise, threads that are busy
     all the time show that a source is at its limit.
     """
     metric = sent_by(operator)
@@ -243,7 +243,7 @@ def flow_of(
 
 
 def together(flows: Iterable[SourceFlow]) -> SourceFlow:
-    """What several sources did together."""
+    """Flow of several sources together."""
     every = list(flows)
     pending = [one.pending for one in every if one.pending is not None]
     return SourceFlow(
@@ -319,7 +319,7 @@ def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
 
 
 def counting_error(rate: float, seconds: float) -> float:
-    """Standard error of a rate that was counted, if tuples come at random."""
+    """Standard error of a counted rate, if tuples arrive at random."""
     return math.sqrt(rate / max(seconds, 1.0))
 
 

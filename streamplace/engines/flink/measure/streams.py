@@ -41,7 +41,7 @@ from streamplace.model.graph import StreamGraph
 
 LOG = logging.getLogger(__name__)
 COMMITTERS = (": Committer", ": Global Committer")
-"""Ends of the names of what commits, of two-phase sinks; the second is behind some of the first."""
+"""Suffixes of the names of committers of two-phase sinks; the second follows some of the first."""
 
 
 class CarriedTuples(NamedTuple):
@@ -59,9 +59,9 @@ def carried_by_streams(
 
     The input that a task counts is authoritative; the output of other tasks only divides it among
     the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
-    counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
-    So does a task with a chained sink, beside the tuples that it sends on. The output of a task
-    with several streams is not used, because a tuple that is sent to all of them counts once.
+    counts the records that it writes to an external system, and sends its committer one message per
+    checkpoint. So does a task with a chained sink, beside the tuples that it forwards. The output
+    of a task with several streams is not used, because a tuple that is sent to all counts once.
     """
     streams = [(edge.source, edge.target) for edge in edges]
     read, written = _rates(activity, "numRecordsIn"), _rates(activity, "numRecordsOut")
@@ -155,14 +155,13 @@ def shares(
 
 
 BYTES_OF_A_TUPLE = 6.4
-"""Bytes that cost as much as handing on a tuple, from benchmarks/calibration.py."""
+"""Bytes that cost as much as the transfer of one tuple, from benchmarks/calibration.py."""
 SENDING_FIXED = Prior(0.012, 0.6)
 """Cores of a TaskManager that exchanges tuples, at any rate; of five jobs on four TaskManagers."""
 PER_BYTE = Prior(3e-9, 0.7)
 """Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
 ASSUMED_SECONDS = 115e-6
-"""Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
-"""
+"""Core seconds per message, of both ends and the network: the middle of benchmarks/buffers.py."""
 NETWORK_KEY = ""
 """Key of the threads that send and receive among the observed operators, whose names have letters.
 """
@@ -176,7 +175,7 @@ class RemoteFlow(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Bytes per second, with those that stand for tuples."""
+        """Bytes per second, with the equivalent of the cost of tuples."""
         return self.traffic + BYTES_OF_A_TUPLE * self.tuples
 
 
@@ -201,7 +200,7 @@ class SendingCost(NamedTuple):
 ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_assumed=True)
 """On a full core, from benchmarks/calibration.py; for clusters without remote tuples.
 
-It contains what is fixed, because layouts may differ in what crosses.
+It includes the fixed cost, because layouts may differ in their remote tuples.
 """
 
 
@@ -211,7 +210,7 @@ def network_loads(
     """Bytes per second and cores of the TaskManagers that exchange tuples with others.
 
     ``network``: TaskManager → cores of its threads that send and receive.
-    ``full``: TaskManagers without CPU left.
+    ``full``: TaskManagers without free CPU.
     """
     sending = {device: flow for device, flow in flows.items() if flow.tuples > 0}
     fitted = {device: flow for device, flow in sending.items() if device not in full} or sending
@@ -298,7 +297,7 @@ def with_message_cost(
     Without a buffer timeout only full buffers are sent, whose number does not depend on the number
     of subtasks, so the graph stays as it is.
 
-    If the constant load of an operator was separated, its CPU per tuple contains no messages,
+    If the constant load of an operator was separated, its CPU per tuple includes no messages,
     because their number hardly depends on the rate.
 
     ``timeout``: buffer timeout in seconds; 0 if every tuple is sent at once, None if there is none.
