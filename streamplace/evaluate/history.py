@@ -141,7 +141,7 @@ def _parts(record: WatchRecord) -> list[Part]:
     parts: list[Part] = [Heading(record.name, head + counts)]
     if record.rounds:
         last = tuple((_moment(one.at), one.words) for one in record.rounds[-MOST_ROWS:])
-        parts.append(Sheet(("round", "what was seen and decided"), last))
+        parts.append(Sheet(("round", "state and decision"), last))
     if record.decisions:
         decided = tuple(map(_decision_row, record.decisions))
         columns = ("decision", "what", "predicted", "measured", "outcome", "reason")

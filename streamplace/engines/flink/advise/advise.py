@@ -149,9 +149,9 @@ class Advice(Displayed):
 
     @property
     def catch_up(self) -> float | None:
-        """Seconds in which the plan works off what waits after the change; None if it never does.
+        """Seconds in which the plan drains the backlog after the change; None if it never does.
 
-        What the plan carries with its confidence counts.
+        The rate that counts is the one that the plan carries with its confidence.
         """
         at_least = self.plan.at_least
         spare = (self.plan.carries if at_least is None else at_least) - self.rate
@@ -311,7 +311,7 @@ def _change(advice: Advice) -> Iterator[str]:
         return
     text = f"Changing stops the job once, for {advice.interruption}"
     if advice.catch_up is None:
-        yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
+        yield f"{text}; the backlog cannot be drained at this rate."
     else:
         yield f"{text}, which is made up for in {duration(advice.catch_up)}."
     yield f"To change it, with the files that -o {advice.folder}/ writes:"
@@ -425,15 +425,15 @@ def _rates(seen: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates |
 
 
 def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[StreamGraph, list[str]]:
-    """Graph with costs at which the present layout carries what was measured, and a note on them.
+    """Graph with costs at which the present layout carries the measured rate, and a note on them.
 
-    Costs are scaled if the sources are held back, or if less was predicted than was measured. A
-    model that is further off than profiles may be is not corrected: something else limits the job.
+    Costs are scaled if the sources are held back, or if the predicted rate is below the measured
+    one. Larger errors than those of profiles are not corrected: something else limits the job.
     """
     factor = 1.0 if rates is None else float(rates.factors[0])
     told = f"the present layout carries {1 / factor:.0%} of what the model says, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
-        return graph, [f"{told}what the plan carries may be outside of its interval"]
+        return graph, [f"{told}the rate of the plan may be outside of its interval"]
     operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
     scaled = graph.with_operators(operators)
     is_told = abs(factor - 1) > NOISE
@@ -508,7 +508,7 @@ def _notes(
     seen, cluster = found.profile, found.cluster
     yield from seen.doubts
     if cluster.java is None:
-        yield "what Java itself takes of each TaskManager is not measured and left out"
+        yield "the CPU of Java itself in each TaskManager is not measured and left out"
     counts = plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte
     if cluster.sending.is_assumed and machines is None:
         yield cluster.unmeasured_sending
@@ -516,7 +516,7 @@ def _notes(
         kind = "offers" if isinstance(machines, Catalogue) else "machines"
         yield (
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
-            f"have it counted, give overhead in the file of {kind}"
+            f"include it, give overhead in the file of {kind}"
         )
     yield from _notes_on_busiest(plan, seen)
     if receivers := seen.copied_to:
@@ -531,7 +531,7 @@ def _notes(
 def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
     """Notes on operators whose busiest subtask fills a core before the plan is full.
 
-    The plan divides tuples as Flink divides keys that are all alike, because it is not known how
+    The plan divides tuples as Flink divides equally frequent keys, because it is unknown how
     popular keys would be divided among other numbers of subtasks. A subtask that reads a share of
     the operator's tuples is full at the multiple of the rate
 
@@ -546,8 +546,8 @@ def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
         if needed and (full := plan.rate * max(0.0, speed - fixed) / needed) < plan.carries:
             yield (
                 f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
-                "plan leaves out: if it stays so, that subtask fills the fastest core of the plan "
-                f"at {digits(full)} tuples/s of all sources, however many machines there are"
+                "plan ignores: with this skew, that subtask fills the fastest core of the plan at "
+                f"{digits(full)} tuples/s of all sources, whatever the number of machines"
             )
 
 
@@ -614,8 +614,8 @@ def left_for_operators(
         reserved = float(offer.reserved) + taken
         if reserved >= float(offer.mips) * offer.cores:
             raise FlinkError(
-                f"Java itself takes {taken:.4g} MIPS of each machine, which leaves nothing of "
-                f"offer {quoted(offer.name)} for operators; remove the offer"
+                f"Java itself takes {taken:.4g} MIPS of each machine, so offer "
+                f"{quoted(offer.name)} has no CPU for operators; remove the offer"
             )
         cards = [float(card) / (1 + FRAMING) for card in (offer.egress, offer.ingress)]
         offers.append(replace(offer, reserved=reserved, egress=cards[0], ingress=cards[1]))

@@ -65,8 +65,8 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
         low, high = (_planned(rest, jar.id, program, number) for number in TRIED)
     if low.keys() != high.keys():
         raise FlinkError(
-            "the program has other operators with another parallelism, so that which of them have "
-            "a parallelism of their own cannot be told"
+            "the program has other operators with another default parallelism, so it is unknown "
+            "which of them have a parallelism of their own"
         )
     numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
     fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}

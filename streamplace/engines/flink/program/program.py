@@ -167,7 +167,7 @@ def known_program(job: str) -> Program:
             near[chain.index(job)] = known
     if not near:
         raise SettingError(
-            f"Flink does not tell what job {shown(job)} was submitted with, and it was not "
+            f"Flink does not report how job {shown(job)} was submitted, and it was not "
             "submitted by streamplace on this machine; name its jar and arguments, as in: JAR -- "
             "ARGUMENTS"
         )
