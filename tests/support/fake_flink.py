@@ -14,7 +14,6 @@ import json
 import socket
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,9 +22,12 @@ from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+import httpx
+
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.transport import JSON, HttpAnswer, Request
 from streamplace.engines.names import resource
+
+JSON = "application/json"
 
 
 def as_it_is(connection: socket.socket) -> socket.socket:
@@ -89,23 +91,23 @@ class Raw:
 
     content: bytes
     more: bytes = b""  # what follows again and again, until the other end has had enough
-    every: float = 0.0  # seconds between two of these
 
     def send(self, connection: socket.socket) -> socket.socket:
         """Send them."""
         connection.sendall(self.content)
         while self.more:
-            time.sleep(self.every)
             connection.sendall(self.more)
         return connection
 
 
-def said(content: bytes, status: int = 200, location: str | None = None) -> HttpAnswer:
+def said(content: bytes, status: int = 200, location: str | None = None) -> httpx.Response:
     """An answer that is no document."""
-    return HttpAnswer(status, content, location)
+    return httpx.Response(
+        status, content=content, headers={"Location": location} if location else {}
+    )
 
 
-def failure(*errors: str, status: int = 400) -> HttpAnswer:
+def failure(*errors: str, status: int = 400) -> httpx.Response:
     """An error that Flink answers."""
     return said(json.dumps({"errors": errors}).encode(), status)
 
@@ -121,7 +123,7 @@ class FakeFlink:
     Parameters
     ----------
     answers
-        Method and path, as in ``"GET /jobs"``, → a document, an `HttpAnswer` (see `failure`),
+        Method and path, as in ``"GET /jobs"``, → a document, a response (see `failure`),
         `Raw` bytes, some of these `InTurn`, or a function that returns one of them. A path without
         its query stands for all queries. Sums of metrics grow by themselves with every look.
     otherwise
@@ -177,13 +179,15 @@ class FakeFlink:
     def rest(self) -> Rest:
         """A client that needs no connection."""
         rest = Rest("http://flink:8081")
-        vars(rest)["_connection"] = self
+        vars(rest)["_client"] = self
         return rest
 
-    def exchange(self, request: Request) -> HttpAnswer:
+    def request(
+        self, method: str, _: str, *, content: bytes | None, extensions: Any, **more: Any
+    ) -> httpx.Response:
         """Answer to a request of that client."""
-        document = None if request.document is None else json.loads(request.document)
-        return _spoken(self.answer(f"{request.method} {request.path}", document))
+        document = None if content is None else json.loads(content)
+        return _spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
 
     def _respond(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
@@ -194,19 +198,19 @@ class FakeFlink:
             handler.close_connection = True
             answer.send(handler.connection)
             return
-        status, content, location = _spoken(answer)
+        spoken = _spoken(answer)
         handler.protocol_version = "HTTP/1.1"
-        handler.send_response(status)
+        handler.send_response(spoken.status_code)
         handler.send_header("Connection", "close")
-        handler.send_header("Content-Length", str(len(content)))
-        if location is not None:
-            handler.send_header("Location", location)
+        handler.send_header("Content-Length", str(len(spoken.content)))
+        if "Location" in spoken.headers:
+            handler.send_header("Location", spoken.headers["Location"])
         handler.end_headers()
-        handler.wfile.write(content)
+        handler.wfile.write(spoken.content)
 
 
-def _spoken(answer: Any) -> HttpAnswer:
-    if isinstance(answer, HttpAnswer):
+def _spoken(answer: Any) -> httpx.Response:
+    if isinstance(answer, httpx.Response):
         return answer
     return said(json.dumps(answer, ensure_ascii=False).encode(errors="surrogatepass"))
 

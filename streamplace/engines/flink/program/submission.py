@@ -28,7 +28,6 @@ from streamplace.engines.flink.rest.client import (
     chain_of,
     turns,
 )
-from streamplace.engines.flink.rest.transport import plain_name
 
 DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionException")
 """Exceptions for an id that Flink has accepted before, whether or not it still lists the job.
@@ -93,7 +92,8 @@ def own_name(name: str) -> str:
     >>> own_name("my job.jar").endswith("_my_job.jar")
     True
     """
-    return f"streamplace-{secrets.token_hex(8)}_{plain_name(name)}"
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    return f"streamplace-{secrets.token_hex(8)}_{plain}"
 
 
 def chain_states(rest: Rest, job: str) -> dict[str, str]:

@@ -9,11 +9,10 @@ import copy
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answers import (
@@ -25,14 +24,7 @@ from streamplace.engines.flink.rest.answers import (
     parse_complaint,
     root_cause,
 )
-from streamplace.engines.flink.rest.transport import (
-    Access,
-    Address,
-    Connection,
-    Request,
-    masked,
-    plain_name,
-)
+from streamplace.engines.flink.rest.transport import Access, Address, http_client, masked
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import listed, quoted, shown
 
@@ -131,25 +123,13 @@ class Rest:
     def __init__(
         self, url: str, timeout: float = ANSWER_SECONDS, access: Access | None = None
     ) -> None:
-        access = access or Access()
         address = Address.of(url)
-        files = (access.authorities, access.certificate, access.key)
-        if any(files) and address.scheme != "https":
-            raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
-        authorization = access.authorization or address.authorization
-        self._address = replace(address, authorization=authorization)
-        context = access.context() if address.scheme == "https" else None
-        self._connection = Connection(self._address, context)
-        self.timeout = timeout
-
-    @property
-    def url(self) -> str:
-        """Address without name and password."""
-        return str(self._address)
+        self.url, self._path, self.timeout = str(address), address.path, timeout
+        self._client = http_client(address, access or Access())
 
     def get(self, path: str) -> Any:
         """Parsed answer to a GET request."""
-        return self._read(Request("GET", path, self.timeout))
+        return self._parsed(path, self._patiently(self._ask, "GET", path))
 
     def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
         """Return a client that repeats unanswered requests for some time.
@@ -162,7 +142,8 @@ class Rest:
 
     def post(self, path: str, document: object, seconds: float = JAR_SECONDS) -> Any:
         """Parsed answer to a POST request with a JSON document."""
-        return self._read(Request("POST", path, seconds, json.dumps(document).encode()))
+        content = self._patiently(self._ask, "POST", path, seconds, document)
+        return self._parsed(path, content)
 
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, its total and its free resources."""
@@ -186,7 +167,8 @@ class Rest:
             raise SettingError("the id of the job is empty; give the id of a job, as --job ID")
 
         def ask() -> Job:
-            answer: Job = self.get(job_path(job))
+            path = job_path(job)
+            answer: Job = self._parsed(path, self._ask("GET", path))
             if answer["state"] == SUSPENDED:
                 raise NoAnswer(f"job {shown(job)} is suspended until a JobManager takes it over")
             for vertex in answer["vertices"]:
@@ -246,14 +228,15 @@ class Rest:
 
     def upload(self, jar: Path) -> str:
         """Upload a jar and return its id."""
+        path = "/jars/upload"
         with jar.open("rb") as file:
-            upload = (plain_name(jar.name), file, "application/x-java-archive")
-            answer = self._read(Request("POST", "/jars/upload", JAR_SECONDS, jar=upload))
-        return str(answer["filename"]).rsplit("/", 1)[-1]
+            files = {"jarfile": (jar.name, file, "application/x-java-archive")}
+            content = self._patiently(self._ask, "POST", path, JAR_SECONDS, None, files)
+        return str(self._parsed(path, content)["filename"]).rsplit("/", 1)[-1]
 
     def remove_jar(self, jar: str) -> None:
         """Remove an uploaded jar."""
-        self._ask(Request("DELETE", f"/jars/{quote(jar, safe='')}", self.timeout))
+        self._patiently(self._ask, "DELETE", f"/jars/{quote(jar, safe='')}")
 
     def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
         """Run a jar's main class and return the id of the job that it submits."""
@@ -266,7 +249,7 @@ class Rest:
         state = str(self.job(job)["state"])
         if state not in ENDED:
             try:
-                self._ask(Request("PATCH", job_path(job), self.timeout))
+                self._patiently(self._ask, "PATCH", job_path(job))
             except Refusal:
                 if self.job(job)["state"] not in ENDED:  # it did not end by itself
                     raise
@@ -274,8 +257,8 @@ class Rest:
         self.wait_released()
         return state
 
-    def wait_released(self, seconds: float = AFTER_SECONDS) -> None:
-        """Wait, up to ``seconds``, until no slot belongs to a job that has ended.
+    def wait_released(self) -> None:
+        """Wait for a moment until no slot belongs to a job that has ended.
 
         TaskManagers release slots a moment after a job has ended; until then its resources are in
         use.
@@ -283,7 +266,7 @@ class Rest:
         ended = {job for job, state in self.jobs().items() if state in ENDED}
         rows = self.task_managers() if ended else []
         devices = [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
-        for _ in turns(seconds):
+        for _ in turns(AFTER_SECONDS):
             while devices and not self._has_slot(devices[0], ended):
                 del devices[0]
             if not devices:
@@ -338,27 +321,12 @@ class Rest:
         manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
         return manager
 
-    def _read(self, request: Request) -> Any:
-        """Parsed answer to a request."""
-        content = self._ask(request)
-        try:
-            return parse_answer(request.path, content)
-        except ValueError as error:
-            raise FlinkError(
-                f"{self.url}{shown(request.path)}: its answer is not one of Flink's REST API: "
-                f"{error}"
-            ) from None
-
-    def _ask(self, request: Request) -> bytes:
-        """Content of an answer; unanswered requests are repeated while patience lasts."""
-        return self._patiently(lambda: self._ask_once(request))
-
-    def _patiently(self, ask: Callable[[], T]) -> T:
+    def _patiently(self, ask: Callable[..., T], *words: object) -> T:
         """Result of a function, which is called again while there is no answer and patience."""
         deadline, is_told = time.monotonic() + self.patience, False
         while True:
             try:
-                return ask()
+                return ask(*words)
             except NoAnswer as error:
                 if time.monotonic() >= deadline:
                     raise
@@ -367,26 +335,56 @@ class Rest:
                 is_told = True
             time.sleep(POLL_SECONDS)
 
-    def _ask_once(self, request: Request) -> bytes:
+    def _parsed(self, path: str, content: bytes) -> Any:
+        """Parse the content of an answer."""
         try:
-            answer = self._connection.exchange(request)
-        except TimeoutError:
-            raise NoAnswer(f"no Flink answers at {self.url} within {request.seconds:g} s") from None
-        except (OSError, ValueError) as error:
+            return parse_answer(path, content)
+        except ValueError as error:
+            raise FlinkError(
+                f"{self.url}{shown(path)}: its answer is not one of Flink's REST API: {error}"
+            ) from None
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        seconds: float | None = None,
+        document: object = None,
+        files: Mapping[str, tuple[str, BinaryIO, str]] | None = None,
+    ) -> bytes:
+        """Content of the answer to a request, which is sent once."""
+        import httpx
+
+        limit = self.timeout if seconds is None else seconds
+        try:
+            answer = self._client.request(
+                method,
+                self.url,
+                content=None if document is None else json.dumps(document).encode(),
+                files=files,
+                headers={} if document is None else {"Content-Type": "application/json"},
+                timeout=limit,
+                # The path as it is, even if an id in it is "..".
+                extensions={"target": f"{self._path}{path}".encode()},
+            )
+        except httpx.TimeoutException:
+            raise NoAnswer(f"no Flink answers at {self.url} within {limit:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__)
             if "Connection refused" in reason:
                 reason = "connection refused; start it, or correct the address"
             raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
-        if answer.status >= 400:
+        if answer.status_code >= 400:
             complaint = parse_complaint(answer.content)
-            message = f"Flink answers {answer.status}: {root_cause(complaint)}"
-            message += "; give a valid --authorization" if answer.status == 401 else ""
-            if is_unavailable(answer.status, complaint):
+            message = f"Flink answers {answer.status_code}: {root_cause(complaint)}"
+            message += "; give a valid --authorization" if answer.status_code == 401 else ""
+            if is_unavailable(answer.status_code, complaint):
                 raise NoAnswer(message)
-            raise Refusal(message, complaint, answer.status)
+            raise Refusal(message, complaint, answer.status_code)
         # A gateway in front of Flink sends its login or maintenance page, or the way there.
-        if answer.status >= 300:
-            there = f" to {masked(answer.location)}" if answer.location else ""
+        if answer.status_code >= 300:
+            location = answer.headers.get("Location")
+            there = f" to {masked(location)}" if location else ""
             raise NoAnswer(
                 f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
                 "address"

@@ -1,17 +1,14 @@
-"""HTTP to a Flink's REST interface: its address, access to it if it is secured, and one request.
+"""Access to a Flink's REST interface: its address, certificates and authorization.
 
-Redirections are not followed, no proxy is used, and the size and the time of an answer are limited.
+Redirections are not followed, and no proxy is used.
 """
 
 import base64
 import os
-import re
 import ssl
-import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from streamplace.errors import SettingError
@@ -21,9 +18,6 @@ from streamplace.model.messages import shown
 if TYPE_CHECKING:
     import httpx
 
-JSON = "application/json"
-MOST_BYTES = 64 * 2**20
-"""Maximum size of an answer; that about the largest supported cluster is smaller."""
 IDLE_SECONDS = 2.0
 """Time for which an idle connection is kept, which is less than that of servers and gateways."""
 PORTS = {"http": 80, "https": 443}
@@ -93,14 +87,6 @@ def _no_password() -> str:
     raise OSError("its key is protected by a password; use a key without one")
 
 
-class HttpAnswer(NamedTuple):
-    """Status, content, and target of a redirection."""
-
-    status: int
-    content: bytes
-    location: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Address:
     """Address of a server."""
@@ -148,78 +134,17 @@ def masked(url: str) -> str:
     return f"'{shown('…@' + host if at else url)}'"
 
 
-def plain_name(name: str) -> str:
-    """Name of a file without characters that have a meaning in requests."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+def http_client(address: Address, access: Access) -> "httpx.Client":
+    """Client of a server, which keeps a connection for a moment between two requests."""
+    import httpx
 
-
-class Request(NamedTuple):
-    """A request, with a JSON document, or with the name, the file and the type of an upload."""
-
-    method: str
-    path: str
-    seconds: float  # within which its answer must be complete
-    document: bytes | None = None
-    jar: tuple[str, BinaryIO, str] | None = None
-
-
-class Connection:
-    """A connection to a server, which is kept for a moment between two requests."""
-
-    def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
-        self._address, self._context = address, context
-
-    def exchange(self, request: Request) -> HttpAnswer:
-        """Send a request and return the answer, whatever its status.
-
-        An OSError or ValueError says that there is no complete answer within the time, or that it
-        is too large. A GET whose connection breaks is sent once more: that may have been idle.
-        """
-        import httpx
-
-        try:
-            try:
-                return self._send(request)
-            except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
-                if request.method != "GET":  # it may have been received
-                    raise
-            return self._send(request)
-        except httpx.TimeoutException:
-            raise TimeoutError from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ConnectionError(str(error)) from None
-
-    @cached_property
-    def _client(self) -> "httpx.Client":
-        import httpx
-
-        headers = {"Accept-Encoding": "identity"}
-        if self._address.authorization is not None:
-            headers["Authorization"] = self._address.authorization
-        return httpx.Client(
-            headers=headers,
-            limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
-            trust_env=False,
-            verify=self._context or False,
-        )
-
-    def _send(self, request: Request) -> HttpAnswer:
-        deadline = time.monotonic() + request.seconds
-        target = f"{self._address.path}{request.path}"  # as it is, even if an id in it is ".."
-        with self._client.stream(
-            request.method,
-            str(self._address),
-            content=request.document,
-            files=None if request.jar is None else {"jarfile": request.jar},
-            headers={} if request.document is None else {"Content-Type": JSON},
-            timeout=request.seconds,
-            extensions={"target": target.encode()},
-        ) as answer:
-            content = bytearray()
-            for chunk in answer.iter_raw():
-                content += chunk
-                if len(content) > MOST_BYTES:
-                    raise ValueError(f"its answer is larger than {MOST_BYTES >> 20} MiB")
-                if time.monotonic() > deadline:
-                    raise TimeoutError
-            return HttpAnswer(answer.status_code, bytes(content), answer.headers.get("Location"))
+    is_encrypted = address.scheme == "https"
+    if not is_encrypted and any((access.authorities, access.certificate, access.key)):
+        raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
+    authorization = access.authorization or address.authorization
+    return httpx.Client(
+        headers={"Authorization": authorization} if authorization else {},
+        limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
+        trust_env=False,
+        verify=access.context() if is_encrypted else False,
+    )
