@@ -15,13 +15,12 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
     candidate,
     candidates,
-    is_placed,
     known_modes,
     searched,
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement, capacity
-from streamplace.engines.flink.pin.fitting import pinnable
+from streamplace.engines.flink.pin.fitting import is_placed, pinnable
 from streamplace.engines.flink.pin.pinning import SpreadLimits, offers, pinning
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.graph import CONSISTENCY_ERROR
@@ -139,9 +138,9 @@ def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
         (device["totalResource"]["extendedResources"], False),
     ):
         wants = {"managedMemory": 0, "extendedResources": requested}
-        slot = {"jobId": "job", "resource": wants}
-        assert is_placed("job", "dev-0", [slot]) is known
-        assert not is_placed("other", "dev-0", [slot])
+        manager = device | {"allocatedSlots": [{"jobId": "job", "resource": wants}]}
+        assert is_placed("job", [manager]) is known
+        assert is_placed("other", [manager]) is None
 
 
 def test_the_present_layout_checks_the_model_where_sources_are_held_back() -> None:

@@ -352,7 +352,6 @@ def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
 def on_stock_flink(flink: ShopFlink) -> FlinkEngine:
     """An engine for the job, on a cluster that also answers what a decision asks it."""
     flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-    flink.answers |= {f"GET /taskmanagers/{d}": {"allocatedSlots": []} for d in flink.devices}
     return FlinkEngine(flink.rest)
 
 

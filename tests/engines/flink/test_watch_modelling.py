@@ -61,7 +61,6 @@ class Measured:
 def cluster_of(*devices: str) -> Any:
     """A cluster of these TaskManagers, on which the job runs as it is looked at."""
     answers = healthy(*devices) | {"GET /config": {"flink-version": "2.3.0"}}
-    answers |= {f"GET /taskmanagers/{device}": {"allocatedSlots": []} for device in devices}
     return FakeFlink(answers).rest
 
 

@@ -38,13 +38,13 @@ from streamplace.engines.flink.measure.cluster import VARIANTS, Measurement, pos
 from streamplace.engines.flink.pin.fitting import (
     Managers,
     is_pinnable,
+    is_placed,
     left_without,
     occupied_devices,
     pinnable,
 )
 from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
@@ -102,22 +102,19 @@ class Question:
     ) -> "Question":
         """Ask a cluster which layouts a running job may have."""
         managers = left_without(rest, job)
-        held = {
-            row["id"]: rest.task_manager(row["id"]).get("allocatedSlots", ()) for row in managers
-        }
         offered = [
             row["totalResource"]["extendedResources"] for row in managers if is_pinnable(row)
         ]
         return cls(
             measured,
             present,
-            {row["id"]: _slots_for(job, row, held[row["id"]]) for row in managers},
+            {row["id"]: _slots_for(job, row) for row in managers},
             bool(offered) and all(index_name(0) in resources for resources in offered),
             rate,
             occupied_devices(managers),
             known_modes(rest),
             managers,
-            any(is_placed(job, row["id"], held[row["id"]]) for row in managers if is_pinnable(row)),
+            is_placed(job, managers) is True,
             errors,
         )
 
@@ -252,26 +249,12 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
     return searched(replace(question, spreads=False), budget) if fitting is None else fitting
 
 
-def _slots_for(job: str, manager: Mapping[str, Any], held: Sequence[Mapping[str, Any]]) -> int:
-    """Slots of a TaskManager that Flink may give to a job that is submitted again without pins.
-
-    ``held``: the slots of it that are taken.
-    """
+def _slots_for(job: str, manager: Mapping[str, Any]) -> int:
+    """Slots of a TaskManager that Flink may give to a job that is submitted again without pins."""
+    held = manager.get("allocatedSlots", ())
     own = sum(slot["jobId"] == job for slot in held)
     number = int(manager.get("slotsNumber", 0))
     return number if own == len(held) else min(number, manager.get("freeSlots", 0) + own)
-
-
-def is_placed(job: str, device: str, held: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether slots of a job request a TaskManager, so that its groups are those of a placement.
-
-    A slot of any other job has its part of everything that the TaskManager offers.
-    """
-    for slot in held:
-        taken = slot.get("resource", {}).get("extendedResources", {})
-        if slot["jobId"] == job and taken and taken.get(resource(device), 0) <= 1:
-            return True
-    return False
 
 
 def known_modes(rest: Rest) -> tuple[Mode, ...]:

@@ -37,7 +37,7 @@ from streamplace.engines.flink.move.transaction import (
     has_to_go_on,
 )
 from streamplace.engines.flink.pin.apply import check, placed_upload
-from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
+from streamplace.engines.flink.pin.fitting import fitted, is_placed, left_without
 from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import ClusterJar, chain_states
 from streamplace.engines.flink.rest.client import (
@@ -130,7 +130,9 @@ class FlinkMove:
         settings = self._checked(job, before, after)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
         plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
-        return plan if plan.moved else replace(plan, pins=holds_whole(self.rest, job))
+        if plan.moved:
+            return plan
+        return replace(plan, pins=is_placed(job, left_without(self.rest, job)) is False)
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.

@@ -178,18 +178,18 @@ def _is_full(manager: Mapping[str, Any]) -> bool:
     return _amounts(manager, LEFT).get(resource(manager["id"]), 0) < 1
 
 
-def holds_whole(rest: Rest, job: str) -> bool:
-    """Whether a slot of a job has all resources of a TaskManager, because the job is unplaced."""
-    for manager in rest.task_managers():
-        if manager[LEFT] == manager[ALL]:
-            continue
-        pin = resource(manager["id"])
-        offered = _amounts(manager, ALL).get(pin, math.inf)
-        for slot in rest.task_manager(manager["id"]).get("allocatedSlots", []):
-            taken = slot.get("resource", {}).get(EXTERNAL, {}).get(pin, 0)
-            if slot["jobId"] == job and taken >= offered:
-                return True
-    return False
+def is_placed(job: str, managers: Managers) -> bool | None:
+    """Whether slots of a job request their TaskManagers, as those of a placement do.
+
+    A slot of any other job has its part of everything that the TaskManager offers. None if no slot
+    shows it. ``managers`` are told with their slots, as by `left_without`.
+    """
+    for manager in filter(is_pinnable, managers):
+        for slot in manager.get("allocatedSlots", ()):
+            taken = slot.get("resource", {}).get(EXTERNAL, {})
+            if slot["jobId"] == job and taken:
+                return bool(taken.get(resource(manager["id"]), 0) <= 1)
+    return None
 
 
 def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
