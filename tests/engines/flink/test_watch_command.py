@@ -98,8 +98,8 @@ def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
     flink.answers[f"GET /jobs/{OLD}"] = RUNNING | {"schedulerType": "Adaptive"}
     for options in ((), ("--apply",), ("--spare", "dev-1")):
         told = refusal("flink", "watch", "--rest", flink.url, *options)
-        assert f"job {OLD} cannot be watched: Flink's adaptive scheduler runs it" in told
-        assert "leave its parallelism to Flink's autoscaler" in told
+        assert f"job {OLD} cannot be watched: the scheduler is Adaptive, which ignores" in told
+        assert "or leave its parallelism to Flink's autoscaler" in told
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -40,7 +40,7 @@ from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.program.program import Program, known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, other_jobs
 from streamplace.engines.flink.rest.plan import FlinkTask
-from streamplace.engines.flink.rest.settings import is_adaptive
+from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
@@ -647,7 +647,7 @@ def change_commands(
     at_least = each if current.is_priced else max(slots.values())
     yield f"# taskmanager.numberOfTaskSlots: at least {at_least}"
     yield f"# parallelism: {numbers}"
-    if is_adaptive(rest, rest.job(job)):
+    if job_fault(rest, rest.job(job)):  # the adaptive scheduler runs it
         requests = f"{rest.url}/jobs/{job}/resource-requirements"
         yield f"# Flink's autoscaler changes it, or a request to {requests}"
     else:

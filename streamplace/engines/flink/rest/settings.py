@@ -7,8 +7,6 @@ from typing import Any
 
 from streamplace.engines.flink.rest.client import Refusal, Rest
 
-DEFAULT, ADAPTIVE = "Default", "Adaptive"
-"""Flink's schedulers: the former obeys placements, the latter chooses numbers of subtasks."""
 REMEDY = (
     "which ignores placements; set jobmanager.scheduler: default (no reactive mode) and restart "
     "the JobManager"
@@ -84,33 +82,19 @@ def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
     return int(match[1]) * factors[0] if factors else None
 
 
-def is_adaptive(rest: Rest, document: Mapping[str, Any]) -> bool:
-    """Whether the adaptive scheduler runs a job.
-
-    Before version 2 the job does not say so; if the settings are hidden as well, it counts as one
-    of the default scheduler.
-    """
-    if scheduler := document.get("schedulerType"):
-        return bool(scheduler == ADAPTIVE)
-    return _fault(shown_settings(rest) or {}) is not None
-
-
 def cluster_fault(rest: Rest) -> str | None:
-    """Fault of the scheduler in a cluster's configuration; None if it can be used."""
-    return _fault(rest.settings())
-
-
-def _fault(settings: Mapping[str, str]) -> str | None:
+    """Fault of the scheduler in a cluster's configuration; None if it can be used, or is hidden."""
+    settings = shown_settings(rest) or {}
     if settings.get("scheduler-mode", "").lower() == "reactive":
         return f"the cluster runs in reactive mode, {REMEDY}"
-    if settings.get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():
-        return f"the scheduler is {ADAPTIVE}, {REMEDY}"
+    if settings.get("jobmanager.scheduler", "").lower() == "adaptive":
+        return f"the scheduler is Adaptive, {REMEDY}"
     return None
 
 
 def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
     """Fault of the scheduler of a job; the job does not name it before version 2."""
-    scheduler = document.get("schedulerType") or ""
+    scheduler = document.get("schedulerType")
     if not scheduler:
         return cluster_fault(rest)
-    return None if scheduler == DEFAULT else f"the scheduler is {scheduler}, {REMEDY}"
+    return None if scheduler == "Default" else f"the scheduler is {scheduler}, {REMEDY}"

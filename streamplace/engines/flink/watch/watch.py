@@ -29,7 +29,7 @@ from streamplace.engines.flink.rest.client import (
     only_job,
 )
 from streamplace.engines.flink.rest.plan import layout_of
-from streamplace.engines.flink.rest.settings import is_adaptive
+from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.engines.flink.watch.acting import LOOK_SECONDS, Notices, WatchMover
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
@@ -307,12 +307,9 @@ def first_job(rest: Rest, store: Store, given: str | None) -> str:
 
 def check_watchable(rest: Rest, job: str, document: Mapping[str, Any]) -> None:
     """Raise FlinkError if Flink itself decides where a job runs and with how many subtasks."""
-    if is_adaptive(rest, document):
+    if fault := job_fault(rest, document):
         raise FlinkError(
-            f"job {job} cannot be watched: Flink's adaptive scheduler runs it, which ignores "
-            "placements and chooses the numbers of subtasks by itself; leave its parallelism to "
-            "Flink's autoscaler, or set jobmanager.scheduler: default (no reactive mode) and "
-            "restart the JobManager"
+            f"job {job} cannot be watched: {fault}, or leave its parallelism to Flink's autoscaler"
         )
 
 
