@@ -123,8 +123,8 @@ class OfFlink(VerbSettings):
 
     def client(self) -> "Rest":
         """REST interface of the cluster."""
+        from streamplace.engines.flink.rest.access import Access, read_authorization
         from streamplace.engines.flink.rest.client import Rest
-        from streamplace.engines.flink.rest.transport import Access, read_authorization
 
         authorization = read_authorization(self.authorization)
         return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, authorization))

@@ -10,7 +10,7 @@ import pytest
 from command_lines import settings_file
 from fake_flink import ANSWERS, FakeFlink, said
 
-from streamplace.engines.flink.rest.transport import Access
+from streamplace.engines.flink.rest.access import Access
 
 TLS = Path(__file__).parent / "tls"
 """Made for these tests: who certifies, the server at 127.0.0.1, a client; for a hundred years."""

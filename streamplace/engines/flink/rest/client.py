@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+from streamplace.engines.flink.rest.access import Access, http_client, masked, plain_address
 from streamplace.engines.flink.rest.answers import (
     Job,
     JobVertex,
@@ -24,7 +25,6 @@ from streamplace.engines.flink.rest.answers import (
     parse_complaint,
     root_cause,
 )
-from streamplace.engines.flink.rest.transport import Access, Address, http_client, masked
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import listed, quoted, shown
 
@@ -123,9 +123,9 @@ class Rest:
     def __init__(
         self, url: str, timeout: float = ANSWER_SECONDS, access: Access | None = None
     ) -> None:
-        address = Address.of(url)
-        self.url, self._path, self.timeout = str(address), address.path, timeout
-        self._client = http_client(address, access or Access())
+        self.url, authorization = plain_address(url)
+        self._path, self.timeout = urlsplit(self.url).path, timeout
+        self._client = http_client(self.url, authorization, access or Access())
 
     def get(self, path: str) -> Any:
         """Parsed answer to a GET request."""

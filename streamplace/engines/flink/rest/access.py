@@ -87,41 +87,26 @@ def _no_password() -> str:
     raise OSError("its key is protected by a password; use a key without one")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Address of a server."""
+def plain_address(url: str) -> tuple[str, str | None]:
+    """Address of a server without name and password, and these as HTTP sends them.
 
-    scheme: str
-    host: str
-    port: int
-    path: str = ""
-    # Name and password of the address, as HTTP sends them; they are never displayed.
-    authorization: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, url: str) -> "Address":
-        """Parse a text such as ``http://localhost:8081``.
-
-        >>> str(Address.of("https://me:secret@flink.example/api/"))
-        'https://flink.example:443/api'
-        """
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
-        odd = not url.isascii() or not url.isprintable() or " " in url
-        if odd or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
-            raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
-        user = parts.netloc.rpartition("@")[0]
-        token = base64.b64encode(unquote(user).encode()).decode()
-        port = PORTS[parts.scheme] if port is None else port
-        path = parts.path.rstrip("/")
-        return cls(parts.scheme, host, port, path, f"Basic {token}" if user else None)
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.path}"
+    >>> plain_address("https://me:secret@flink.example/api/")
+    ('https://flink.example:443/api', 'Basic bWU6c2VjcmV0')
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    odd = not url.isascii() or not url.isprintable() or " " in url
+    if odd or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
+        raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
+    user = parts.netloc.rpartition("@")[0]
+    token = base64.b64encode(unquote(user).encode()).decode()
+    place = f"[{host}]" if ":" in host else host
+    port = PORTS[parts.scheme] if port is None else port
+    address = f"{parts.scheme}://{place}:{port}{parts.path.rstrip('/')}"
+    return address, f"Basic {token}" if user else None
 
 
 def masked(url: str) -> str:
@@ -134,14 +119,14 @@ def masked(url: str) -> str:
     return f"'{shown('…@' + host if at else url)}'"
 
 
-def http_client(address: Address, access: Access) -> "httpx.Client":
+def http_client(address: str, authorization: str | None, access: Access) -> "httpx.Client":
     """Client of a server, which keeps a connection for a moment between two requests."""
     import httpx
 
-    is_encrypted = address.scheme == "https"
+    is_encrypted = address.startswith("https:")
     if not is_encrypted and any((access.authorities, access.certificate, access.key)):
         raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
-    authorization = access.authorization or address.authorization
+    authorization = access.authorization or authorization
     return httpx.Client(
         headers={"Authorization": authorization} if authorization else {},
         limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
