@@ -489,7 +489,8 @@ def test_a_job_continues_from_the_last_state_that_outlives_it(
 
 def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(watched: Watched) -> None:
     path = f"GET /jobs/{OLD}/checkpoints"
-    watched.flink.answers[path] = {"counts": {"completed": 0}, "latest": LATEST}
+    latest = {"completed": None, "restored": LATEST["restored"]}
+    watched.flink.answers[path] = {"counts": {"completed": 0}, "latest": latest}
     assert resumable(watched.rest, OLD) == "s3://b/chk-3"
 
 

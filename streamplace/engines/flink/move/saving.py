@@ -163,52 +163,45 @@ def _checkpoints_of(rest: Rest, job: str) -> Any:
 
 def latest(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer]:
     """Last ``completed`` checkpoint and ``savepoint`` of a job, and what was ``restored``."""
-    return _latest(_checkpoints_of(rest, job))
-
-
-def _latest(answer: Any) -> Mapping[str, CheckpointAnswer]:
-    rows = answer.get("latest") or {}
+    rows = _checkpoints_of(rest, job).get("latest") or {}
     return {kind: row for kind, row in rows.items() if row is not None}
 
 
 def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
     """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
-    return _totals(_checkpoints_of(rest, job))
-
-
-def _totals(answer: Any) -> CheckpointTotals:
-    counts = answer.get("counts") or {}
+    counts = _checkpoints_of(rest, job).get("counts", {})
     return CheckpointTotals(counts.get("completed", 0), counts.get("failed", 0))
 
 
-def _saved(rest: Rest, job: str) -> tuple[int, str | None]:
-    """Number of completed checkpoints of a job, and path of its last state that outlives it.
+def _kept(rest: Rest, job: str, rows: Mapping[str, CheckpointAnswer]) -> str | None:
+    """Path of the last state of a job that outlives it, of its latest savepoint and checkpoint.
 
     Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
     savepoint with which the job was not stopped.
     """
-    state, answer = rest.job(job)["state"], _checkpoints_of(rest, job)
-    completed, rows = _totals(answer).completed, _latest(answer)
     savepoint, checkpoint = rows.get("savepoint", {}), rows.get("completed", {})
     last, other = path_of(savepoint), path_of(checkpoint)
     is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
     if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
-        return completed, last
-    if other is not None and outlives(rest, job, is_failure=state == "FAILED"):
-        return completed, other
-    return completed, last if is_later else None
+        return last
+    is_failure = rest.job(job)["state"] == "FAILED"
+    if other is not None and outlives(rest, job, is_failure=is_failure):
+        return other
+    return last if is_later else None
 
 
 def resumable(rest: Rest, job: str) -> str | None:
     """Path from which a job can continue when it has ended; its initial one if it saved nothing."""
-    completed, last = _saved(rest, job)
-    return last if completed else restored_path(rest, job)
+    rows = latest(rest, job)
+    if rows.keys() & {"savepoint", "completed"}:
+        return _kept(rest, job, rows)
+    return path_of(rows.get("restored", {}))
 
 
 def last_kept(rest: Rest, job: str) -> str | None:
     """Path of the last state of a job that outlives it; None if there is none, or no such job."""
     with suppress(Refusal):
-        return _saved(rest, job)[1]
+        return _kept(rest, job, latest(rest, job))
     return None
 
 
