@@ -121,7 +121,6 @@ class Watched:
             }
         self.flink = FakeFlink(answers)
         self.monkeypatch.setattr(watching, "fitted", lambda *_: None)
-        self.monkeypatch.setattr(watching, "check_cluster", lambda *_: None)
 
     @property
     def rest(self) -> Rest:

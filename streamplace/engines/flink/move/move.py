@@ -244,8 +244,7 @@ class FlinkMove:
             @contextmanager
             def upload() -> Iterator[ClusterJar]:
                 await_devices(rest, layout.devices, self.settings.seconds, self.tell)
-                managers = left_without(rest, *chain_of(journal.job))
-                pinning = fitted(rest, layout, program.managed_mb, managers)
+                pinning = fitted(rest, layout, program.managed_mb, chain_of(journal.job))
                 with placed_upload(rest, self.flink, program, pinning) as jar:
                     yield jar
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import CopyRuns, Savepoint, free_id, refuse_copy
-from streamplace.engines.flink.pin.fitting import check_cluster, check_upload, fitted, left_without
+from streamplace.engines.flink.pin.fitting import check_upload, fitted
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program, remember
@@ -76,7 +76,6 @@ def apply(
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
     job = _next_id(rest, savepoint)
-    check_cluster(rest, layout)
     rest.wait_released()
     with placed_upload(rest, flink, program, fitted(rest, layout, program.managed_mb)) as jar:
         job = _submitted(rest, jar, program, job, savepoint)
@@ -147,12 +146,10 @@ def check(
 
     The resources of the job ``without`` count as free.
     """
-    check_cluster(rest, layout)
-    managers = left_without(rest, without)
     plan = None
     with suppress(FlinkError):  # it may not run any more
         plan = plan_with_loops(rest, without)
-    answer = fitted(rest, layout, program.managed_mb, managers, plan)
+    answer = fitted(rest, layout, program.managed_mb, [without], plan)
     with placed_upload(rest, flink, program, answer) as jar:
         try:
             job = str(jar.run(program.run_request(more=CHECK))["jobid"])

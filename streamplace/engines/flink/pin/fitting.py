@@ -39,25 +39,6 @@ BUFFERS = (
 """Numbers of network buffers per channel, and more of them per input or output; with defaults."""
 
 
-def check_cluster(rest: Rest, layout: Layout) -> None:
-    """Raise an error if a cluster cannot run a placement."""
-    if fault := cluster_fault(rest):
-        raise FlinkError(fault)
-    offered = rest.offered()
-    for operator, devices in layout.items():
-        is_spread = len(set(devices)) > 1
-        for device in devices:
-            if device not in offered:
-                raise PlacementError(
-                    f"operator {quoted(operator)} is on {quoted(device)}, which is not a "
-                    f"TaskManager of the cluster; it has {listed(tuple(offered))}"
-                )
-            pin = resource(device)
-            for name in (pin, index_name(0), limit_name(0, pin)) if is_spread else (pin,):
-                if name not in offered[device]:
-                    raise _unprepared(device, name)
-
-
 def check_upload(rest: Rest) -> None:
     """Raise FlinkError if a cluster does not accept jars."""
     settings = rest.settings()
@@ -78,16 +59,19 @@ def fitted(
     rest: Rest,
     layout: Layout,
     most_mb: int | None = None,
-    managers: Managers | None = None,
+    jobs: Sequence[str] = (),
     plan: JobPlan | None = None,
 ) -> Pinning:
     """Pinning with the free resources and managed memory of a cluster.
 
-    ``most_mb`` limits the managed memory on each TaskManager. ``managers`` are the TaskManagers as
-    they will be, if that differs from their present state. Network memory is checked only with the
-    ``plan`` of the job, whose streams need it.
+    Raises an error if the cluster cannot run the placement. ``most_mb`` limits the managed memory
+    on each TaskManager. The resources of ``jobs`` count as free, as these will have ended. Network
+    memory is checked only with the ``plan`` of the job, whose streams need it.
     """
-    managers = rest.task_managers() if managers is None else managers
+    if fault := cluster_fault(rest):
+        raise FlinkError(fault)
+    managers = left_without(rest, *jobs)
+    _check_prepared(managers, layout)
     _check_shared(rest, managers, layout.devices)
     answer = pinning(layout, limits_of(managers, layout.spread_devices))
     for group, counts in answer.spread.items():
@@ -230,6 +214,23 @@ def _slots(layout: Layout, answer: Pinning) -> dict[str, dict[str, int]]:
     counts = np.array([[one.get(device, 0) for one in subtasks] for device in devices])
     rows = group_slots(of_operator, counts).tolist()
     return {d: dict(zip(groups, row, strict=True)) for d, row in zip(devices, rows, strict=True)}
+
+
+def _check_prepared(managers: Managers, layout: Layout) -> None:
+    """Raise PlacementError if a device of a placement is not there, or not configured for it."""
+    offered = {manager["id"]: _amounts(manager, ALL) for manager in managers}
+    for operator, devices in layout.items():
+        is_spread = len(set(devices)) > 1
+        for device in dict.fromkeys(devices):
+            if device not in offered:
+                raise PlacementError(
+                    f"operator {quoted(operator)} is on {quoted(device)}, which is not a "
+                    f"TaskManager of the cluster; it has {listed(tuple(offered))}"
+                )
+            pin = resource(device)
+            for name in (pin, index_name(0), limit_name(0, pin)) if is_spread else (pin,):
+                if name not in offered[device]:
+                    raise _unprepared(device, name)
 
 
 def _check_shared(rest: Rest, managers: Managers, used: Collection[str]) -> None:

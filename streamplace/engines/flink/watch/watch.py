@@ -16,7 +16,7 @@ from urllib.parse import quote
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.saving import resumable, stopped_with, suppress_missing
-from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
+from streamplace.engines.flink.pin.fitting import fitted
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (
@@ -185,9 +185,7 @@ class Watch:
             return f"no spare is left for {listed(lost)}; waiting for it"
         try:
             mover.check_program()
-            check_cluster(rest, layout)
-            managed_mb = mover.move.program.managed_mb
-            fitted(rest, layout, managed_mb, left_without(rest, run.id))
+            fitted(rest, layout, mover.move.program.managed_mb, [run.id])
             job = mover.start_again(run.id, run.layout, layout)
         except JobWatched:
             raise
