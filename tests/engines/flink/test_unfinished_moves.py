@@ -20,8 +20,8 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.running_settings import running_settings
 from streamplace.engines.flink.move.saving import (
     CopyRuns,
+    checkpoint_settings,
     checkpoint_totals,
-    outlives,
     refuse_moved,
 )
 from streamplace.engines.flink.program.program import Program
@@ -53,7 +53,7 @@ def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None
 
 
 @pytest.mark.parametrize("status", [503, 500])
-@pytest.mark.parametrize("ask", [outlives, checkpoint_totals, running_settings])
+@pytest.mark.parametrize("ask", [checkpoint_settings, checkpoint_totals, running_settings])
 def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
     case: MoveCase, ask: Callable[[Rest, str], object], status: int
 ) -> None:

@@ -98,7 +98,7 @@ def interruption_of(rest: Rest, old: str, new: str) -> float | None:
     """
     with suppress(FlinkError):
         began = latest(rest, old).get("savepoint", {}).get("trigger_timestamp", 0)
-        ended = _ran(_times(rest, new, rest.job(new)))
+        ended = _ran(_times(rest, new))
         if 0 < began <= ended:
             return (ended - began) / 1000
     return None
@@ -110,7 +110,7 @@ def sent_since(rest: Rest, job: str) -> Sent | None:
     Flink answers with what it last fetched from the TaskManagers, so its next value is awaited.
     """
     with suppress(FlinkError):
-        ran, before = _ran(_times(rest, job, rest.job(job))), None
+        ran, before = _ran(_times(rest, job)), None
         if not ran:
             return None
         for _ in turns(UPDATE_SECONDS):
@@ -145,7 +145,7 @@ def warm_up_seconds(first: Sent | None, last: Sent | None, rate: float) -> float
 def started_seconds(rest: Rest, job: str) -> float:
     """Seconds from the deployment of the first subtask of a job until all ran; 0 if unknown."""
     with suppress(FlinkError):
-        times = _times(rest, job, rest.job(job))
+        times = _times(rest, job)
         deployed = [one["DEPLOYING"] for one in times if one.get("DEPLOYING")]
         if deployed:
             return max(0.0, _ran(times) - min(deployed)) / 1000
@@ -157,14 +157,10 @@ def last_checkpoint_seconds(rest: Rest, job: str) -> float:
     return latest(rest, job).get("completed", {}).get("end_to_end_duration", 0) / 1000
 
 
-def _times(rest: Rest, job: str, document: Job) -> list[Mapping[str, float]]:
-    """State → time in ms at which it began, of each subtask of a job, if Flink tells."""
-    times = list[Mapping[str, float]]()
-    with suppress(FlinkError):
-        for vertex in document["vertices"]:
-            rows = rest.get(job_path(job, "vertices", vertex["id"], "subtasktimes"))["subtasks"]
-            times += [row["timestamps"] for row in rows]
-    return times
+def _times(rest: Rest, job: str) -> list[Mapping[str, float]]:
+    """State → time in ms at which it began, of each subtask of a job."""
+    paths = (job_path(job, "vertices", v["id"], "subtasktimes") for v in rest.job(job)["vertices"])
+    return [row["timestamps"] for path in paths for row in rest.get(path)["subtasks"]]
 
 
 def _ran(times: Iterable[Mapping[str, float]]) -> float:

@@ -8,7 +8,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streamplace.engines.flink.move.saving import latest, path_of, suppress_missing
+from streamplace.engines.flink.move.saving import (
+    checkpoint_settings,
+    latest,
+    path_of,
+    suppress_missing,
+)
 from streamplace.engines.flink.rest.answers import CheckpointSettings
 from streamplace.engines.flink.rest.client import Rest, job_path
 
@@ -66,8 +71,7 @@ def running_settings(rest: Rest, job: str) -> Settings:
     execution = rest.get(job_path(job, "config"))["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
-    with suppress_missing():  # the job takes no checkpoints
-        checkpoints: CheckpointSettings = rest.get(job_path(job, "checkpoints", "config"))
+    if (checkpoints := checkpoint_settings(rest, job)) is not None:
         settings |= _checkpointing(checkpoints)
         if checkpoints.get("checkpoint_storage") == "FileSystemCheckpointStorage":
             settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or UNTOLD

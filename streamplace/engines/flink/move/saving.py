@@ -18,6 +18,7 @@ from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.rest.answers import (
     LONGEST,
     CheckpointAnswer,
+    CheckpointSettings,
     SavepointAnswer,
     root_cause,
 )
@@ -184,8 +185,7 @@ def _kept(rest: Rest, job: str, rows: Mapping[str, CheckpointAnswer]) -> str | N
     is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
     if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
         return last
-    is_failure = rest.job(job)["state"] == "FAILED"
-    if other is not None and outlives(rest, job, is_failure=is_failure):
+    if other is not None and outlives(rest, job):
         return other
     return last if is_later else None
 
@@ -222,13 +222,21 @@ def stopped_with(rest: Rest, job: str) -> str | None:
     return path_of(row) if row.get("checkpoint_type") == STOPPING else None
 
 
-def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
-    """Whether the checkpoints of a job are retained when it is cancelled, or when it fails."""
-    with suppress_missing():  # it takes none
-        retention = rest.get(job_path(job, "checkpoints", "config"))["externalization"]
-        is_kept = is_failure or not retention["delete_on_cancellation"]
-        return bool(retention["enabled"] and is_kept)
-    return False
+def checkpoint_settings(rest: Rest, job: str) -> CheckpointSettings | None:
+    """Checkpointing settings of a job; None if it takes no checkpoints."""
+    with suppress_missing():
+        settings: CheckpointSettings = rest.get(job_path(job, "checkpoints", "config"))
+        return settings
+    return None
+
+
+def outlives(rest: Rest, job: str) -> bool:
+    """Whether the checkpoints of a job are retained: as it has failed, or if it is cancelled."""
+    if (settings := checkpoint_settings(rest, job)) is None:
+        return False
+    retention = settings["externalization"]
+    is_kept = not retention["delete_on_cancellation"] or rest.job(job)["state"] == "FAILED"
+    return retention["enabled"] and is_kept
 
 
 def path_of(row: CheckpointAnswer) -> str | None:

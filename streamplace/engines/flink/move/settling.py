@@ -12,13 +12,16 @@ from math import inf
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.interruption import draining_seconds
 from streamplace.engines.flink.move.running_settings import PERIODIC_LIMIT_MS
-from streamplace.engines.flink.move.saving import checkpoint_totals, state_clause
+from streamplace.engines.flink.move.saving import (
+    checkpoint_settings,
+    checkpoint_totals,
+    state_clause,
+)
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
     FlinkError,
     NoAnswer,
-    Refusal,
     Rest,
     turns,
 )
@@ -127,9 +130,7 @@ def _check_checkpoint(
     One is due if twice the interval and its duration have passed: the usual duration, or that for
     which the queues of the job delay it.
     """
-    try:
-        settings = rest.get(f"/jobs/{job}/checkpoints/config")
-    except Refusal:  # it takes none, or has ended
+    if (settings := checkpoint_settings(rest, job)) is None:
         return
     # Flink takes no checkpoint within the least pause, not even after the start
     interval = max(settings.get("interval", PERIODIC_LIMIT_MS), settings.get("min_pause", 0)) / 1000

@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
-from streamplace.engines.flink.move.saving import resumable, stopped_with, suppress_missing
+from streamplace.engines.flink.move.saving import checkpoint_settings, resumable, stopped_with
 from streamplace.engines.flink.pin.fitting import fitted
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import finished
@@ -258,10 +257,7 @@ def layout_there(rest: Rest, job: str) -> Layout:
 
 def unkept(rest: Rest, job: str) -> str:
     """Why a job could not go on from its checkpoints elsewhere; empty if it could."""
-    settings = None
-    with suppress_missing():
-        settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-    if settings is None:
+    if (settings := checkpoint_settings(rest, job)) is None:
         return f"job {job} takes no checkpoints, so that it could not go on elsewhere"
     retention = settings["externalization"]
     if "JobManager" in settings.get("checkpoint_storage", ""):
