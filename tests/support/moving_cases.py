@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn, failure, healthy, job, jobs
 
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, forget, unfinished
 from streamplace.engines.flink.move.settling import MoveSettings
@@ -85,10 +85,15 @@ class MoveCase:
         self.flink.answers |= {f"POST /jars/{way}/run": self._spend for way in ("there", "here")}
         request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
         monkeypatch.setattr(Program, "run_request", request)
+        monkeypatch.setattr(Transaction, "_jar", self._jar)
         monkeypatch.setattr(transaction, "submit", self._submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
         monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
         monkeypatch.setattr(transaction, "EFFECT_SECONDS", 0.2)
+
+    @staticmethod
+    def _jar(moving: Transaction, way: Way) -> ClusterJar:
+        return cluster_jar(moving.rest, "there" if way is moving.there else "here")
 
     def _submit(
         self,
@@ -133,11 +138,11 @@ class MoveCase:
         ).model_copy(update=facts)
         forget(OLD)
         program = Program(Path("a.jar"))
-        there = Way(program, journal.after, lambda: nullcontext(cluster_jar(rest, "there")))
-        here = Way(program, journal.before, lambda: nullcontext(cluster_jar(rest, "here")))
+        there, here = Way(program, journal.after), Way(program, journal.before)
         return Transaction(
             rest,
             MoveClaim.begin(journal),
+            Flink(Path(), "2.3.0"),
             there,
             here,
             lambda _: None,

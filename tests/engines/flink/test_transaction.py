@@ -39,6 +39,7 @@ from streamplace.engines.flink.move.transaction import (
     Forgotten,
     NotSaved,
     StoppedByOthers,
+    Transaction,
     Undecided,
 )
 from streamplace.engines.flink.pin.apply import wait_started
@@ -512,14 +513,15 @@ def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCa
 
 
 def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
-    case: MoveCase,
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was not stopped, and Flink goes on with it."""
     case.flink.answers |= known({OLD: "RESTARTING"}) | {STOP: UNKNOWN}
     moving = case.move(asked=OLD)
     uploads = Mock()
+    monkeypatch.setattr(Transaction, "_jar", uploads)
     with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
-        replace(moving, there=replace(moving.there, upload=uploads)).run()
+        moving.run()
     uploads.assert_not_called()
 
 

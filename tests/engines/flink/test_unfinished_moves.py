@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 from fake_flink import InTurn, failure, job, jobs
-from moving_cases import BACK, NEW, OLD, STOP, STOPPED, UNDER_WAY, UNKNOWN, MoveCase
+from moving_cases import (
+    BACK,
+    NEW,
+    OLD,
+    STOP,
+    STOPPED,
+    UNDER_WAY,
+    UNKNOWN,
+    MoveCase,
+    cluster_jar,
+)
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import (
@@ -74,7 +84,7 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(
     """Both have the same id, which Flink accepts once."""
     spent = failure("c.DuplicateJobSubmissionException: Job has already been submitted.")
     runs = {f"GET /jobs/{NEW}": job(NEW, "RUNNING", {})}
-    jar = case.move().there.jar()
+    jar = cluster_jar(case.flink.rest, "there")
     rest = case.flink.rest.patient(60.0, lambda _: None)
     case.flink.answers |= runs | {"POST /jars/there/run": spent}
     assert not submit(rest, jar, {}, NEW, lambda: None)

@@ -15,7 +15,6 @@ from watched_jobs import OLD, Killed, outcome
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
@@ -179,8 +178,8 @@ class Scene:
         Store.usual().path.unlink(missing_ok=True)
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
-        monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
-        monkeypatch.setattr(moving, "fitted", lambda _, places, *__: places)
+        monkeypatch.setattr(transaction, "placed_upload", self.flink.upload)
+        monkeypatch.setattr(transaction, "fitted", lambda _, places, *__: places)
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
 
     @property

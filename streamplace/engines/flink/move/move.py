@@ -2,8 +2,8 @@
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -33,20 +33,18 @@ from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     Transaction,
     Way,
-    await_devices,
     has_to_go_on,
 )
-from streamplace.engines.flink.pin.apply import check, placed_upload
-from streamplace.engines.flink.pin.fitting import fitted, is_placed, left_without
+from streamplace.engines.flink.pin.apply import check
+from streamplace.engines.flink.pin.fitting import is_placed, left_without
 from streamplace.engines.flink.program.program import Program, remember
-from streamplace.engines.flink.program.submission import ClusterJar, chain_states
+from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import (
     ENDED,
     RETRY_SECONDS,
     FlinkError,
     Refusal,
     Rest,
-    chain_of,
     only_job,
     stop_trigger,
 )
@@ -235,30 +233,19 @@ class FlinkMove:
         program = replace(self.program, entry_class=self.program.entry)
         back = program.with_settings(journal.settings)
         forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
-        awaits_lost, places = self.without_lost is None, (journal.after, journal.before)
+        after, before = journal.after, journal.before
         if self.without_lost is not None:
-            places = self.without_lost(journal)
-        rest = self.rest.patient(RETRY_SECONDS, self.tell)
-
-        def way(program: Program, layout: Layout) -> Way:
-            @contextmanager
-            def upload() -> Iterator[ClusterJar]:
-                await_devices(rest, layout.devices, self.settings.seconds, self.tell)
-                pinning = fitted(rest, layout, program.managed_mb, chain_of(journal.job))
-                with placed_upload(rest, self.flink, program, pinning) as jar:
-                    yield jar
-
-            return Way(program, layout, upload)
-
+            after, before = self.without_lost(journal)
         return Transaction(
-            rest,
+            self.rest.patient(RETRY_SECONDS, self.tell),
             claim(),
-            way(forward, places[0]),
-            way(back, places[1]),
+            self.flink,
+            Way(forward, after),
+            Way(back, before),
             self.tell,
             self.settings,
             rate,
-            awaits_lost=awaits_lost,
+            awaits_lost=self.without_lost is None,
         ).run()
 
     def savepoint_folder(self) -> str:

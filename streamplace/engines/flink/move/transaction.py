@@ -9,11 +9,13 @@ Flink accepts each of these ids once, so no two copies can run.
 import logging
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NoReturn
 
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
@@ -36,7 +38,13 @@ from streamplace.engines.flink.move.saving import (
     stopped_with,
 )
 from streamplace.engines.flink.move.settling import MoveSettings, settle
-from streamplace.engines.flink.pin.apply import StillStarting, refuse_lost, wait_started
+from streamplace.engines.flink.pin.apply import (
+    StillStarting,
+    placed_upload,
+    refuse_lost,
+    wait_started,
+)
+from streamplace.engines.flink.pin.fitting import fitted
 from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import (
@@ -113,21 +121,7 @@ class Way:
 
     program: Program
     places: Layout
-    # Waits for its devices, and uploads the jar for them, which is removed in the end.
-    upload: Callable[[], AbstractContextManager[ClusterJar]]
-    _uploads: ExitStack = field(default_factory=ExitStack, init=False)
-    _jar: ClusterJar | None = field(default=None, init=False)
-
-    def jar(self) -> ClusterJar:
-        """The jar on the cluster; it is uploaded when it is first needed."""
-        if self._jar is None:
-            self._jar = self._uploads.enter_context(self.upload())
-        return self._jar
-
-    def remove_jar(self) -> None:
-        """Remove the jar from the cluster."""
-        self._jar = None
-        self._uploads.close()
+    jar: ClusterJar | None = None  # the jar on the cluster, once it is uploaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +130,7 @@ class Transaction:
 
     rest: Rest  # a patient client
     claim: MoveClaim
+    flink: Flink  # compiles what is submitted
     there: Way  # submission to the new devices
     back: Way  # submission to the previous ones
     tell: Callable[[str], None]
@@ -143,6 +138,7 @@ class Transaction:
     rate: SourceFlow | None  # output of its sources before the move, if known
     # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
     awaits_lost: bool = True
+    _uploads: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
     def journal(self) -> Journal:
@@ -184,11 +180,21 @@ class Transaction:
         try:
             moved = self._go_on()
         finally:
-            self.there.remove_jar()
-            self.back.remove_jar()
+            self._uploads.close()
+            self.there.jar = self.back.jar = None
         if not chain_states(self.rest, self.journal.job):
             raise forgotten(self.journal)
         return moved
+
+    def _jar(self, way: Way) -> ClusterJar:
+        """Jar of a way; it is uploaded when it is first needed, and its devices are there."""
+        if way.jar is None:
+            await_devices(self.rest, way.places.devices, self.settings.seconds, self.tell)
+            jobs, managed_mb = chain_of(self.journal.job), way.program.managed_mb
+            pinning = fitted(self.rest, way.places, managed_mb, jobs)
+            upload = placed_upload(self.rest, self.flink, way.program, pinning)
+            way.jar = self._uploads.enter_context(upload)
+        return way.jar
 
     def _go_on(self) -> FlinkMoved:
         """Go on from the last job of the move that Flink knows.
@@ -295,7 +301,7 @@ class Transaction:
         job = self.journal.job
         try:
             for way in (self.there, self.back):
-                way.jar()
+                self._jar(way)
         except NoAnswer:
             raise
         except StreamplaceError:
@@ -356,7 +362,7 @@ class Transaction:
 
     def _start(self, job: str, way: Way, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
-        jar, devices, chain = way.jar(), way.places.devices, chain_of(self.journal.job)
+        jar, devices, chain = self._jar(way), way.places.devices, chain_of(self.journal.job)
         request = way.program.run_request(Savepoint(path, self.journal.allow_non_restored))
         was_asked = self.journal.asked == job
 
@@ -527,7 +533,8 @@ class Transaction:
         checkpoint that the job was to be started from. The job may finish at any moment, and then
         cannot be saved any more.
         """
-        state, trigger, jar = self.rest.state(job), return_trigger(job), self.back.jar
+        state, trigger = self.rest.state(job), return_trigger(job)
+        jar = partial(self._jar, self.back)
         LOG.debug("job %s is %s, and is ended", job, state)
         if state is None:
             withdraw(self.rest, jar, job)
