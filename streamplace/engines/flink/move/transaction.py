@@ -211,7 +211,7 @@ class Transaction:
             if (path := last_path(journal)) is None:
                 raise forgotten(journal)
             self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
-            return self._proceed(path)
+            return self._forward(path)
         last, state = next(reversed(states.items()))
         if last == job:
             return self._end_first()
@@ -219,7 +219,8 @@ class Transaction:
             raise moved_by_others(job, last)
         if last != journal.successor:
             self._report_return(last, state)
-        return self._continue(last, state)
+        assert journal.savepoint is not None  # it is written with what asks for the successor
+        return self._forward(journal.savepoint, state)
 
     def _end_first(self) -> FlinkMoved:
         """End the moved job, as no successor of it is known, and start it on its new devices."""
@@ -228,7 +229,7 @@ class Transaction:
             return self._cancel()
         state = self._first_state()
         if state in ENDED and journal.savepoint is not None:
-            return self._proceed(journal.savepoint)
+            return self._forward(journal.savepoint)
         if journal.asked and (state in ENDED or self._stop_is_known()):
             return self._forward(self._await_stop())
         if state == "RUNNING":
@@ -281,7 +282,7 @@ class Transaction:
         path = resumable(self.rest, job) or self.journal.savepoint
         assert path is not None  # it was known when this began
         self._save(savepoint=path)
-        return self._proceed(path)
+        return self._forward(path)
 
     def _first_state(self) -> str:
         """State of the moved job; Forgotten if the JobManager does not know it any more."""
@@ -322,43 +323,30 @@ class Transaction:
         except FlinkError as error:
             self._fail(error)
 
-    def _proceed(self, path: str) -> FlinkMoved:
-        """Continue while no copy runs: forward, or back if that was begun."""
-        if self.journal.returns:
+    def _forward(self, path: str, state: str | None = None) -> FlinkMoved:
+        """Have the job run on its new devices, and check that it settles; else go back.
+
+        ``state`` is that of its successor, if Flink knows it from before an interruption.
+        """
+        journal, new = self.journal, self.journal.successor
+        if journal.returns:
             self._go_back(path, FlinkError("the move failed"))
-        return self._forward(path)
-
-    def _forward(self, path: str) -> FlinkMoved:
-        """Start the job on its new devices, and check that it settles."""
-        new = self.journal.successor
         try:
-            self._start(new, self.there, path)
-            self._watch(new)
-        except BaseException as error:
-            self._fail(error, path)
-        return self._moved(path)
-
-    def _continue(self, new: str, state: str) -> FlinkMoved:
-        """Continue a move whose successor was started, or its id used up."""
-        path = self.journal.savepoint
-        assert path is not None  # it is written with what asks for the successor, or for a return
-        if self.journal.returns:
-            return self._proceed(path)
-        try:
-            refuse_ended(self.rest, new)
+            if state is None:
+                self._start(new, self.there, path)
+            else:
+                refuse_ended(self.rest, new)
             if state in ENDED and state != FINISHED:
                 raise FlinkError(f"job {new} is {state}: {self.rest.failure(new)}")
-            if state not in ENDED:
-                self._await_start(new, self.journal.after)
+            if state not in (None, FINISHED):
+                self._await_start(new, journal.after)
+            if state != FINISHED:
                 self._watch(new)
         except BaseException as error:
             self._fail(error, path)
-        return self._moved(path)
-
-    def _moved(self, path: str) -> FlinkMoved:
-        """The moved job; Flink does not report how long it was down before it was cancelled."""
-        job, new, is_known = self.journal.job, self.journal.successor, not self.journal.cancels
-        return FlinkMoved(new, interruption_of(self.rest, job, new) if is_known else None, path)
+        # Flink does not report how long a job was down before it was cancelled.
+        seconds = None if journal.cancels else interruption_of(self.rest, journal.job, new)
+        return FlinkMoved(new, seconds, path)
 
     def _start(self, job: str, way: Way, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
@@ -488,21 +476,12 @@ class Transaction:
     def _report_return(self, job: str, state: str) -> NoReturn:
         """Report that the job was moved back before the interruption; restart it if it failed."""
         refuse_ended(self.rest, job)
-        why, begun = "the move failed", self.journal.savepoint or last_path(self.journal) or ""
-        if state not in ENDED:
-            try:
-                self._await_start(job, self.journal.before)
-            except NoAnswer:
-                raise
-            except FlinkError as failure:
-                path = last_kept(self.rest, job) or begun
-                raise self._not_returned(why, failure, path, job) from None
-            raise FlinkError(f"{why}; the job runs on its previous devices, as job {job}")
-        if state == FINISHED:
-            raise FlinkError(f"{why}; the job has finished, as job {job}")
-        self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
-        again = self._start_back(successor(job), last_kept(self.rest, job) or begun, why)
-        raise self._returned(why, again)
+        begun = self.journal.savepoint or last_path(self.journal) or ""
+        path = last_kept(self.rest, job) or begun
+        if state == "FAILED":
+            self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
+            raise self._return(successor(job), path, "the move failed")
+        raise self._return(job, path, "the move failed", state)
 
     def _go_back(self, path: str, error: BaseException) -> NoReturn:
         """Start a job on its previous devices; then raise an error, or the interruption."""
@@ -520,9 +499,9 @@ class Transaction:
         if not path:
             raise FlinkError(f"{why}; job {new} has finished by itself") from None
         self.tell(f"the move failed: {why}")
-        again = self._start_back(successor(new), path, why)
-        if isinstance(error, Exception):
-            raise self._returned(why, again) from None
+        told = self._return(successor(new), path, why)
+        if isinstance(error, Exception) or isinstance(told, Undecided):
+            raise told from None
         raise error
 
     def _ended_with(self, job: str, path: str) -> str:
@@ -557,22 +536,24 @@ class Transaction:
             self.tell(f"note: job {job} continues from {checkpoint or path}; {TWICE}")
         return checkpoint or path
 
-    def _start_back(self, job: str, path: str, why: str) -> str:
-        """Start a job on its previous devices and return its id, which may be a later one.
+    def _return(self, job: str, path: str, why: str, state: str | None = None) -> FlinkError:
+        """Have a job run on its previous devices; return the error that says what became of it.
 
-        Raises an error with advice if that fails.
+        ``state`` is that of the job if it was started there before; else it starts from a path.
         """
+        if state == FINISHED:
+            return FlinkError(f"{why}; the job has finished, as job {job}")
         try:
-            self._start(job, self.back, path)
+            if state is None:
+                self._start(job, self.back, path)
+            else:
+                self._await_start(job, self.journal.before)
         except (NoAnswer, CopyRuns, EndedByOthers, MoveUnderWay):
             raise
         except StreamplaceError as failure:
             if is_spent(failure):  # it has run there, and ended so long ago that Flink forgot it
-                return self._start_back(successor(job), path, why)
-            raise self._not_returned(why, failure, path, job) from None
-        return job
-
-    def _returned(self, why: str, job: str) -> FlinkError:
+                return self._return(successor(job), path, why)
+            return self._not_returned(why, failure, last_kept(self.rest, job) or path, job)
         how = "again, without the devices that were lost"
         if self.back.places == self.journal.before:
             how = "on its previous devices again"
