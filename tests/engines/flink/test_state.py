@@ -9,11 +9,18 @@ from fake_flink import DELETED, KEPT, FakeFlink, InTurn, failure, healthy, job, 
 from streamplace.engines.flink.move.saving import last_kept
 
 SAVED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
-NOTHING = {"counts": {"completed": 0}, "latest": {}}
+NOTHING = {"counts": {"completed": 0}, "latest": {"completed": None}}
 IN_MEMORY = {
     "counts": {"completed": 3},
     "latest": {"completed": {"external_path": "<checkpoint-not-externally-addressable>"}},
 }
+
+
+def with_savepoint(number: int, kind: str) -> dict[str, Any]:
+    """Checkpoints of a job that has completed its third one, and a savepoint of this number."""
+    completed = {"id": 3, "external_path": "s3://b/chk-3"}
+    savepoint = {"id": number, "external_path": "s3://b/sp", "checkpoint_type": kind}
+    return {"counts": {"completed": 4}, "latest": {"completed": completed, "savepoint": savepoint}}
 
 
 def cluster(state: str) -> dict[str, Any]:
@@ -45,11 +52,17 @@ def flink() -> Iterator[FakeFlink]:
         ("CANCELED", IN_MEMORY, KEPT, None),
         ("CANCELED", NOTHING, KEPT, None),
         ("CANCELED", failure("no checkpointing", status=404), KEPT, None),
+        ("RUNNING", with_savepoint(2, "SYNC_SAVEPOINT"), KEPT, "s3://b/chk-3"),
+        ("FINISHED", with_savepoint(4, "SYNC_SAVEPOINT"), KEPT, "s3://b/sp"),
+        ("RUNNING", with_savepoint(4, "SAVEPOINT"), KEPT, "s3://b/chk-3"),
+        ("RUNNING", with_savepoint(4, "SAVEPOINT"), DELETED, "s3://b/sp"),
+        ("RUNNING", with_savepoint(2, "SAVEPOINT"), DELETED, None),
     ],
 )
-def test_the_last_checkpoint_counts_if_it_is_in_a_file_and_outlives_its_job(
+def test_the_last_state_counts_if_it_is_in_a_file_and_outlives_its_job(
     state: str, saved: Any, policy: dict[str, Any], last: str | None
 ) -> None:
+    """Of a savepoint that did not stop the job, Flink does not tell whether it still exists."""
     answers = {"GET /jobs/old/checkpoints": saved, "GET /jobs/old/checkpoints/config": policy}
     assert last_kept(FakeFlink(cluster(state) | answers).rest, "old") == last
 

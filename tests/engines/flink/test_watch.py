@@ -26,7 +26,6 @@ from watched_jobs import OLD, write_program
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.saving import resumable
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, chain_of, successor
@@ -456,41 +455,6 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     decided(mover.log, NEW, NEXT)
     assert settled(watched.rest, mover, mover.log, NEXT) == NEXT
     assert [one.state for one in mover.log.decisions.values()] == ["not begun", "moved"]
-
-
-LATEST = {
-    "completed": {"id": 7, "external_path": "s3://b/chk-7"},
-    "restored": {"id": 3, "external_path": "s3://b/chk-3"},
-}
-
-
-@pytest.mark.parametrize(
-    ("savepoint", "policy", "last"),
-    [
-        ({"id": 5, "checkpoint_type": "SYNC_SAVEPOINT"}, KEPT, "s3://b/chk-7"),
-        ({"id": 8, "checkpoint_type": "SYNC_SAVEPOINT"}, KEPT, "s3://b/sp"),
-        ({"id": 8, "checkpoint_type": "SAVEPOINT"}, KEPT, "s3://b/chk-7"),
-        ({"id": 8, "checkpoint_type": "SAVEPOINT"}, DELETED, "s3://b/sp"),
-        ({"id": 5, "checkpoint_type": "SAVEPOINT"}, DELETED, None),
-    ],
-)
-def test_a_job_continues_from_the_last_state_that_outlives_it(
-    watched: Watched, savepoint: dict[str, Any], policy: dict[str, Any], last: str | None
-) -> None:
-    """Of a savepoint that did not stop the job, Flink does not tell whether it still exists."""
-    latest = LATEST | {"savepoint": {"external_path": "s3://b/sp", **savepoint}}
-    watched.flink.answers |= {
-        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 8}, "latest": latest},
-        f"GET /jobs/{OLD}/checkpoints/config": policy,
-    }
-    assert resumable(watched.rest, OLD) == last
-
-
-def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(watched: Watched) -> None:
-    path = f"GET /jobs/{OLD}/checkpoints"
-    latest = {"completed": None, "restored": LATEST["restored"]}
-    watched.flink.answers[path] = {"counts": {"completed": 0}, "latest": latest}
-    assert resumable(watched.rest, OLD) == "s3://b/chk-3"
 
 
 @pytest.fixture

@@ -211,11 +211,6 @@ def state_clause(rest: Rest, job: str) -> str:
     return "" if path is None else f"; its state is in {shown(path, LONGEST)}"
 
 
-def restored_path(rest: Rest, job: str) -> str | None:
-    """Path of the savepoint or checkpoint that a job was started from, if Flink reports it."""
-    return path_of(latest(rest, job).get("restored", {}))
-
-
 def stopped_with(rest: Rest, job: str) -> str | None:
     """Path of the savepoint with which a job was stopped; None if it was not stopped."""
     row = latest(rest, job).get("savepoint", {})
@@ -304,7 +299,7 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
                 f"job {other} ({state}) has taken the checkpoint {shown(path, LONGEST)} and has "
                 "not ended; cancel it before another job continues from there. Nothing was started"
             )
-        restored = restored_path(rest, other)
+        restored = path_of(latest(rest, other).get("restored", {}))
         if same_place(path, restored):
             raise _refused(other, state, path)
         is_of_chain = restored is not None and _is_of(restored, chain)
