@@ -6,12 +6,11 @@ no text in place of a number, so other modules may trust them.
 
 import re
 from functools import cache
-from typing import Annotated, Any, NotRequired, TypeVar
+from typing import Annotated, Any, NotRequired
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    FailFast,
     Field,
     FiniteFloat,
     TypeAdapter,
@@ -19,17 +18,13 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from streamplace.io.fields import ListOf
 from streamplace.model.devices import MOST_CORES
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
 
-MOST_VERTICES = 10_000
-"""Maximum number of vertices of a job; they are queried one by one, and more would take minutes."""
 LONGEST = 300
 """Most letters of a path, or of the words of a server, in a message."""
-_T = TypeVar("_T")
-List = Annotated[list[_T], FailFast()]
-"""A list of which only the first fault is reported: each of millions would take a kilobyte."""
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 """Bytes, megabytes, milliseconds or a number; larger ones are no amounts of a cluster."""
 Moment = Annotated[int, Field(ge=-(10**15), le=10**15)]
@@ -61,13 +56,13 @@ class PlanNode(TypedDict):
     id: str
     description: NotRequired[str]
     parallelism: NotRequired[int]
-    inputs: NotRequired[List[PlanInput]]
+    inputs: NotRequired[ListOf[PlanInput]]
 
 
 class PlanNodes(TypedDict):
     """Tasks of the plan."""
 
-    nodes: Annotated[List[PlanNode], Field(max_length=MOST_VERTICES)]
+    nodes: ListOf[PlanNode]
 
 
 def _planned(plan: object) -> object:
@@ -83,7 +78,7 @@ class Job(TypedDict):
     now: NotRequired[Amount]
     schedulerType: NotRequired[str | None]
     timestamps: NotRequired[dict[str, Moment]]
-    vertices: Annotated[List[JobVertex], Field(max_length=MOST_VERTICES)]
+    vertices: ListOf[JobVertex]
     plan: NotRequired[Annotated[PlanNodes | None, BeforeValidator(_planned)]]
 
 
@@ -204,7 +199,7 @@ def _fields(**types: Any) -> Any:
 
 def _rows(**types: Any) -> Any:
     """Type of a list of such objects."""
-    lists: Any = List
+    lists: Any = ListOf
     return lists[_fields(**types)]
 
 
@@ -232,7 +227,7 @@ ANSWERS: dict[str, Any] = {
     "/taskmanagers/*": _fields(
         allocatedSlots=NotRequired[_rows(jobId=str, resource=NotRequired[_RESOURCES])]
     ),
-    "/taskmanagers/*/metrics": List[Metric],
+    "/taskmanagers/*/metrics": ListOf[Metric],
     "/jobs": _fields(jobs=_rows(id=str, status=str)),
     "/jobs/*": Job,
     "/jobs/*/plan": _fields(plan=PlanNodes),
@@ -253,9 +248,9 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*/checkpoints/config": CheckpointSettings,
     "/jobs/*/stop": _fields(request_id=str),
     "/jobs/*/savepoints/*": SavepointAnswer,
-    "/jobs/*/vertices/*": _fields(subtasks=List[Subtask]),
-    "/jobs/*/vertices/*/metrics": List[Metric],
-    "/jobs/*/vertices/*/subtasks/metrics": List[Metric],
+    "/jobs/*/vertices/*": _fields(subtasks=ListOf[Subtask]),
+    "/jobs/*/vertices/*/metrics": ListOf[Metric],
+    "/jobs/*/vertices/*/subtasks/metrics": ListOf[Metric],
     "/jobs/*/vertices/*/subtasktimes": _fields(subtasks=_rows(timestamps=dict[str, Moment])),
     "/config": _fields(flink_version=str),
     "/jobmanager/config": _rows(key=str, value=str),
@@ -265,7 +260,7 @@ ANSWERS: dict[str, Any] = {
     "/jars/*/plan": _fields(plan=PlanNodes),
 }
 """Path → type of the answer; a star stands for an id."""
-_COMPLAINT = _fields(errors=List[str])
+_COMPLAINT = _fields(errors=ListOf[str])
 UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
 """HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
 LEADERLESS = re.compile(
