@@ -52,7 +52,7 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
 
     monkeypatch.setattr(applying, "placed_jar", uncompiled)
     monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
-    monkeypatch.setattr(applying, "free_id", lambda *given: ("new", "next")[len(given[2])])
+    monkeypatch.setattr(applying, "free_ids", lambda *_: iter(("new", "next")))
 
     def run(
         answers: dict[str, Any],

@@ -29,7 +29,7 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.saving import (
     CopyRuns,
     EndedByOthers,
-    free_id,
+    free_ids,
     refuse_copy,
     refuse_ended,
 )
@@ -100,12 +100,15 @@ def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: FakeFlink) -
     """By the same id, which Flink takes once; the next one has another when that has ended."""
     flink.answers = cluster({}, {})
     rest = flink.rest
-    first = free_id(rest, SAVEPOINT)
-    assert free_id(rest, "/s/savepoint-012345-aaaaaaaaaaaa") == first
+    first = next(free_ids(rest, SAVEPOINT))
+    assert next(free_ids(rest, "/s/savepoint-012345-aaaaaaaaaaaa")) == first
     flink.answers = cluster({first: "RUNNING"}, {})
-    assert free_id(rest, SAVEPOINT) == first
+    assert next(free_ids(rest, SAVEPOINT)) == first
     flink.answers = cluster({first: "FAILED"}, {})
-    assert free_id(rest, SAVEPOINT) not in (first, free_id(rest, "s3://b/savepoint-012345-a"))
+    assert next(free_ids(rest, SAVEPOINT)) not in (
+        first,
+        next(free_ids(rest, "s3://b/savepoint-012345-a")),
+    )
 
 
 @pytest.mark.parametrize(

@@ -329,19 +329,16 @@ def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
     return max((timestamps.get(state, 0.0) for state in states), default=0.0)
 
 
-def free_id(rest: Rest, path: str, refused: Collection[str] = ()) -> str:
-    """Id of the next job from a savepoint, the same for all commands that start one now.
+def free_ids(rest: Rest, path: str) -> Iterator[str]:
+    """Ids for the next job from a savepoint, in order, the same for all commands that start one.
 
     Flink accepts every id once, so one of two simultaneous commands is refused. It does not list
-    jobs that ended long ago, whose ids it has ``refused``.
+    jobs that ended long ago, whose ids it refuses, too.
     """
     states, (scheme, host, plain) = rest.jobs(), _parts(path)
     place = f"{'' if scheme == 'file' else scheme}:{host}{plain}"
-    for number in count():
-        job = chosen_id(f"start {number} from {place}")
-        if states.get(job) not in ENDED and job not in refused:
-            return job
-    raise AssertionError
+    ids = (chosen_id(f"start {number} from {place}") for number in count())
+    return (job for job in ids if states.get(job) not in ENDED)
 
 
 def maker(path: str) -> str:

@@ -3,12 +3,12 @@
 import base64
 import re
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.saving import CopyRuns, Savepoint, free_id, refuse_copy
+from streamplace.engines.flink.move.saving import CopyRuns, Savepoint, free_ids, refuse_copy
 from streamplace.engines.flink.pin.fitting import check_upload, fitted
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
@@ -75,10 +75,11 @@ def apply(
     StillStarting
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
-    job = _next_id(rest, savepoint)
+    if savepoint is not None:
+        refuse_copy(rest, savepoint.path)
     rest.wait_released()
     with placed_upload(rest, flink, program, fitted(rest, layout, program.managed_mb)) as jar:
-        job = _submitted(rest, jar, program, job, savepoint)
+        job = _submitted(rest, jar, program, savepoint)
     try:
         wait_started(rest, job, seconds, layout.devices)
     except StillStarting:
@@ -91,31 +92,21 @@ def apply(
     return job
 
 
-def _next_id(rest: Rest, savepoint: Savepoint | None, spent: Sequence[str] = ()) -> str:
-    """Id for a job; CopyRuns if another one continues from its savepoint."""
-    if savepoint is None:
-        return secrets.token_hex(16)
-    refuse_copy(rest, savepoint.path)
-    return free_id(rest, savepoint.path, spent)
-
-
-def _submitted(
-    rest: Rest, jar: ClusterJar, program: Program, job: str, savepoint: Savepoint | None
-) -> str:
+def _submitted(rest: Rest, jar: ClusterJar, program: Program, savepoint: Savepoint | None) -> str:
     """Submit a job and return its id.
 
     Flink remembers the ids of jobs from a savepoint that ended long ago, so it gets the next one.
     """
-    spent: list[str] = []
+    request = program.run_request(savepoint)
+    ids = iter([secrets.token_hex(16)]) if savepoint is None else free_ids(rest, savepoint.path)
     while True:
+        job = next(ids)
         try:
-            request = program.run_request(savepoint)
             is_new = submit(rest, jar, request, job, rest.wait_released, JAR_SECONDS)
         except Refusal as error:
             if savepoint is None or not is_spent(error):
                 raise
-            spent.append(job)
-            job = _next_id(rest, savepoint, spent)
+            refuse_copy(rest, savepoint.path)
             continue
         except NoAnswer as error:
             raise NoAnswer(
