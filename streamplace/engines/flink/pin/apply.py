@@ -81,14 +81,13 @@ def apply(
     with placed_upload(rest, flink, program, fitted(rest, layout, program.managed_mb)) as jar:
         job = _submitted(rest, jar, program, savepoint)
     try:
+        remember(job, program)
         wait_started(rest, job, seconds, layout.devices)
     except StillStarting:
-        remember(job, program)
         raise
     except BaseException as error:
         _cancelled(rest, job, error)
         raise
-    remember(job, program)
     return job
 
 
