@@ -37,7 +37,7 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     """
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
+    from streamplace.engines.flink.move.savepoints import Savepoint, refuse_moved
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
@@ -67,7 +67,7 @@ def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
-    from streamplace.engines.flink.move.saving import checkpoint_totals, stop
+    from streamplace.engines.flink.move.savepoints import checkpoint_totals, stop
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import ENDED, FINISHED, only_job
 

@@ -33,7 +33,7 @@ from streamplace.engines.flink.local.session import (
 )
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
-from streamplace.engines.flink.move.saving import resumable, stop
+from streamplace.engines.flink.move.savepoints import resumable, stop
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import as_yaml

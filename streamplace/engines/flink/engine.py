@@ -24,7 +24,7 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
 from streamplace.engines.flink.measure.sources import asked_rate
 from streamplace.engines.flink.move.move import FlinkMove, Tell
-from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
+from streamplace.engines.flink.move.savepoints import Savepoint, refuse_moved
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply

@@ -11,7 +11,7 @@ from watched_jobs import write_program
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.saving import CopyRuns, Savepoint
+from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import StillStarting, apply, check
 from streamplace.engines.flink.pin.fitting import fitted

@@ -17,7 +17,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.saving import stop
+from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.errors import SettingError, StreamplaceError

@@ -27,7 +27,7 @@ from flink_clusters import FaultyProxy, awaited, committed, faulty_proxy, spread
 from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
-from streamplace.engines.flink.move.saving import stop
+from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.move.transaction import await_devices
 from streamplace.engines.flink.pin.pinning import Pinning, Settings
 from streamplace.engines.flink.program.jars import SPENT, placed_jar

@@ -16,7 +16,7 @@ from flink_clusters import TALLY, Tally, WatchThread, come_back, flink_run, move
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.move.saving import stop
+from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program

@@ -26,7 +26,7 @@ from streamplace.engines.flink.move.interruption import (
     sent_since,
 )
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.saving import (
+from streamplace.engines.flink.move.savepoints import (
     CopyRuns,
     EndedByOthers,
     free_ids,

@@ -13,7 +13,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.running_settings import UNTOLD, lost, running_settings
-from streamplace.engines.flink.move.saving import checkpoint_totals
+from streamplace.engines.flink.move.savepoints import checkpoint_totals
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fake_flink import DELETED, KEPT, FakeFlink, InTurn, failure, healthy, job, jobs
 
-from streamplace.engines.flink.move.saving import last_kept
+from streamplace.engines.flink.move.savepoints import last_kept
 
 SAVED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
 NOTHING = {"counts": {"completed": 0}, "latest": {"completed": None}}

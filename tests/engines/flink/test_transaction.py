@@ -33,7 +33,7 @@ from moving_cases import (
 
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.saving import CopyRuns, EndedByOthers
+from streamplace.engines.flink.move.savepoints import CopyRuns, EndedByOthers
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     Forgotten,

@@ -28,7 +28,7 @@ from streamplace.engines.flink.move.journal import (
 )
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.running_settings import running_settings
-from streamplace.engines.flink.move.saving import (
+from streamplace.engines.flink.move.savepoints import (
     CopyRuns,
     checkpoint_settings,
     checkpoint_totals,

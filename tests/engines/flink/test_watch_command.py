@@ -16,7 +16,7 @@ from fake_flink import FakeFlink, InTurn, healthy, job, jobs
 from watched_jobs import OLD
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.saving import CheckpointTotals
+from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.rest.client import successor
 from streamplace.engines.flink.watch import log, modelling, rounds
 from streamplace.engines.flink.watch import watch as watching

@@ -10,7 +10,7 @@ import pytest
 from streamplace.control.policy import PlanChoice, SlotObservation
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.saving import CheckpointTotals
+from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.watch.deciding import (
     Guards,
     LayoutOption,

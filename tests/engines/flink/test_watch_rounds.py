@@ -18,7 +18,7 @@ from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.saving import CheckpointTotals
+from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.deciding import (

@@ -38,7 +38,7 @@ from streamplace.engines.flink.move.interruption import (
 )
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.saving import stopped_with
+from streamplace.engines.flink.move.savepoints import stopped_with
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.pin.fitting import unpinnable

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from streamplace.display.report import duration
 from streamplace.engines.flink.measure.sampling import UPDATE_SECONDS, sent_by
-from streamplace.engines.flink.move.saving import latest
+from streamplace.engines.flink.move.savepoints import latest
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, source_names

@@ -27,7 +27,7 @@ from streamplace.engines.flink.move.running_settings import (
     running_settings,
     submitted_settings,
 )
-from streamplace.engines.flink.move.saving import UNDER_WAY, resumable, stop_status
+from streamplace.engines.flink.move.savepoints import UNDER_WAY, resumable, stop_status
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streamplace.engines.flink.move.saving import (
+from streamplace.engines.flink.move.savepoints import (
     checkpoint_settings,
     latest,
     path_of,

@@ -12,7 +12,7 @@ from math import inf
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.interruption import draining_seconds
 from streamplace.engines.flink.move.running_settings import PERIODIC_LIMIT_MS
-from streamplace.engines.flink.move.saving import (
+from streamplace.engines.flink.move.savepoints import (
     checkpoint_settings,
     checkpoint_totals,
     state_clause,

@@ -19,7 +19,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
-from streamplace.engines.flink.move.saving import (
+from streamplace.engines.flink.move.savepoints import (
     CANCELLED,
     UNDER_WAY,
     CopyRuns,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-from streamplace.engines.flink.move.saving import Savepoint
+from streamplace.engines.flink.move.savepoints import Savepoint
 from streamplace.engines.flink.program.jars import MAIN, check_jar, main_class
 from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import FormatError, PlacementError, SettingError
