@@ -277,7 +277,8 @@ def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     flink = FakeFlink({**ANSWERS, f"GET /jobs/{JOB}/checkpoints": NONE})
     times = {"DEPLOYING": deployed, "INITIALIZING": 15_900, "RUNNING": 16_000}
     moments = {"subtasks": [{"timestamps": times}]}
-    flink.answers[f"GET /jobs/{JOB}/vertices/v0/subtasktimes"] = moments
+    for task in ("v0", "v1"):
+        flink.answers[f"GET /jobs/{JOB}/vertices/{task}/subtasktimes"] = moments
     assert str(expected_interruptions(flink.rest, JOB).cold) == expected
 
 
