@@ -62,9 +62,9 @@ MODE_SETTING = "taskmanager.load-balance.mode"
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 SATURATING = 2.0
-"""The search is repeated for this multiple of the rate that it found, until it finds less.
+"""The search is repeated for this multiple of the rate that it found, until it finds a lower one.
 
-Only the part of held-back sources is multiplied if the rates of the others do not change.
+Only the share of held-back sources is multiplied if the rates of the others do not change.
 """
 EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
 ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, EVEN, "Flink's TASKS", "Flink's NONE")
@@ -151,7 +151,7 @@ class Candidate:
 
     @property
     def shown(self) -> RateInterval:
-        """What its name promises: of a mode of Flink's, any of the possible layouts."""
+        """Interval for its name: for a mode of Flink, over all possible layouts."""
         return self.by_flink or self.predicted
 
     @property
@@ -177,7 +177,7 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:
-    """Find layouts for a job: those of Flink's modes, even and uneven spreads, and a search."""
+    """Find layouts for a job: of Flink's modes, an even spread, shares by speed, and a search."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
     found = [
@@ -218,9 +218,9 @@ def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Cand
 
 
 def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
-    """Search a layout for a rate; without one, for growing rates until they are not carried.
+    """Search a layout for a rate; without one, for growing rates until one is not carried.
 
-    If that cannot be pinned, it is searched among those of whole operators.
+    If the layout cannot be pinned, the search is repeated over layouts of whole operators.
     """
     from streamplace.placers.named import named_placer
 
@@ -289,10 +289,9 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
 
 
 def in_one_group(graph: StreamGraph) -> StreamGraph:
-    """Return the graph with all operators in one slot sharing group, as of most programs.
+    """Return the graph with all operators in one slot sharing group, as in most programs.
 
-    The groups of a placement are its own, and those of the program are not known while it is
-    placed.
+    A placed job has the groups of its placement; those of the program are unknown.
     """
     one_group = ("",) * graph.n_operators
     return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
@@ -321,9 +320,9 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
 
 
 def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
-    """Distribute subtasks so that every device has a share of them by its speed.
+    """Distribute subtasks over the devices in proportion to speed.
 
-    One after the other goes to the device that has the fewest for its speed, of its operator first.
+    Each subtask goes to the device with the fewest subtasks per speed, of its operator first.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1, parallelism=2), Operator("map", parallelism=3)]

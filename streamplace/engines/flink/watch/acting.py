@@ -43,13 +43,13 @@ LOOK_SECONDS = 1.0
 
 
 class Notices:
-    """Messages; equal consecutive ones are given only once."""
+    """Messages; equal consecutive ones are printed once."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell, self._last = tell, ""
 
     def __call__(self, words: str) -> None:
-        """Give a message, unless it is empty or the same as the last one."""
+        """Print a message, unless it is empty or the same as the last one."""
         if words and words != self._last:
             self._tell(words)
         self._last = words
@@ -57,15 +57,15 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Spares:
-    """TaskManagers that take over what lost ones had."""
+    """TaskManagers that replace lost ones."""
 
     rest: Rest
-    names: list[str]  # named ones, in order, and those that were lost, which may be back
-    # Whether all others that no job uses exclusively follow, and then those that the job has left.
+    names: list[str]  # spares of the user, in order, then lost ones, which may be back
+    # Whether TaskManagers that no job uses exclusively come next, and then those of the job itself.
     takes_free: bool = False
 
     def without_lost(self, job: str, layout: Layout) -> Layout | None:
-        """Layout on TaskManagers that are there; None if they are too few."""
+        """Layout on present TaskManagers; None if they are too few."""
         offered = self.rest.offered()
         lost = sorted(layout.devices.difference(offered))
         possible, spares = offered.keys() - layout.devices, self.names
@@ -79,7 +79,7 @@ class Spares:
         return new.without(left) if self.takes_free and new.devices.difference(left) else None
 
     def of_move(self, journal: Journal) -> tuple[Layout, Layout]:
-        """Layouts after and before a move, on TaskManagers that are there if these suffice."""
+        """Layouts after and before a move, on present TaskManagers if these suffice."""
         after, before = journal.after, journal.before
         return (
             self.without_lost(journal.job, after) or after,
@@ -103,12 +103,12 @@ class WatchMover:
     check_program: Callable[[], None] = lambda: None
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
-        """Move a job where it should run; return the id of the job that runs afterwards.
+        """Move a job to the chosen layout; return the id of the job that runs afterwards.
 
-        Its rate there is no condition of the move: the next round measures it. Raises MoveUnderWay
-        when another command moves it. Raises StoreError when the decision cannot be written;
-        nothing was done. Raises StreamplaceError when the program does not fit, or has changed;
-        nothing was done.
+        The next round measures its rate there, which is no condition of the move. Raises
+        MoveUnderWay when another command moves it. Raises StoreError when the decision cannot be
+        written; nothing was done. Raises StreamplaceError when the program does not fit, or has
+        changed; nothing was done.
         """
         target = choice.target or here
         self.check_program()
@@ -147,7 +147,7 @@ class WatchMover:
         return self._act(decision, lambda: self.move.restart(job, before))
 
     def note_rate(self, decision: WatchDecision, flow: SourceFlow) -> None:
-        """Write what was measured after a move, beside what was predicted."""
+        """Write the measured rate after a move, beside the predicted one."""
         self.log.note_rate(decision, flow.rate)
         if (carries := decision.model) is None:
             return
@@ -169,11 +169,11 @@ class WatchMover:
             return self.finish(number, str(error)) or decision.job
 
     def _noted(self, number: int, act: Callable[[], FlinkMoved]) -> str:
-        """Move the job, or go on with that, and note the outcome; return the job that runs."""
+        """Move the job, or resume its move, and note the outcome; return the job that runs."""
         decision = self.log.decisions[number]
         try:
             moved = act()
-        except (NotSaved, StoppedByOthers) as error:  # it runs on, or others have ended it
+        except (NotSaved, StoppedByOthers) as error:  # it still runs, or others have ended it
             self.log.tell(str(error))
             state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
             self.log.end(number, state, str(error), decision.job)
@@ -186,8 +186,8 @@ class WatchMover:
         self.log.tell(f"job {moved.job} runs on its new devices{stopped and ', '}{stopped}")
         return moved.job
 
-    def finish(self, number: int, why: str = "the watch was ended meanwhile") -> str | None:
-        """Find out what became of a move, and finish it; return the job that runs, if one does.
+    def finish(self, number: int, why: str = "the watch ended meanwhile") -> str | None:
+        """Find the outcome of a move, and finish it; return the job that runs, if one does.
 
         Retries until the outcome is known: while Flink does not answer, the store cannot be read,
         or no job of the move runs although it can still be finished. Each distinct reason is logged
@@ -204,7 +204,7 @@ class WatchMover:
             time.sleep(LOOK_SECONDS)
 
     def _finished(self, number: int, why: str) -> str | None:
-        """Finish a move that was left in the middle, or look up how it has ended."""
+        """Finish an interrupted move, or look up its outcome."""
         job = self.log.decisions[number].job
         if any(job in (one.job, one.successor) for one in self.move.unfinished_moves()):
             try:

@@ -1,9 +1,9 @@
-"""Watch a placed job: look at its health, start it without lost TaskManagers, and pass rounds.
+"""Watch a placed job: check its health, start it without lost TaskManagers, and pass rounds.
 
 Pins are strict: a job never moves by itself. While it lacks a TaskManager, Flink restarts it in
 vain. So the watch starts it on others, from its last checkpoint.
 
-A watch begins by finishing what an earlier one of the job has begun and not finished.
+A watch first finishes a move that an earlier watch of the job has begun.
 """
 
 import math
@@ -69,9 +69,9 @@ class Watch:
     patience: float = 30.0
 
     def begin(self, job: str, placement: Layout | None = None) -> str:
-        """Finish what an earlier watch of a job has begun, and watch the job that runs then.
+        """Finish the move that an earlier watch has begun, and watch the job that runs then.
 
-        It is where it is placed, or where it runs, unless a watch has started it elsewhere.
+        Its layout is ``placement``, or the present one, unless a watch has started it elsewhere.
         """
         now = settled(self.rest, self.mover, self.log, job)
         if any(one.after == now != one.job for one in self.log.decisions.values()):
@@ -82,11 +82,12 @@ class Watch:
         return self.run(now, layout)
 
     def run(self, job: str, layout: Layout) -> str:
-        """Watch a job that is placed somewhere; return its last state.
+        """Watch a job in a layout; return its last state.
 
-        Raises FlinkError when it failed although all its TaskManagers are there, when it failed and
-        none of its state outlives it, when others have moved or stopped it, or when the JobManager
-        no longer knows it. Raises JobWatched when another process has taken over the watch.
+        Raises FlinkError when it failed although all its TaskManagers are present, when it failed
+        and left no checkpoint or savepoint, when another user has moved or stopped it, or when the
+        JobManager no longer knows it. Raises JobWatched when another process has taken over the
+        watch.
         """
         self._check(job, layout)
         run, notices = _WatchedJob(job, layout), Notices(self.log.tell)
@@ -146,7 +147,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def _waits(self, run: _WatchedJob, lost: list[str]) -> str:
-        """Why a job in trouble is still left alone; empty if it was for long enough."""
+        """Why the watch does not start a troubled job elsewhere yet; empty if it should now."""
         run.troubled_since = run.troubled_since or time.monotonic()
         waited = time.monotonic() - run.troubled_since
         run.has_lost |= bool(lost)
@@ -161,8 +162,8 @@ class Watch:
     def _start_again(self, run: _WatchedJob, state: str, lost: list[str]) -> str:
         """Start a job without lost TaskManagers, or where it was if they are back.
 
-        Returns why that has to wait; empty if it was tried. What keeps a job from being started has
-        to be known before it is ended.
+        Returns why that has to wait; empty if it was attempted. Everything that could prevent the
+        start is checked before the job is ended.
         """
         mover, rest = self.mover, self._asks
         assert mover is not None
@@ -210,20 +211,20 @@ class Watch:
         self._follow(run, job)
 
     def _follow(self, run: _WatchedJob, job: str) -> None:
-        """Go on with the job that runs now."""
+        """Continue with the job that runs now."""
         if job != run.id:
             run.id, run.layout = job, self._layout(self._asks, job) or run.layout
             self.moved(job, run.layout)
 
     def _layout(self, rest: Rest, job: str) -> Layout:
-        """Where a job runs that a watch has started; empty if that is unknown.
+        """Layout of a job that a watch has started; empty if unknown.
 
-        If it has lost a TaskManager meanwhile, Flink shows no layout of it.
+        Flink shows no layout of a job that has lost a TaskManager.
         """
         return layout_there(rest, job) or self.log.placed(job)
 
     def _end(self, job: str, state: str) -> str:
-        """Log how the job has ended; raise FlinkError if it has failed, or others ended it."""
+        """Log how the job has ended; raise FlinkError if it failed, or another user ended it."""
         rest = self._asks
         if state == FAILED:
             where = "" if self.mover is None else " although all of its devices are available"
@@ -241,7 +242,7 @@ class Watch:
 
 
 def layout_there(rest: Rest, job: str) -> Layout:
-    """Layout of a job that runs or restores its state on TaskManagers that are there; else empty.
+    """Layout of a job that runs or restores its state on present TaskManagers; else empty.
 
     Raises NoAnswer when Flink does not answer.
     """
@@ -256,19 +257,19 @@ def layout_there(rest: Rest, job: str) -> Layout:
 
 
 def unkept(rest: Rest, job: str) -> str:
-    """Why a job could not go on from its checkpoints elsewhere; empty if it could."""
+    """Why a job could not continue from its checkpoints elsewhere; empty if it could."""
     if (settings := checkpoint_settings(rest, job)) is None:
-        return f"job {job} takes no checkpoints, so that it could not go on elsewhere"
+        return f"job {job} takes no checkpoints, so it could not continue elsewhere"
     retention = settings["externalization"]
     if "JobManager" in settings.get("checkpoint_storage", ""):
         return (
-            f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
-            "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
+            f"job {job} keeps its checkpoints in the JobManager's memory, so a spare could not "
+            "continue from them; submit it with -D execution.checkpointing.dir=FOLDER"
         )
     if not retention["enabled"] or retention["delete_on_cancellation"]:
         return (
-            f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
-            f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
+            f"job {job} deletes its checkpoints when it ends, so a spare could not continue "
+            f"from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
         )
     return ""
 
@@ -283,9 +284,9 @@ def _forgotten(job: str) -> FlinkError:
 
 
 def first_job(rest: Rest, store: Store, given: str | None) -> str:
-    """Id by which the given job is watched, else the only one that runs or was interrupted.
+    """Id by which the given job is watched, else of the only one that runs or was interrupted.
 
-    Of a job that was started elsewhere while it was watched, the id counts that the watch knows.
+    If a watch has started the job elsewhere, it is the id that this watch knows.
     """
     try:
         given = only_job(rest, given)
@@ -308,7 +309,7 @@ def check_watchable(rest: Rest, job: str, document: Mapping[str, Any]) -> None:
 
 
 def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> str:
-    """Finish what an earlier watch has begun; return the job that runs.
+    """Finish the move that an earlier watch has begun; return the job that runs.
 
     Raises SettingError when the watch may not finish it.
     """
