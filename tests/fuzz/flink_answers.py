@@ -9,9 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from fake_flink import ANSWERS as CONVERSATION
-from fake_flink import JOB, FakeFlink, said
+from fake_flink import JOB, Clock, FakeFlink, said
 from fuzz.documents import document_of, to_json
-from lazy_flink import Clock
 from pydantic import TypeAdapter
 
 from streamplace.engines.flink.cpu import threads as cpu

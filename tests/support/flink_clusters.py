@@ -3,15 +3,13 @@
 import itertools
 import json
 import os
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -23,27 +21,15 @@ from fake_flink import http_server
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.local.session import (
-    _COMMON,
-    JOB_MANAGER,
-    JOIN_SECONDS,
-    LocalCluster,
-    free_port,
-    local_cluster,
-)
+from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.savepoints import resumable, stop
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.rest.client import ENDED, Rest
 from streamplace.engines.flink.rest.plan import layout_of
-from streamplace.engines.flink.watch.acting import Spares, WatchMover
-from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.watch import Watch
-from streamplace.io.store import Store
 
 STEADY_SECONDS = 6.0
 """Three intervals of heartbeats."""
@@ -52,9 +38,7 @@ WINDOW, KEYS = 100, 10
 COUNT, SLOW, FAST = 150_000, 500, 1_000_000
 """Tuples of a watched job, and how many a second while it is watched and when it shall end."""
 PARALLELISM = 2
-STANDBY = "standby"
 DELAY_SECONDS, SILENT_SECONDS = 1.0, 6.0
-_ZOOKEEPER = "org.apache.flink.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperServerMain"
 TALLY: Layout = Layout(
     {
         "numbers": ["dev-0"],
@@ -115,69 +99,6 @@ def flink_run(flink: Flink, folder: Path, url: str, *words: str) -> None:
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[LocalCluster, str]]:
-    """Run a cluster of two JobManagers, which ZooKeeper from Flink's own jars elects one of.
-
-    Yields it with the address of the one that stands by; it passes on what it is asked.
-    """
-    with tempfile.TemporaryDirectory() as name, _zookeeper(flink, Path(name)) as quorum:
-        settings = {
-            "high-availability.type": "zookeeper",
-            "high-availability.zookeeper.quorum": quorum,
-            "high-availability.storageDir": Path(name, "shared").as_uri(),
-            "high-availability.zookeeper.client.session-timeout": 4_000,
-            "high-availability.zookeeper.client.connection-timeout": 4_000,
-        }
-        with local_cluster(flink, devices, settings=settings) as cluster:
-            port = free_port()
-            folder = cluster.folder / STANDBY
-            folder.mkdir()
-            (folder / "config.yaml").write_text(as_yaml({**_COMMON, **settings, "rest.port": port}))
-            leader = cluster.processes[JOB_MANAGER].args
-            assert isinstance(leader, list)
-            with (folder / "log").open("ab") as log:
-                cluster.processes[STANDBY] = subprocess.Popen(
-                    [*leader[:-1], str(folder)], stdout=log, stderr=subprocess.STDOUT
-                )
-            rest = Rest(f"http://127.0.0.1:{port}")
-
-            def is_complete() -> bool:
-                with suppress(FlinkError):
-                    return set(rest.offered()) == set(devices)
-                return False
-
-            awaited(is_complete, JOIN_SECONDS)
-            yield cluster, rest.url
-
-
-@contextmanager
-def _zookeeper(flink: Flink, folder: Path) -> Iterator[str]:
-    """Address of a ZooKeeper that runs while the block does."""
-    port = free_port()
-    (folder / "zoo.cfg").write_text(
-        f"dataDir={folder / 'zookeeper'}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
-        "tickTime=500\nadmin.enableServer=false\n"
-    )
-    classes = ["-Xmx64m", "-cp", ":".join(map(str, flink.jars)), _ZOOKEEPER]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [find_java(), *classes, str(folder / "zoo.cfg")],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        while True:
-            assert process.poll() is None, (folder / "log").read_text()
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
 
 
 Meant = Callable[[str, bytes], bool]
@@ -481,50 +402,3 @@ class Tally:
         stop(self.rest, job, self.folder.as_uri())
         self.check_counts()
         self.check_windows()
-
-
-class WatchThread:
-    """A watch of a placed job in a thread, to which dev-2 is a spare.
-
-    Attributes
-    ----------
-    steps
-        What it told.
-    runs
-        Jobs that it has started in place of the first one, and where.
-    ended
-        Error with which it ended, if any.
-    """
-
-    def __init__(self, move: FlinkMove, job: str, layout: Layout, patience: float = 0.5) -> None:
-        self.steps, self.ended = list[str](), list[str]()
-        self.runs: list[tuple[str, Layout]] = []
-        spares = Spares(move.rest, ["dev-2"])
-        log = WatchLog.claimed(Store.usual(), job, "watched", self.steps.append)
-        mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log)
-        moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
-        self._watch = Watch(move.rest, log, mover, None, moved, patience)
-        self._thread = threading.Thread(target=self._run, args=(job, layout), daemon=True)
-        self._thread.start()
-
-    def _run(self, job: str, layout: Layout) -> None:
-        try:
-            self._watch.run(job, layout)
-        except FlinkError as error:
-            self.ended.append(str(error))
-
-    def goes_on(self) -> None:
-        """Wait a moment, in which the watch must not end."""
-        assert self._thread.is_alive(), (self.steps, self.ended)
-        self._thread.join(0.1)
-
-    def started(self, number: int = 1) -> tuple[str, Layout]:
-        """Wait until it has started the job again so often; returns its id, and where it runs."""
-        while len(self.runs) < number:
-            self.goes_on()
-        return self.runs[-1]
-
-    def ends(self) -> None:
-        """Wait for its end."""
-        self._thread.join(30)
-        assert not self._thread.is_alive()

@@ -1,14 +1,12 @@
 """A clock, and jobs for tests of profiles and moves; programs of other interpreters are none."""
 
-from pathlib import Path
+from typing import Any
 
 import pytest
-from lazy_flink import Clock, Shop, shop_maker
-from moving_cases import MoveCase
+from fake_flink import CPU, Clock, LazyFlink, Shop, shop_vertices
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile, sampling, sources
-from streamplace.io.store import Store
 
 collect_ignore = ["python"]
 
@@ -27,16 +25,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def shop(clock: Clock) -> Shop:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
-    return shop_maker(clock)
 
+    def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> LazyFlink:
+        devices = ("dev-0", "dev-1", "dev-2")
+        usual: dict[str, Any] = {
+            "devices": devices,
+            "duration": 10 * 60_000,
+            "process_cpu": dict.fromkeys(devices, sum(CPU.values())),
+            "settings": {"jobmanager.scheduler": "adaptive"},
+            "facts": {"schedulerType": "Default"},
+            "key_groups": 128,
+        }
+        return LazyFlink(clock, shop_vertices(blocked, pending), **(usual | facts))
 
-@pytest.fixture
-def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
-    """A move of a job that ends with a savepoint when it is asked to."""
-    return MoveCase(monkeypatch, tmp_path / "saved")
-
-
-@pytest.fixture
-def store() -> Store:
-    """The user's store, which is empty."""
-    return Store.usual()
+    return make

@@ -11,15 +11,20 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import ANSWERS, FakeFlink, config, failure
-from lazy_flink import (
+from fake_flink import (
+    ANSWERS,
     CPU,
     OFFERS,
     Clock,
+    FakeFlink,
     Shop,
     Vertex,
     advised,
+    config,
+    failure,
     rates,
+    source,
+    task_manager,
 )
 
 from streamplace.engines.flink.advise import advise as advising
@@ -75,11 +80,17 @@ def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
     assert alone.plan.machines == {"small": 1}
     assert (alone.plan.slots.separate, alone.plan.slots.shared) == (3, 1)
     assert "# taskmanager.numberOfTaskSlots: at least 1 on small" in alone.commands
-    apart = advised(shop(groups=("a", "a", "b"), pinnable=False), machines=offers)
+    flink = shop()
+    for vertex, group in zip(flink.vertices.values(), "aab", strict=True):
+        vertex.group = group
+    assert advised(flink, machines=offers).plan.slots.shared == 1
+    unprepared = {"totalResource": {"managedMemory": 100}}
+    managers = [task_manager(device, []) | unprepared for device in flink.devices]
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    apart = advised(flink, machines=offers)
     assert apart.plan.slots.shared == 2
     assert apart.plan.machines == {"small": 2}
     assert apart.plan.graph.operators.slot_sharing_group == ("group-0", "group-0", "group-1")
-    assert advised(shop(groups=("a", "a", "b")), machines=offers).plan.slots.shared == 1
 
 
 def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
@@ -244,9 +255,17 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
 
 
 def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it would take one subtask of each operator; another program is refused."""
+    """Else it would take one subtask of each operator; another program is refused.
+
+    Commands name none that is remembered, as streamplace has submitted it on this machine.
+    """
     monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
+    monkeypatch.setattr(advising, "known_program", lambda job: program)
+    assert advised(shop()).commands[-2] == (
+        "streamplace flink move --rest http://flink:8081 --job job --placement plan/placement.json "
+        "--savepoints SAVEPOINTS"
+    )
     advice = advised(shop(), program=program)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
@@ -254,21 +273,6 @@ def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.M
     monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(3))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advised(shop(), program=program)
-
-
-def test_commands_name_no_program_that_is_remembered(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was submitted by streamplace on this machine."""
-    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
-    program = Program(Path("shop.jar"))
-    monkeypatch.setattr(advising, "known_program", lambda job: program)
-    advice = advised(shop())
-    assert advice.plan.parallelism["split"] == 2
-    assert advice.commands[-2] == (
-        "streamplace flink move --rest http://flink:8081 --job job --placement plan/placement.json "
-        "--savepoints SAVEPOINTS"
-    )
 
 
 @pytest.mark.parametrize("mips", [2500, 5000])
@@ -291,7 +295,7 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
 ) -> None:
     """An empty topic, or a file that was read at the start."""
     flink = shop()
-    silent = Vertex("Source: more", rates(busy=0.1) | {"Source__more.numRecordsOut": 0})
+    silent = source("more", 0, busy=0.1)
     flink.vertices = {"v3": silent, **flink.vertices}
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
     usual = flink._vertex
@@ -305,18 +309,6 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
     assert more.cpu == 0  # what it takes per second is not what a tuple takes
 
 
-def test_a_source_in_the_old_interface_that_is_silent_now_is_planned_beside_others(
-    shop: Shop,
-) -> None:
-    """Nothing of it changes, as Flink does not count its time; it has sent something before."""
-    flink = shop()
-    times = {"accumulateBusyTimeMs": "NaN", "Source__old.numRecordsOut": 0.0}
-    flink.vertices = {"v3": Vertex("Source: old", rates() | times), **flink.vertices}
-    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
-    flink.counted["v3"] = {"Source__old.numRecordsOut": 600.0}
-    assert advised(flink, "200").plan.machines == {"small": 1}
-
-
 def is_corrected(advice: Advice) -> bool:
     """Whether all costs were scaled, because the job carries another rate than the model says."""
     return any("all costs count" in note for note in advice.notes)
@@ -325,9 +317,7 @@ def is_corrected(advice: Advice) -> bool:
 def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop: Shop) -> None:
     """Two full subtasks hold one source back at what the model says; half as much again arrives."""
     flink = shop(process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
-    sent = {"Source__more.numRecordsOut": 100.0, "Source__more.pendingRecords": 50.0}
-    more = rates(0, 100, 0, 100 * 400, busy=0.01, blocked=1.0)
-    flink.vertices["v3"] = Vertex("Source: more", more | sent)
+    flink.vertices["v3"] = source("more", 100, 400, 50.0, busy=0.01, blocked=1.0)
     heavy = rates(100, 0, 100 * 400, busy=1.94)
     flink.vertices["v4"] = Vertex("heavy", heavy, [("v3", "HASH")])
     advice = advised(flink, "400")
@@ -353,28 +343,12 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
     assert is_corrected(advised(flink, "300")) is not bool(beside)
 
 
-def test_a_task_manager_that_was_released_when_its_subtasks_ended_hinders_no_advice(
-    shop: Shop,
-) -> None:
-    """Flink still tells that they ran there; what today's machines carry is not known then."""
-    flink = shop()
-    read = {"v3": Vertex("Source: file", {}, ends=flink.clock.now)}
-    flink.vertices = {**read, **flink.vertices}
-    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
-    subtasks = [{"subtask": i, "attempt": 0, "taskmanager-id": "gone"} for i in range(2)]
-    flink.answers["GET /jobs/job/vertices/v3"] = {"subtasks": subtasks}
-    advice = advised(flink)
-    assert advice.plan.machines == {"small": 1}
-    assert advice.carried is None
-
-
 def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(
     shop: Shop,
 ) -> None:
     """All of what is offered twice is that of the other source."""
     flink = shop()
-    sent = {"Source__more.numRecordsOut": 100.0, "Source__more.pendingRecords": -101.0}
-    flink.vertices["v3"] = Vertex("Source: more", rates(0, 100, 0, 100 * 400, busy=0.01) | sent)
+    flink.vertices["v3"] = source("more", 100, 400, -101.0, busy=0.01)
     flink.counted["v3"] = {"Source__more.pendingRecords": 1e6}
     flink.vertices["v4"] = Vertex("load", rates(100, 0, 100 * 400, busy=0.05), [("v3", "HASH")])
     advice = advised(flink, "2x")

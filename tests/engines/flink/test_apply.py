@@ -1,20 +1,36 @@
-"""Applying, with a Flink that answers what it is told to; no class is compiled."""
+"""Applying and verifying, with a Flink that answers what it is told to; no class is compiled."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn, config, failed_by, failure, healthy, job, task_manager
-from watched_jobs import write_program
+from fake_flink import (
+    ANSWERS,
+    JOB,
+    UNKNOWN,
+    FakeFlink,
+    InTurn,
+    config,
+    failed_by,
+    failure,
+    healthy,
+    job,
+    jobs,
+    task_manager,
+    write_program,
+)
 
+from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
-from streamplace.engines.flink.pin.apply import StillStarting, apply, check
-from streamplace.engines.flink.pin.fitting import fitted
+from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
@@ -22,7 +38,6 @@ from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
 FITS = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
-UNKNOWN = failure("Could not find Flink job (new)", status=404)
 BUSY = failure("a.B: busy", status=503)
 Apply = Callable[..., FakeFlink]
 
@@ -45,12 +60,7 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
 
     The id of the job is "new", and "next" if that is spent.
     """
-
-    @contextmanager
-    def uncompiled(*_: object) -> Iterator[Path]:
-        yield jar
-
-    monkeypatch.setattr(applying, "placed_jar", uncompiled)
+    monkeypatch.setattr(applying, "placed_jar", lambda *_: nullcontext(jar))
     monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
     monkeypatch.setattr(applying, "free_ids", lambda *_: iter(("new", "next")))
 
@@ -108,19 +118,24 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
         ("FAILING", "FAILED", {}, InTurn({}, CAUSE), 60.0, "job new is FAILING: c.D: the reason"),
         ("RUNNING", "SCHEDULED", {}, {}, 0.0, "'map' is SCHEDULED"),
         ("INITIALIZING", "", {}, {}, 0.0, r"^job new does not run after 0 s$"),
+        (
+            "RUNNING",
+            "INITIALIZING",
+            {},
+            {},
+            0.0,
+            "job new is still starting after 0 s: 'map' is INI",
+        ),
     ],
-    ids=["other scheduler", "restarting", "failed", "a later cause", "waiting", "not planned"],
+    ids=[
+        *("other scheduler", "restarting", "failed", "a later cause", "waiting", "not planned"),
+        "restoring its state",
+    ],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
-    call: Apply,
-    state: str,
-    task: str,
-    more: dict[str, str],
-    causes: Any,
-    seconds: float,
-    told: str,
+    call: Apply, state: str, task: str, more: dict[str, str], causes: Any, seconds: float, told: str
 ) -> None:
-    """At once, unless it may still start."""
+    """At once, unless it may still start; one that still restores its state is not cancelled."""
     document = job("new", state, {"map": task} if task else {}) | more
     looks = 3 if isinstance(causes, InTurn) else 2
     answers = healthy("dev-0") | {
@@ -129,15 +144,8 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
         "PATCH /jobs/new": {},
     }
     flink = call(answers, refused=FlinkError, match=told, seconds=seconds)
-    assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
-
-
-def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:
-    restoring = job("new", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
-    answers = healthy("dev-0") | {"GET /jobs/new": restoring}
-    told = "job new is still starting after 0 s: 'map' is INITIALIZING"
-    flink = call(answers, refused=StillStarting, match=told, seconds=0)
-    assert flink.requests("PATCH") == []
+    is_left = state == "FAILED" or task == "INITIALIZING"
+    assert flink.requests("PATCH") == ([] if is_left else ["/jobs/new"])
 
 
 @pytest.mark.parametrize(
@@ -211,12 +219,6 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
         },
         "parallelism": 3,
     }
-
-
-def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
-    rest = FakeFlink(healthy("dev-0")).rest
-    for most, taken in ((None, 100), (60, 60), (500, 100)):
-        assert fitted(rest, Layout(VECTORS), most).managed == {"dev-0": taken}
 
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
@@ -340,3 +342,89 @@ def test_what_other_jobs_have_taken_is_told(
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
     call(answers, {"map": refused}, StreamplaceError, told)
     call(answers, {"map": fine})
+
+
+def running(**devices: list[str]) -> dict[str, Any]:
+    """Answers of a cluster on which "new" runs, its tasks' subtasks on these devices."""
+    names = {f"v{i}": name for i, name in enumerate(devices)}
+    document = job("new", "RUNNING", dict.fromkeys(names, "RUNNING"))
+    for row in document["vertices"]:
+        row["name"] = names[row["id"]]
+        row["parallelism"] = len(devices[names[row["id"]]])
+    answers = healthy("dev-0") | {"GET /jobs/new": document}
+    answers["GET /jobs"] = jobs({"new": "RUNNING"})
+    for vertex, name in names.items():
+        subtasks = [{"taskmanager-id": device} for device in devices[name]]
+        answers[f"GET /jobs/new/vertices/{vertex}"] = {"subtasks": subtasks}
+    return answers
+
+
+def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
+    """What verify says of the job."""
+    return verify(FakeFlink(answers).rest, "new", Layout.from_json(vectors))
+
+
+@pytest.mark.parametrize(
+    ("devices", "placed", "fine", "uncounted"),
+    [
+        (["dev-0", "dev-1", "dev-0"], ["dev-1", "dev-0", "dev-0"], True, ()),
+        (["dev-0"], ["dev-0"] * 4, False, ()),
+        (["dev-0"] * 4, ["dev-0"], False, ()),
+        (["dev-0", "dev-0"], "dev-0", True, ("map",)),  # however many there are
+        (["dev-0", "dev-1"], "dev-0", False, ("map",)),
+    ],
+)
+def test_subtasks_are_counted_by_device(
+    devices: list[str], placed: list[str] | str, *, fine: bool, uncounted: tuple[str, ...]
+) -> None:
+    """Unless the placement leaves their number open."""
+    found = verified(running(map=devices), {"map": placed})
+    assert (found.fine, found.uncounted) == (fine, uncounted)
+    assert found.checks[0].actual == Counter(devices)
+
+
+def test_whatever_differs_is_found() -> None:
+    """Another device, other counts, no placement, no operator; an ended job has no placement."""
+    answers = running(op0=["dev-0"], op1=["dev-1", "dev-2"], op2=["dev-3"])
+    placed = {"op0": ["dev-1"], "op1": ["dev-1", "dev-1"], "opX": ["dev-3"]}
+    found = {check.operator: check.fine for check in verified(answers, placed).checks}
+    assert found == dict.fromkeys(("op0", "op1", "op2", "opX"), False)
+    answers["GET /jobs/new"]["state"] = "CANCELED"
+    assert verified(answers, placed).problems == (
+        "the job is CANCELED; only a running job has a placement",
+    )
+
+
+def test_tasks_are_placed_by_the_names_that_they_have_in_graphs() -> None:
+    """From Python, whether a device or a list of them is given; a list must not be empty."""
+    engine = FlinkEngine(FakeFlink(ANSWERS).rest)
+    for devices in ("dev-0", ["dev-0"]):
+        assert engine.verify(JOB, {"src": "dev-0", "a -> b": devices, "c": "dev-0"}).fine
+    with pytest.raises(PlacementError, match="operator 'c' has no devices"):
+        engine.verify(JOB, {"src": "dev-0", "a -> b": "dev-0", "c": []})
+
+
+DIFFERS = "map dev-0 × 4 dev-0 differs 1 of 1 operators differ."
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "status", "told"),
+    [
+        ("RUNNING", {"parallelism": {"map": 4}}, 1, DIFFERS),
+        ("RUNNING", {}, 0, "does not say how many subtasks"),
+        ("RESTARTING", {}, 1, "the job is RESTARTING; only a running job has a placement"),
+    ],
+    ids=["another parallelism", "no parallelism", "a job that restarts"],
+)
+def test_the_command_tells_what_differs_and_what_it_has_not_counted(
+    run: Callable, tmp_path: Path, state: str, more: dict[str, Any], status: int, told: str
+) -> None:
+    """With its exit code, and without being given the id of the job."""
+    document = {"assignment": {"map": "dev-0"}} | more
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    answers = running(map=["dev-0"]) | {"GET /jobs": jobs({"new": state})}
+    answers["GET /jobs/new"]["state"] = state
+    with FakeFlink(answers).served() as flink:
+        answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
+    assert answer.status == status
+    assert told in " ".join(answer.out.split())

@@ -1,26 +1,74 @@
-"""TaskManagers that share CPU with one another and with other jobs, in the model and its check."""
+"""CPU that TaskManagers share with other jobs, and operators that wait for something else."""
 
+import json
+import os
+import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import limited
 import pytest
-from fake_flink import failure, job, jobs
-from lazy_flink import MIPS, OLD, Clock, LazyFlink, ShopFlink, Vertex, advised, rates, with_threads
-from moving_cases import UNKNOWN
+from fake_flink import (
+    CPU,
+    MIPS,
+    START,
+    UNKNOWN,
+    Clock,
+    LazyFlink,
+    Shop,
+    Vertex,
+    advised,
+    failure,
+    job,
+    jobs,
+    made_threads,
+    rates,
+    source,
+    with_threads,
+    writing_shop,
+)
+from flink_clusters import pipeline
 
+from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu import limits
-from streamplace.engines.flink.cpu.limits import CpuPool
-from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.cpu import threads as cpus
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
+from streamplace.engines.flink.cpu.threads import (
+    ClusterInterval,
+    JavaThread,
+    RunningSubtask,
+    ThreadLoad,
+    spent_between,
+    threads_again,
+)
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure.cluster import Measurement, cores_taken
-from streamplace.engines.flink.rest.client import NoAnswer
+from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_taken
+from streamplace.engines.flink.measure.graph import Agreement, agreement, measured_graph
+from streamplace.engines.flink.measure.profile import (
+    JobProfile,
+    Present,
+    Usage,
+    present_of,
+    profile,
+)
+from streamplace.engines.flink.measure.sampling import Activity, JobInterval
+from streamplace.engines.flink.measure.streams import RemoteFlow, SendingCost, network_loads
+from streamplace.engines.flink.rest.client import NoAnswer, Rest
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import SettingError
+from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.model.trust import trust_of
 
-Sharing = Callable[..., ShopFlink]
+Sharing = Callable[..., LazyFlink]
 Measure = Callable[..., Measurement]
 BOX = CpuPool("box", 4.0)
 
@@ -56,14 +104,13 @@ def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
         out: Sequence[float],
         blocked: float = 0.0,
         beside: Mapping[str, float] | None = None,
-    ) -> ShopFlink:
-        emitted = rates(0, 100, 0, 400, busy=0.1, blocked=blocked)
-        emitted["Source__src.numRecordsOut"] = 100.0
+    ) -> LazyFlink:
         read = rates(100, 0, 400, 0, busy=0.1)
         vertices = {
-            "v0": Vertex("Source: src", emitted, (), len(src)),
+            "v0": source("src", 100, 4, busy=0.1, blocked=blocked),
             "v1": Vertex("out", read, [("v0", "REBALANCE")], len(out)),
         }
+        vertices["v0"].parallelism = len(src)
         tasks = {"Source: src": src, "out": out}
 
         def cores(process: int) -> dict[str, float]:
@@ -76,7 +123,7 @@ def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
 
         devices = [f"dev-{i}" for i in range(number)]
         cpu = dict.fromkeys(devices, 0.0)
-        flink = ShopFlink(clock, vertices, devices=devices, duration=OLD, process_cpu=cpu)
+        flink = LazyFlink(clock, vertices, devices=devices, duration=600_000, process_cpu=cpu)
         monkeypatch.setattr(profiling, "cores_beside", lambda *_: dict(beside or {}))
         read_threads(monkeypatch, flink, cores, lambda process: pool)
         return flink
@@ -161,9 +208,8 @@ def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
 
     The other one has an iteration.
     """
-    source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
     vertices = {
-        "v0": Vertex("Source: src", source),
+        "v0": source("src", 100, 40, busy=0.1),
         "v1": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH")]),
     }
     flink = LazyFlink(clock, vertices, duration=60_000, process_cpu={"dev-0": 0.9})
@@ -238,3 +284,278 @@ def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink
     trust = trust_of(FlinkEngine(together.rest).measure("job", 5.0).graph)
     assert trust is not None
     assert abs(trust.error) < 0.2
+
+
+COST, RATE = 0.001, 100.0
+
+
+def pipe() -> StreamGraph:
+    """Operators a → b; each tuple takes a millisecond of a core at a, which has two subtasks."""
+    a = Operator("a", ipt=COST * MIPS * 1e6, rate=RATE, parallelism=2)
+    return StreamGraph.of("pipe", [a, Operator("b")], [Stream("a", "b")], {"mips": MIPS})
+
+
+GRAPH = pipe()
+SENDING = SendingCost(0.0001, 0.0, fixed=0.02)
+
+
+def usage(load: float, limit: float = 0.25) -> Usage:
+    """A TaskManager that takes a part of its limit."""
+    return Usage(CpuShare(limit, used=load * limit), {"tasks": load * limit})
+
+
+def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> Present:
+    """Job of two tasks beside subtasks of other jobs, on two TaskManagers; the first is full."""
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"quota {process}", 1.0))
+    tasks = [FlinkTask("v0", "a", "a", 1, ("a",)), FlinkTask("v1", "b", "b", 2, ("b",))]
+    where = [("v0", 0, "tm-0"), ("v1", 0, "tm-0"), ("v1", 1, "tm-1")]
+    subtasks = [*others, *(RunningSubtask("job", v, i, at, v, 0.0) for v, i, at in where)]
+    netty = "Flink Netty Server (0) Thread 0"
+    loads = {
+        "tm-0": [ThreadLoad("a (1/1)#0", 0.9), ThreadLoad(netty, 0.1)],
+        "tm-1": [ThreadLoad("b (2/2)#0", 0.2), ThreadLoad(netty, 0.3)],
+    }
+    counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
+    activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
+    seen = JobInterval(activity, ClusterInterval(subtasks, loads), {}, {})
+    edges, processes = [Edge("v0", "v1", "hash")], {"tm-0": 1, "tm-1": 2}
+    present = present_of("job", tasks, edges, seen, processes)
+    assert present is not None
+    return present
+
+
+def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
+    present = present_beside(monkeypatch)
+    assert [one.share.is_full for one in present.usage.values()] == [True, False]
+    assert present.network == network_loads({"tm-1": 0.3}, {"tm-1": RemoteFlow(5e4, 2.5e6)})
+
+
+@pytest.mark.parametrize(("where", "is_measured"), [("tm-1", False), ("tm-0", True)])
+def test_what_remote_tuples_cost_is_not_measured_beside_those_of_other_jobs(
+    monkeypatch: pytest.MonkeyPatch, where: str, is_measured: bool
+) -> None:
+    """The threads that send and receive serve all jobs; what stays on one TaskManager is none."""
+    source = RunningSubtask("other", "v0", 0, "tm-0", "x (1/1)#0", 0.0)
+    sink = RunningSubtask("other", "v1", 0, where, "y (1/1)#0", 0.0)
+    present = present_beside(monkeypatch, source, sink)
+    assert bool(present.network) == is_measured
+
+
+def checked(load: float, sustained: float | None = None, *, is_limited: bool = True) -> Agreement:
+    """Both subtasks of a run on one TaskManager of a quarter of a core, and b on another."""
+    places = {"a": ["tm-0", "tm-0"], "b": ["tm-1"]}
+    present = Present(places, {"tm-0": usage(load), "tm-1": usage(0.1)}, java=0.01)
+    found = agreement(GRAPH, present, SENDING, is_limited=is_limited, sustained=sustained)
+    assert found is not None
+    return found
+
+
+def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
+    """Java, the network and the headroom are taken off, and sending costs something."""
+    found = checked(1.0)
+    left = (1 - HEADROOM) * (0.25 - 0.01 - 0.02)
+    assert found.predicted == pytest.approx(left / (COST + 0.0001))
+    assert found.measured == pytest.approx(RATE)
+    assert checked(1.0, 50.0).measured == 50.0  # what lasts, if a backlog shows it
+
+
+def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
+    """A job that is offered little is not carried badly; less than was measured is wrong."""
+    assert checked(1.0).contradicts
+    assert checked(0.9).contradicts  # a source is held back
+    idle = checked(0.9, is_limited=False)
+    assert not idle.contradicts
+    assert "not saturated: 100 tuples/s were measured" in str(idle)
+    assert checked(0.9, 300.0, is_limited=False).contradicts
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("flink")
+def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) -> None:
+    """Fast tuples, whose source keeps its rate in a thread of its own, on two quarters of a core.
+
+    The bounds are for machines on which others work, too.
+    """
+    if reason := limited.why_unlimited():
+        pytest.skip(reason)
+    graph = pipeline(1, 2, 1)
+    graph["operators"][0]["rate"] = 1_000_000
+    with limited.limited_cluster(flink, ["q-0", "q-1"], cores=0.25, bandwidth_bps=1e9) as cluster:
+        rest = Rest(cluster.url)
+        job = rest.run_jar(rest.upload(graph_jar), "GraphJob", [json.dumps(graph)])
+        rest.wait_running(job)
+        time.sleep(20)
+        text = str(measured_graph(profile(rest, job, 15), MIPS).attributes["consistency"])
+    error = re.search(r"\(([+-]\d+)%\)", text)
+    assert error is not None, text
+    assert abs(int(error[1])) <= 20, text
+
+
+Looked = Callable[..., JobProfile]
+"""Profiles the shop, from the seconds per second of its splitter and of other threads."""
+Read = Callable[..., None]
+"""Sets the seconds per second of the threads of a job: of its splitter, and for garbage."""
+
+
+def splitting(clock: Clock, busy: float) -> LazyFlink:
+    """The shop, whose splitter reads 100 tuples/s with two subtasks, which are that busy."""
+    flink = writing_shop(clock)
+    split = flink.vertices["v1"]
+    split.rates = {**split.rates, "accumulateBusyTimeMs": 1000 * busy}
+    return flink
+
+
+@pytest.fixture
+def read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Lets the threads of a job be read, in one process of this machine."""
+
+    def tell(
+        flink: LazyFlink, cpu: float = CPU["v1"], delay: float = 0.0, garbage: float = 0.0
+    ) -> None:
+        def seen(process: int) -> list[JavaThread]:
+            clock.sleep(3.0 if clock.now > START else 1.0)
+            own = {**dict.fromkeys(flink.vertices, 0.01), **CPU, "v1": cpu}
+            delays = {**dict.fromkeys(flink.vertices, 0.0), "v1": delay}
+            part = garbage / 2 * clock.now
+            collector = JavaThread(0, "VM Thread", part, clock.now, delay=part)
+            return [*made_threads(flink.vertices, own, clock.now, delays), collector]
+
+        monkeypatch.setattr(cpus, "java_threads", seen)
+
+    with_threads(monkeypatch, lambda process: [], {"dev-0": 7})
+    return tell
+
+
+@pytest.fixture
+def looked(clock: Clock, read: Read) -> Looked:
+    """Profiles the shop, whose threads can be read."""
+
+    def look(*, busy: float, flink: LazyFlink | None = None, **times: float) -> JobProfile:
+        job = flink or splitting(clock, busy)
+        read(job, **times)
+        return profile(job.rest, "job", 10)
+
+    return look
+
+
+def most_rates(seen: JobProfile) -> list[float]:
+    """Limits of the subtasks of all operators of a profile; 0 for none."""
+    return measured_graph(seen, MIPS).operators.max_rate.tolist()
+
+
+def notes(seen: JobProfile) -> list[str]:
+    """What a profile tells about limits of subtasks."""
+    measured_graph(seen, MIPS)
+    return [doubt for doubt in seen.doubts if doubt.startswith("max_rate of ")]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "busy", "delay", "garbage", "limit", "part"),
+    [
+        # two subtasks are busy for 0.8 s/s with 100 tuples/s
+        (0.1, 0.8, 0.0, 0.0, 125, 88),
+        # each is stopped while the only collector runs, or waits for a core
+        (0.1, 0.8, 0.0, 0.3, 0, None),
+        # waiting for a core is not waiting for something else, nor a part of what a tuple takes
+        (0.2, 2.0, 1.7, 0.0, 0, None),
+        (0.2, 2.0, 1.0, 0.0, 100, 40),
+        # what limits is most of the busy time
+        (0.45, 1.0, 0.0, 0.0, 100, 55),
+        (0.55, 1.0, 0.0, 0.0, 0, None),
+        (0.01, 0.2, 0.0, 0.0, 0, None),  # locks, or counters that are read late
+    ],
+)
+def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
+    looked: Looked,
+    cpu: float,
+    busy: float,
+    delay: float,
+    garbage: float,
+    limit: float,
+    part: int | None,
+) -> None:
+    seen = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
+    assert most_rates(seen) == [0, limit, 0]
+    told = (
+        f"max_rate of split: it waits {part} % of its busy time for something other than CPU: a "
+        f"subtask reads at most {limit} tuples/s"
+    )
+    assert notes(seen) == ([] if part is None else [told])
+
+
+def test_sources_and_what_works_per_checkpoint_have_no_limit(looked: Looked, clock: Clock) -> None:
+    """Some sources are busy while they wait for input, or for what limits their rate.
+
+    A committer reads a message per second, and waits for what it commits to.
+    """
+    flink = splitting(clock, 0.2)
+    source, sink = flink.vertices["v0"], flink.vertices["v2"]
+    source.rates = {**source.rates, "accumulateBusyTimeMs": 2000.0}
+    sink.rates = {**sink.rates, "numRecordsOut": 250.0, "numBytesOut": 150.0}
+    reads = rates(0.5, 0, 0.5 * 300, 0, busy=1.5)
+    flink.vertices["v3"] = Vertex("out: Committer", reads, [("v2", "FORWARD")])
+    assert not any(most_rates(looked(busy=0.2, flink=flink)))
+
+
+def test_operators_that_wait_for_python_have_no_limit(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they wait for is CPU, of other processes."""
+    monkeypatch.setattr(profiling, "runs_python", lambda: True)
+    seen = looked(busy=2.0, cpu=0.1)
+    assert not any(most_rates(seen))
+    assert notes(seen) == []
+
+
+def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() -> None:
+    """Two processes that never sleep share a core."""
+    core = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{core}]); os.write(1, b'up')\nwhile True: pass"
+    command = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(command, stdout=pipe) as one,
+        subprocess.Popen(command, stdout=pipe) as other,
+    ):
+        try:
+            for process in (one, other):
+                assert process.stdout is not None
+                assert process.stdout.read(2) == b"up"
+            first = threads_again(one.pid, {one.pid: "spins"})
+            time.sleep(1.0)
+            (load,) = spent_between(first, threads_again(one.pid, {one.pid: "spins"}))
+        finally:
+            one.kill()
+            other.kill()
+    assert load.delay > 0.2
+    assert load.cores + load.delay == pytest.approx(1.0, abs=0.1)
+    assert load.wakes < 5
+
+
+def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(
+    looked: Looked, clock: Clock
+) -> None:
+    """A subtask reads 50 tuples/s while it is busy all the time; CPU would carry far more."""
+    flink = splitting(clock, 2.0)
+    source = flink.vertices["v0"]
+    source.rates = {**source.rates, "accumulateBackPressuredTimeMs": 1500.0}
+    graph = measured_graph(looked(busy=2.0, cpu=0.1, flink=flink), MIPS)
+    assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
+
+
+def test_advice_on_a_job_that_waits_adds_subtasks_and_no_cpu(
+    shop: Shop, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job carries half of the rate because two subtasks wait; the model agrees with that."""
+    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
+    flink = shop(blocked=1.5, devices=("dev-0",), process_cpu={"dev-0": 0.26})
+    split = flink.vertices["v1"]
+    split.rates = {**split.rates, "accumulateBusyTimeMs": 2000.0}
+    read(flink, cpu=0.1)
+    advice = advised(flink, "200")
+    assert advice.plan.graph.operators["split"].parallelism >= 4
+    assert any(note.startswith("max_rate of split: it waits 95 %") for note in advice.notes)
+    assert not any("all costs count" in note for note in advice.notes)

@@ -1,25 +1,50 @@
-"""Moves that are disturbed, on a real cluster: one copy of the job runs afterwards."""
+"""Moves that are disturbed, on a real cluster: each request by what befalls it.
 
+One copy of the job runs afterwards, when what a command advises was typed until nothing more is
+advised.
+"""
+
+import json
 import multiprocessing
 import os
+import queue
 import re
+import shlex
+import shutil
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from flink_clusters import FaultyProxy, Tally, faulty_proxy
+from command_lines import settings_file
+from flink_clusters import (
+    FaultyProxy,
+    Tally,
+    awaited,
+    committed,
+    faulty_proxy,
+    spread_job,
+    tells_more,
+)
 
+from streamplace.cli.main import main
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.move.settling import MoveSettings
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.move.transaction import await_devices
+from streamplace.engines.flink.pin.pinning import Pinning, Settings
+from streamplace.engines.flink.program.jars import SPENT, placed_jar
+from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -117,10 +142,7 @@ def started_until(
         if child.pid is not None:
             os.kill(child.pid, signal.SIGKILL)
 
-    if when == "after":
-        shuttle.proxy.after = kill
-    else:
-        shuttle.proxy.before = kill
+    setattr(shuttle.proxy, when, kill)
     child.start()
     return child
 
@@ -222,3 +244,350 @@ def test_moves_on_two_machines_leave_one_copy(
     others = "another command|not RUNNING any more|stopped by somebody else"
     assert re.match(f"job {plan.job} .*({others})", told[0]), told
     shuttle.check_sums()
+
+
+DEVICES = tuple(f"dev-{i}" for i in range(5))
+QUICK_TO_MISS: Settings = {
+    "heartbeat.timeout": 10_000,
+    "heartbeat.interval": 1_000,
+    "taskmanager.slot.timeout": "3 s",
+}
+"""TaskManagers soon notice that the JobManager is another, and give slots back."""
+REQUESTS = (
+    ("upload a jar", 3),
+    ("upload a jar", 4),
+    ("stop", 1),
+    ("start", 1),
+    ("remove a jar", 3),
+)
+"""What changes something, from the move's first jar on; the plan before it has used two jars."""
+FAULTS = (
+    "cut",
+    "lost",
+    "delayed",
+    "killed before",
+    "killed after",
+    "JobManager restarted before",
+    "JobManager restarted after",
+)
+RATE = "200"
+MOST_COMMANDS = 4
+"""That are typed in a row: the move, and what each of them advises."""
+ADVICE = re.compile(r"(streamplace flink (?:move|apply) .*?)\s*$", re.MULTILINE)
+
+
+@dataclass
+class Outcome:
+    """What became of a move."""
+
+    status: int  # of the last command
+    copies: int  # jobs that run afterwards
+    # Numbers that were told by nobody, and more than once.
+    lost: int
+    doubled: int
+    words: str  # what the commands said
+
+
+@dataclass
+class Trial:
+    """A job, and commands that move it; what befalls them comes by the proxy."""
+
+    cluster: LocalCluster
+    flink: Flink
+    jar: Path
+    folder: Path
+    proxy: FaultyProxy
+    process: multiprocessing.process.BaseProcess | None = None  # the command that runs
+    words: list[str] = field(default_factory=list)
+    restarts: queue.Queue[threading.Event] = field(default_factory=queue.Queue)
+
+    def __post_init__(self) -> None:
+        self.rest = Rest(self.cluster.url).patient(60.0, lambda _: None)
+        self.told = self.folder / "told"
+        for name in ("told", "commands", "saved"):
+            (self.folder / name).mkdir(parents=True)
+        self.arguments = (RATE, self._uri("told"), str(self.folder / "commands"))
+        self.request = {
+            "entryClass": "OnceJob",
+            "programArgsList": [*self.arguments],
+            "flinkConfiguration": {
+                "execution.checkpointing.interval": "500 ms",
+                "execution.checkpointing.dir": self._uri("checkpoints"),
+            },
+        }
+        self.job = self.start(self.request)
+        tells_more(self.told)
+        with placed_jar(self.flink, self.jar, (), Pinning({}, {}, {}, {})):
+            pass  # what a process compiles, its children have
+
+    def _uri(self, name: str) -> str:
+        return (self.folder / name).as_uri()
+
+    def start(self, request: dict[str, object]) -> str:
+        """Start a copy of the job, as others do; returns its id."""
+        uploaded = self.rest.upload(self.jar)
+        job: str = self.rest.post(f"/jars/{uploaded}/run", request)["jobid"]
+        self.rest.remove_jar(uploaded)
+        self.rest.wait_running(job, 120)
+        return job
+
+    def move(self, settle: float = 3) -> int:
+        """Type the command that moves the job elsewhere; returns its status."""
+        devices = self.cluster.devices
+        step = int(time.time() * 1000) % 3
+        placed = spread_job(self.folder / "p.json", self.rest, self.job, devices, step)
+        return self._type_move("--placement", placed, settle=settle)
+
+    def _type_move(self, *options: str, settle: float) -> int:
+        given = settings_file(self.folder, flink_home=str(self.flink.home), settle=settle)
+        where = ("--rest", self.proxy.url, "--savepoints", self._uri("saved"), *given)
+        job = ("--entry-class", "OnceJob", *options, "--", *self.arguments)
+        return self.type("flink", "move", str(self.jar), *where, *job)
+
+    def apply(self, savepoint: str) -> int:
+        """Type the command that starts the job from a savepoint; returns its status."""
+        given = settings_file(self.folder, flink_home=str(self.flink.home))
+        return self.type(
+            *("flink", "apply", str(self.jar), "--rest", self.proxy.url, *given),
+            *("--entry-class", "OnceJob", "--savepoint", savepoint),
+            *("--placement", str(self.folder / "p.json"), "--", *self.arguments),
+        )
+
+    def type(self, *words: str) -> int:
+        """Run a command in a process of its own; returns its status.
+
+        The thread that types restarts the JobManager, as the kernel ends a process with the thread
+        that started it.
+        """
+        output = self.folder / "words"
+        self.process = multiprocessing.get_context("fork").Process(
+            target=_main, args=(words, output)
+        )
+        self.process.start()
+        while self.process.exitcode is None:
+            self.process.join(0.02)
+            with suppress(queue.Empty):
+                done = self.restarts.get_nowait()
+                self.cluster.kill(JOB_MANAGER)
+                self.cluster.start(JOB_MANAGER)
+                done.set()
+        self.words.append(output.read_text())
+        return int(self.process.exitcode or 0)
+
+    def advised(self) -> list[str]:
+        """Words of the command that was advised last; none if there was no advice."""
+        matches = ADVICE.findall(self.words[-1])
+        return shlex.split(matches[-1])[1:] if matches else []
+
+    def followed(self, status: int) -> Outcome:
+        """Type what is advised until nothing is, and count copies and numbers."""
+        self.proxy.disturb(-1, "")
+        typed = 0
+        if status == -signal.SIGKILL:  # it could not advise anything; this is in the how-to
+            status, typed = self._type_move("--resume", settle=3), 1
+        while status != 0 and typed < MOST_COMMANDS and (words := self.advised()):
+            status, typed = self.type(*words), typed + 1
+        copies = self.rest.live_jobs()
+        if copies:
+            with suppress(FlinkError):
+                self.rest.wait_running(copies[0], 60)
+                tells_more(self.told)
+        for job in copies:
+            stop(self.rest, job, self._uri("end"))
+        seen = Counter(map(int, committed(self.told)))
+        lost = max(seen) + 1 - len(seen) if seen else 0
+        doubled = sum(seen.values()) - len(seen)
+        return Outcome(status, len(copies), lost, doubled, "\n".join(self.words))
+
+    def kill(self) -> None:
+        """Kill the command that runs."""
+        if self.process is not None and self.process.pid is not None:
+            os.kill(self.process.pid, signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Kill the JobManager, which forgets everything, and start another."""
+        done = threading.Event()
+        self.restarts.put(done)
+        done.wait(60)
+
+    def end(self) -> None:
+        """Leave no job on the cluster."""
+        for job in self.rest.live_jobs():
+            with suppress(FlinkError):
+                self.rest.cancel(job)
+
+
+def label(request: str, body: bytes) -> str:
+    """What a request changes, in words; empty for one that only asks.
+
+    >>> label("DELETE /jars/1_a.jar", b""), label("GET /jobs", b"")
+    ('remove a jar', '')
+    """
+    method, _, path = request.partition(" ")
+    if path == "/jars/upload":
+        return "upload a jar"
+    if method == "DELETE":
+        return "remove a jar"
+    if path.endswith("/stop"):
+        return "stop"
+    if path.endswith("/run"):
+        document = json.loads(body)
+        if document["entryClass"] == SPENT:
+            return "spend"
+        return "start" if "jobId" in document else "check"
+    return "" if method == "GET" else f"{method} {path.partition('?')[0]}"
+
+
+def nth(wanted: str, number: int = 1) -> Callable[[str, bytes], bool]:
+    """Whether a request is the one of this number with a label."""
+    seen = Counter[str]()
+
+    def is_meant(request: str, body: bytes) -> bool:
+        name = label(request, body)
+        seen[name] += 1
+        return name == wanted and seen[name] == number
+
+    return is_meant
+
+
+def _main(words: Sequence[str], output: Path) -> None:
+    """Run a command with its words in a file."""
+    with output.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        sys.stdout = os.fdopen(1, "w", buffering=1)
+        sys.stderr = os.fdopen(2, "w", buffering=1)
+        sys.argv = ["streamplace", *words]
+        try:
+            main(words)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+
+@pytest.fixture(scope="module")
+def restless(flink: Flink) -> Iterator[LocalCluster]:
+    """A cluster whose JobManager may be restarted."""
+    with local_cluster(flink, DEVICES, settings=QUICK_TO_MISS) as running:
+        yield running
+
+
+@pytest.fixture
+def trial(restless: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Trial]:
+    """A job on it, and a proxy for the commands."""
+    restless.wait()
+    await_devices(Rest(restless.url), set(DEVICES), 120.0, print)
+    with faulty_proxy(restless.url) as proxy:
+        made = Trial(restless, flink, jobs, tmp_path / "trial", proxy)
+        yield made
+        made.end()
+    shutil.rmtree(tmp_path / "trial", ignore_errors=True)
+
+
+def befall(trial: Trial, request: str, number: int, fault: str) -> None:
+    """Disturb one of the requests to come."""
+    is_action = " " in fault
+    trial.proxy.disturb(nth(request, number), "none" if is_action else fault)
+    if is_action:
+        what, when = fault.rsplit(" ", 1)
+        setattr(trial.proxy, when, trial.kill if what == "killed" else trial.restart)
+        if what == "killed":
+            trial.proxy.fault = "lost"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("request_", "number"), REQUESTS)
+@pytest.mark.slow
+def test_one_copy_runs_and_nothing_is_lost_or_doubled(
+    trial: Trial, request_: str, number: int, fault: str
+) -> None:
+    """Whatever befalls a request of a move."""
+    befall(trial, request_, number, fault)
+    outcome = trial.followed(trial.move())
+    assert (outcome.lost, outcome.doubled) == (0, 0), outcome.words
+    assert outcome.copies == 1, outcome.words
+
+
+def cancel(trial: Trial) -> None:
+    """Cancel what runs."""
+    for job in trial.rest.live_jobs():
+        trial.rest.cancel(job)
+
+
+def stop_it(trial: Trial) -> None:
+    """Stop what runs with a savepoint elsewhere."""
+    for job in trial.rest.live_jobs():
+        stop(trial.rest, job, (trial.folder / "else").as_uri())
+
+
+def start_copy(trial: Trial) -> None:
+    """Start the job from the savepoint of the move, as Flink's own client does."""
+    (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
+    request = trial.request | {"savepointPath": saved.as_uri()}
+    trial.start(request)
+
+
+def break_once(trial: Trial) -> None:
+    """Let the job fail once."""
+    (trial.folder / "commands" / "broken once").touch()
+
+
+ACTS: tuple[tuple[str, str, Callable[[Trial], None], int], ...] = (
+    ("cancel", "stop", cancel, 0),
+    ("stop", "stop", stop_it, 1),
+    ("start a copy", "start", start_copy, 1),
+)
+"""Who acts before which request, and how many copies run when all advice has been followed."""
+
+
+@pytest.mark.parametrize(
+    ("request_", "act", "copies"), [a[1:] for a in ACTS], ids=[a[0] for a in ACTS]
+)
+@pytest.mark.slow
+def test_one_copy_runs_when_others_act(
+    trial: Trial, request_: str, act: Callable[[Trial], None], copies: int
+) -> None:
+    """A cancellation is final; what was stopped or started by others is not started twice."""
+    trial.proxy.disturb(nth(request_), "none")
+    trial.proxy.before = lambda: act(trial)
+    outcome = trial.followed(trial.move())
+    assert (outcome.copies, outcome.lost, outcome.doubled) == (copies, 0, 0), outcome.words
+
+
+WATCHED = (("cancel", cancel, 0), ("stop", stop_it, 0), ("fail", break_once, 1))
+
+
+@pytest.mark.parametrize(("act", "copies"), [w[1:] for w in WATCHED], ids=[w[0] for w in WATCHED])
+@pytest.mark.slow
+def test_one_copy_runs_when_others_act_while_it_is_watched(
+    trial: Trial, act: Callable[[Trial], None], copies: int
+) -> None:
+    """What a user ends stays ended; a job that fails goes back to its last checkpoint."""
+
+    def meddle() -> None:
+        new = successor(trial.job)
+        awaited(lambda: trial.rest.state(new) == "RUNNING", 120)
+        trial.rest.wait_running(new, 120)
+        tells_more(trial.told)
+        act(trial)
+
+    thread = threading.Thread(target=meddle)
+    thread.start()
+    status = trial.move(settle=30)
+    thread.join()
+    outcome = trial.followed(status)
+    assert (outcome.copies, outcome.lost, outcome.doubled) == (copies, 0, 0), outcome.words
+    assert outcome.status != 0
+
+
+@pytest.mark.slow
+def test_what_was_advised_before_and_resuming_make_no_second_copy(trial: Trial) -> None:
+    """A user starts the savepoint by 'apply' while the move can be resumed, and resumes it then."""
+    befall(trial, "start", 1, "killed before")
+    assert trial.move() == -signal.SIGKILL
+    trial.proxy.disturb(-1, "")
+    (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
+    status = trial.apply(saved.as_uri())
+    assert "belongs to a move of job" in trial.words[-1]
+    outcome = trial.followed(status)
+    assert (outcome.copies, outcome.lost, outcome.doubled) == (1, 0, 0), outcome.words

@@ -1,27 +1,40 @@
-"""Jobs that others write, on a real cluster: state, SQL, open parallelism, jobs beside others."""
+"""Placements on a real cluster, also of jobs that others write, of examples and of data sets."""
 
 import json
+import os
+import random
+import re
+import runpy
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
-from flink_clusters import TALLY, flink_run, mover, pipeline
+from flink_clusters import TALLY, await_flow, flink_run, mover, pipeline, posted, submitted
 
+from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.savepoints import Savepoint, last_kept, stop
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.export import placed_py
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.program.jars import compile_java, placed_java
+from streamplace.engines.flink.program.jars import build_jar, compile_java, placed_java
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.errors import PlacementError
 
 pytestmark = pytest.mark.xdist_group("flink")
 Start = Callable[..., str]
@@ -180,3 +193,227 @@ def test_a_task_manager_with_too_little_left_is_named(
         apply(rest, flink, small, Layout(crowded))
     with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 191"):
         check(rest, flink, small, Layout(crowded), job)
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+APPLICATIONS = EXAMPLES.parent / "datasets" / "applications"
+
+
+@pytest.mark.slow
+def test_the_loop_ends_verified(flink: Flink, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "flink_loop.py"))["run"](flink, seconds=2)
+    told = capsys.readouterr().out
+    assert "verified: every subtask runs where it was placed" in told
+    assert "| streamplace |" in told
+
+
+@pytest.mark.slow
+def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """The second of them counts from the middle of all numbers, where products overflow."""
+    build_jar(flink, [EXAMPLES / "flink" / "LogJob.java"], tmp_path / "log.jar")
+    job = posted(rest, tmp_path / "log.jar", "LogJob", "400", parallelism=2)
+    rest.wait_running(job)
+    await_flow(rest, job)
+    assert rest.state(job) == "RUNNING", rest.failure(job)
+
+
+@pytest.mark.slow
+def test_jobs_have_the_operators_and_streams_of_their_files(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """All of them come up, too."""
+    built = tmp_path / "applications.jar"
+    build_jar(flink, sorted(APPLICATIONS.joinpath("jobs").glob("*.java")), built)
+    jar = rest.upload(built)
+    for file in sorted(APPLICATIONS.glob("*.json")):
+        document = json.loads(file.read_text("utf-8"))
+        request = {
+            "entryClass": Path(document["attributes"]["job"]).stem,
+            "programArgsList": ["1"],
+            "flinkConfiguration": {"pipeline.operator-chaining.enabled": "false"},
+        }
+        job: str = rest.post(f"/jars/{jar}/run", request)["jobid"]
+        rest.wait_running(job)
+        _, tasks, edges = read_plan(rest, job)
+        rest.cancel(job)
+        names = {task.id: task.name for task in tasks}
+        streams = [(names[edge.source], names[edge.target]) for edge in edges]
+        assert sorted(names.values()) == sorted(row["name"] for row in document["operators"])
+        assert sorted(streams) == sorted((row["from"], row["to"]) for row in document["streams"])
+
+
+Submit = Callable[..., str]
+
+
+def random_vectors(seed: int, cluster: LocalCluster) -> tuple[dict, dict[str, list[str]]]:
+    """A pipeline with whole and spread operators, every subtask on a random device."""
+    draw = random.Random(seed)
+    parallelism = [draw.choice([1, 1, 2, 3, 4, 6]) for _ in range(5)]
+    vectors = {
+        f"op{i}": [draw.choice(cluster.devices) for _ in range(p)]
+        for i, p in enumerate(parallelism)
+    }
+    return pipeline(*parallelism), vectors
+
+
+def left(rest: Rest) -> dict[str, Any]:
+    """What TaskManagers have left of their resources."""
+    return {row["id"]: row["freeResource"]["extendedResources"] for row in rest.task_managers()}
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_random_placements_land_exactly(
+    seed: int, rest: Rest, submit: Submit, cluster: LocalCluster
+) -> None:
+    """Whole operators on their devices, spread ones in their counts."""
+    graph, vectors = random_vectors(seed, cluster)
+    found = verify(rest, submit(graph, vectors), Layout(vectors))
+    assert found.fine, found
+
+
+def test_cancelled_jobs_can_be_placed_again_elsewhere(
+    rest: Rest, submit: Submit, cluster: LocalCluster
+) -> None:
+    """Another placement of the same job, and the group indexes are free again."""
+    before = left(rest)
+    for device in cluster.devices[1:3]:
+        vectors = {"op0": ["dev-0"], "op1": [device], "op2": ["dev-0", device]}
+        job = submit(pipeline(1, 1, 2), vectors)
+        assert verify(rest, job, Layout(vectors)).fine
+        rest.cancel(job)
+        rest.cancel(job)  # an ended job is left alone
+        assert left(rest) == before
+
+
+def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> None:
+    """Operators that are not placed, and other parallelisms than placed."""
+    with pytest.raises(FlinkError, match="operator 'op1' is not placed"):
+        submit(pipeline(1, 1), {"op0": ["dev-0"]})
+    with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 2"):
+        submit(pipeline(1, 3), {"op0": ["dev-0"], "op1": ["dev-0", "dev-1"]})
+
+
+@pytest.mark.slow
+def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: Path) -> None:
+    """It ignores pins, so that nothing it shows can be trusted."""
+    settings = {"jobmanager.scheduler": "adaptive"}
+    with local_cluster(flink, ["dev-0"], settings=settings, layers=1) as cluster:
+        rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
+        arguments = [json.dumps(pipeline(1, 1))]
+        with pytest.raises(FlinkError, match="scheduler is Adaptive, which ignores placements"):
+            apply(rest, flink, Program(graph_jar, "GraphJob", arguments), Layout(vectors))
+        with urlopen(f"{cluster.url}/jars") as answer:
+            assert json.load(answer)["files"] == []
+        job = submitted(rest, graph_jar, "GraphJob", *arguments)
+        assert "scheduler is Adaptive" in verify(rest, job, Layout(vectors)).problems[0]
+
+
+@pytest.mark.slow
+def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
+    flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """Operators of several subtasks, too; the refusal says which settings spreading needs."""
+    with local_cluster(flink, ["a", "b"], layers=0) as bare:
+        rest = Rest(bare.url)
+        offered = {device: [*names] for device, names in rest.offered().items()}
+        assert offered == {"a": ["dev-a"], "b": ["dev-b"]}
+        moves = MoveSettings(tmp_path.as_uri(), settle=0.0)
+        engine = FlinkEngine(rest, home=flink.home, moves=moves)
+        program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
+        first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}
+        second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}
+        job = engine.apply(program, first)
+        assert engine.verify(job, first).fine
+        assert engine.move(job, program, first).job == job  # it is there already
+        with pytest.raises(PlacementError, match=r"does not offer 'lim-0'.*config --subtasks'"):
+            engine.move(job, program, first | {"op1": ["a", "b"]})
+        moved = engine.move(job, program, second)
+        assert engine.verify(moved.job, second).fine
+        engine.cancel(moved.job)
+
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = Path(__file__).parent / "python"
+PYTHON = Path(sys.prefix) / "pyflink" / "bin" / "python"
+"""PyFlink and OR-tools cannot share an environment: they ask for different protobufs."""
+PYTHON_JARS = [*PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/flink-python-*")]
+"""The part of PyFlink that runs inside TaskManagers."""
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_page_measure_place_and_move_a_job(
+    rest: Rest,
+    flink: Flink,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The job of the page, on a cluster of the tests."""
+    page = (ROOT / "docs" / "how-to" / "flink-moves.md").read_text()
+    match = re.search(r'```py title="move.py"\n(.*?)```', page, re.DOTALL)
+    assert match is not None
+    imports, lines = match[1].rsplit("\n\n", 1)
+    lines = lines.replace("http://localhost:8081", rest.url)
+    lines = lines.replace("file:///var/flink/savepoints", (tmp_path / "saved").as_uri())
+    build_jar(flink, [ROOT / "examples" / "flink" / "LogJob.java"], tmp_path / "job.jar")
+    with zipfile.ZipFile(tmp_path / "job.jar", "a") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: LogJob\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FLINK_HOME", str(flink.home))
+    settings = {"pipeline.operator-chaining.enabled": "false"}
+    job = submitted(rest, Path("job.jar"), "LogJob", "200", settings=settings)
+    await_flow(rest, job)
+    names: dict[str, Any] = {}
+    exec(f"{imports}\n\n{lines}", names)
+    moved, placement = names["moved"], names["placement"]
+    assert rest.live_jobs() == [moved.job]
+    assert moved.job != names["job"]
+    assert verify(rest, moved.job, Layout.of(placement)).fine
+    assert capsys.readouterr().out.startswith(moved.job)
+
+
+@pytest.mark.skipif(not PYTHON_JARS, reason="there is no PyFlink; run: make pyflink")
+@pytest.mark.parametrize(
+    ("program", "placement"),
+    [
+        (
+            "sql_job",
+            {"bids": "dev-4", "Calc": "dev-0", "GroupAggregate": "dev-1", "totals": "dev-4"},
+        ),
+        # the last on the cluster: TaskManagers may end a while after a Python job was cancelled
+        (
+            "numbers_job",
+            {
+                "numbers": "dev-2",
+                "Map": "dev-0",
+                "Map (2)": "dev-1",
+                "pick": "dev-1",
+                "show": "dev-2",
+            },
+        ),
+    ],
+)
+def test_a_program_runs_where_it_was_placed(
+    program: str, placement: dict[str, str], rest: Rest, cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """One line of the program is changed, and nothing of streamplace is needed to run it."""
+    vectors = {operator: [device] for operator, device in placement.items()}
+    code = placed_py(pinning(Layout(vectors), SpreadLimits.untouched(cluster.devices)))
+    (tmp_path / "placed.py").write_text(code, encoding="utf-8")
+    shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
+    address = cluster.url.removeprefix("http://").split(":")
+    done = subprocess.run(
+        [str(PYTHON), f"{program}.py", *address, str(PYTHON_JARS[0])],
+        cwd=tmp_path,
+        env={**os.environ, "_python_worker_execution_mode": "process"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.split()[-1]
+    rest.wait_running(job, 120)
+    found = verify(rest, job, Layout(vectors))
+    assert found.fine, found

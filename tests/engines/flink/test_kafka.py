@@ -152,11 +152,7 @@ def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop: Shop) -
 @pytest.mark.parametrize("away", [5.0, 120.0])
 @pytest.mark.parametrize("moment", ["checking", "stopping", "starting it", "watching"])
 def test_a_broker_that_dies_in_a_move_costs_no_record(
-    shop: Shop,
-    run: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-    moment: str,
-    away: float,
+    shop: Shop, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, moment: str, away: float
 ) -> None:
     """The job runs in the end, by itself or by the line that is printed: one copy, exactly once."""
     monkeypatch.setenv("FLINK_HOME", str(shop.cluster.flink.home))

@@ -1,25 +1,41 @@
-"""Profiles of real jobs, against their truth."""
+"""Real jobs: profiles against their truth, advice, and watches that are killed."""
 
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import await_flow, submitted
+from command_lines import settings_file
+from flink_clusters import await_flow, awaited, submitted
 
+from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.cpu.threads import OF_PROCESS
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure import sampling
+from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
+from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
+from streamplace.io.store import Store
+from streamplace.io.watches import read_records
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.problem import PlanSettings
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROOT = Path(__file__).parents[3]
@@ -87,10 +103,7 @@ def test_full_queues_prolong_the_expected_interruption(
     """Hundreds of tuples wait, each of which takes some ten milliseconds."""
     job = submit(SATURATED, {"src": ["dev-0"], "slow": ["dev-1"]})
     await_flow(rest, job)
-    deadline = time.monotonic() + 60
-    while expected_interruptions(rest, job).warm.low < 2 * LAUNCH_SECONDS:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    awaited(lambda: expected_interruptions(rest, job).warm.low >= 2 * LAUNCH_SECONDS, 60)
 
 
 FUSED: dict[str, Any] = {
@@ -202,10 +215,8 @@ def test_subtasks_read_what_their_key_groups_bring(rest: Rest, keyed_jobs: Path)
     groups, tuples = 6, 50_000
     settings = {"pipeline.max-parallelism": str(groups)}
     job = submitted(rest, keyed_jobs, "Readings", "5000", settings=settings)
-    deadline = time.monotonic() + 120
-    while sum(counts := read_counts(rest, job, "mean")) < tuples:
-        assert time.monotonic() < deadline
-        time.sleep(1.0)
+    awaited(lambda: sum(read_counts(rest, job, "mean")) >= tuples, 120)
+    counts = read_counts(rest, job, "mean")
     graph = measured_graph(profile(rest, job, 3.0), 1000.0)
     assert graph.operators["mean"].max_parallelism == groups
     expansion = expand(graph)
@@ -241,3 +252,142 @@ def test_the_limit_of_an_operator_that_blocks_is_measured(
     assert graph.operators["look up"].max_rate == pytest.approx(200, rel=0.2)
     assert [row.name for row in graph.operators if row.max_rate] == ["look up"]
     assert "max_rate of look up: it waits" in str(graph.attributes["unmeasured"])
+
+
+STOCK = {
+    "name": "stock",
+    "operators": [
+        {"name": "src", "rate": 200, "payload": 200},
+        {"name": "work", "rounds": 100_000, "parallelism": 2},
+        {"name": "out"},
+    ],
+    "streams": [
+        {"from": "src", "to": "work", "partitioning": "hash"},
+        {"from": "work", "to": "out", "partitioning": "rebalance"},
+    ],
+}
+OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
+
+
+def advised(rest: Rest, job: str) -> Advice:
+    """Advice once the job is steady."""
+    settings = PlanSettings(HEADROOM, budget=Budget(None, 20_000))
+    for _ in range(TRIES):
+        try:
+            return FlinkEngine(rest).advise(job, "2x", OFFERS, settings, seconds=6)
+        except FlinkError:
+            continue
+    raise AssertionError("the job is never steady")
+
+
+@pytest.fixture(scope="module", params=[("1.20.5", "default"), ("2.3.0", "adaptive")], ids=str)
+def other(
+    request: pytest.FixtureRequest, fetched: Callable[[str], Flink]
+) -> Iterator[LocalCluster]:
+    """A cluster of an older Flink, and one whose scheduler is the adaptive one."""
+    version, scheduler = request.param
+    settings = {"jobmanager.scheduler": scheduler}
+    with local_cluster(fetched(version), ["dev-0", "dev-1"], settings=settings) as running:
+        yield running
+
+
+def test_a_stock_job_is_advised(other: LocalCluster, tmp_path: Path) -> None:
+    """Rate, key groups and machines are Flink's; the job runs on, as it did.
+
+    Commands are those that its scheduler takes.
+    """
+    rest, jar = Rest(other.url), tmp_path / "jobs.jar"
+    examples = Path(__file__).parents[3] / "examples" / "flink"
+    build_jar(other.flink, [examples / "GraphJob.java"], jar)
+    job = submitted(rest, jar, "GraphJob", json.dumps(STOCK))
+    before = rest.job(job)
+    advice = advised(rest, job)
+    after = rest.job(job)
+    rest.cancel(job)
+    assert advice.flow.offered == pytest.approx(200, rel=0.2)
+    assert advice.rate == pytest.approx(2 * advice.flow.offered)
+    assert advice.current.counts == {"dev": 2}
+    assert 0 < float(advice.plan.bound) <= advice.plan.cost <= advice.current.cost
+    assert advice.carried is not None
+    assert {o.name: o.max_parallelism for o in advice.operators} == dict.fromkeys(
+        ("src", "work", "out"), 128
+    )
+    assert all(o.cpu > 0 for o in advice.operators)
+    assert after["state"] == "RUNNING"
+    assert [v["parallelism"] for v in after["vertices"]] == [
+        v["parallelism"] for v in before["vertices"]
+    ]
+    adaptive = rest.settings().get("jobmanager.scheduler") == "adaptive"
+    told = "resource-requirements" if adaptive else "--placement plan/placement.json"
+    assert any(told in line for line in advice.commands)
+
+
+SPREAD = {"src": ["dev-0"], "work": ["dev-0", "dev-1", "dev-2"]}
+GRAPH = {
+    "name": "watched",
+    "operators": [
+        {"name": "src", "rate": 100, "payload": 100},
+        {"name": "work", "rounds": 20_000, "parallelism": 3},  # 20 microseconds per tuple
+    ],
+    "streams": [{"from": "src", "to": "work", "partitioning": "rebalance"}],
+}
+COLD = """
+import dataclasses
+from streamplace.settings.flink import FlinkWatchSettings
+usual = FlinkWatchSettings.engine
+FlinkWatchSettings.engine = lambda *given: dataclasses.replace(
+    usual(*given), patience=30.0
+)
+from streamplace.__main__ import main
+main()
+"""
+"""The command line, without the minutes until a job is warm."""
+
+
+@contextmanager
+def watching(line: Sequence[str], told: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a watch while the block does; what it tells goes to a file."""
+    with told.open("wb") as file:
+        process = subprocess.Popen(line, stderr=file, stdout=file)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def await_words(told: Path, words: str) -> None:
+    """Wait until a watch has told something."""
+    deadline = time.monotonic() + 240
+    while words not in told.read_text():
+        assert time.monotonic() < deadline, told.read_text()
+        time.sleep(0.02)
+
+
+def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
+    rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """A job that needs one TaskManager leaves the others; the next watch finds the journal."""
+    program = Program(graph_jar, "GraphJob", [json.dumps(GRAPH)])
+    job = apply(rest, flink, program, Layout(SPREAD))
+    line = [
+        *(sys.executable, "-c", COLD, "flink", "watch", "--rest", rest.url, "--apply"),
+        *("--policy", "ds2", "--every", "10", "--savepoints", (tmp_path / "saved").as_uri()),
+        *settings_file(tmp_path, seconds=2, least_time=0, flink_home=str(flink.home)),
+    ]
+    first, second = tmp_path / "first", tmp_path / "second"
+    with watching(line, first):
+        await_words(first, "stopping job")
+    with watching(line, second) as process:
+        await_words(second, "keeps up, stays")
+        assert f"a move of job {job} was interrupted; it is finished first" in second.read_text()
+        refused = subprocess.run(line, capture_output=True, text=True)
+        assert refused.returncode == 2
+        assert f"has been watched by process {process.pid} since" in refused.stderr
+        assert rest.live_jobs() == [successor(job)]
+        rest.cancel(successor(job))
+        assert process.wait(60) == 0
+    assert second.read_text().endswith(f"job {successor(job)} is CANCELED\n")
+    (record,) = read_records(Store.usual())
+    assert [(one.state, one.after) for one in record.decisions] == [("moved", successor(job))]

@@ -1,15 +1,24 @@
-"""Groups and resources of placements; placements as files and names of tasks have them."""
+"""Placements as groups and resources, as files, and as Java and PyFlink programs execute them."""
 
+import base64
+import subprocess
+import sys
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.pin import hook
+from streamplace.engines.flink.pin.hook import PlacedEnvironment, managed_shares
 from streamplace.engines.flink.pin.pinning import (
     INDEXES,
     MOST_PER_DEVICE,
@@ -19,6 +28,7 @@ from streamplace.engines.flink.pin.pinning import (
     offers,
     pinning,
 )
+from streamplace.engines.flink.program.jars import compile_java, placed_jar, placed_java
 from streamplace.errors import PlacementError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Operator, Stream, StreamGraph
@@ -75,30 +85,24 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() 
         pinning(Layout({"again": ["a", "a", "b"]}), limits)
 
 
-class TaskManager:
-    """What Flink keeps of a TaskManager: what is left of each resource."""
+Resources = dict[str, int]
+"""What Flink keeps of a TaskManager: what is left of each resource; or what a slot demands."""
 
-    def __init__(self, left: dict[str, int]) -> None:
-        self.left = left
 
-    def fits(self, demand: dict[str, int]) -> bool:
-        """Whether a slot can be cut from it."""
-        return all(self.left.get(name, 0) >= amount for name, amount in demand.items())
-
-    def take(self, demand: dict[str, int]) -> None:
-        """Cut a slot."""
-        for name, amount in demand.items():
-            self.left[name] -= amount
+def fits(left: Resources, demand: Resources) -> bool:
+    """Whether a slot can be cut from a TaskManager."""
+    return all(left.get(name, 0) >= amount for name, amount in demand.items())
 
 
 def filled(
-    managers: dict[str, TaskManager], demands: Sequence[dict[str, int]], slots: list[int]
+    managers: dict[str, Resources], demands: Sequence[Resources], slots: list[int]
 ) -> list[Counter[str]]:
     """Number of slots by TaskManager, each on the first in a random order that fits."""
     random, found = Random(repr(slots)), [Counter[str]() for _ in demands]
     for j in slots:
-        device = random.choice([d for d in managers if managers[d].fits(demands[j])])
-        managers[device].take(demands[j])
+        device = random.choice([d for d in managers if fits(managers[d], demands[j])])
+        for name, amount in demands[j].items():
+            managers[device][name] -= amount
         found[j][device] += 1
     return found
 
@@ -123,15 +127,15 @@ def test_any_order_of_slots_ends_with_the_counts(
     devices = [f"dev-{d}" for d in range(size)]
     every = [*devices, *future_devices(devices, room)]
     limits = SpreadLimits.untouched(every, layers=len(vectors))
-    managers = {d: TaskManager(offers(d, every, len(vectors))) for d in every}
-    managers["bare"] = TaskManager({"dev-bare": 10_000})
+    managers = {d: offers(d, every, len(vectors)) for d in every}
+    managers["bare"] = {"dev-bare": 10_000}
     wanted = [{d: n for d, n in zip(devices, vector, strict=True) if n} for vector in vectors]
     demands = [limits.take(counts) for counts in wanted]
     slots = [j for j, counts in enumerate(wanted) for _ in range(sum(counts.values()))]
     random.shuffle(slots)
     assert [dict(counts) for counts in filled(managers, demands, slots)] == wanted
     for demand in demands:  # and there is no room for one more
-        assert not any(manager.fits(demand) for manager in managers.values())
+        assert not any(fits(left, demand) for left in managers.values())
 
 
 @pytest.mark.parametrize("count", [7, 500, 998, MOST_PER_DEVICE])
@@ -221,3 +225,256 @@ def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
 ) -> None:
     with pytest.raises(PlacementError, match=told):
         Layout.of(assignment, {"m": 3})
+
+
+class Collection(list[Any]):
+    """A collection as Java has it."""
+
+    def isEmpty(self) -> bool:
+        """Whether nothing is in it."""
+        return not self
+
+    def toArray(self) -> list[Any]:
+        """What is in it."""
+        return [*self]
+
+
+class Node:
+    """An operator of a stream graph, and the transformation that it comes from."""
+
+    def __init__(
+        self, name: str, parallelism: int = 1, *, uses: str = "", said: bool = True, group: str = ""
+    ) -> None:
+        self.name = self.description = name
+        self.parallelism, self.said, self.group = parallelism, said, group
+        self.inputs, self.outputs = Collection(), Collection()
+        self.getId = lambda: id(self)
+        self.getInEdges, self.getOutEdges = lambda: self.inputs, lambda: self.outputs
+        self.getTransformationUID = self.getUid = lambda: None
+        self.getOperatorName = self.getName = lambda: self.name
+        self.getOperatorDescription = lambda: self.description
+        self.setOperatorDescription = lambda text: setattr(self, "description", text)
+        self.getParallelism = lambda: self.parallelism
+        self.setParallelism = lambda number, _: setattr(self, "parallelism", number)
+        self.isParallelismConfigured = lambda: self.said
+        self.getTransitivePredecessors = lambda: [self]
+        self.getSlotSharingGroup = lambda: self.group
+        self.setSlotSharingGroup = lambda name: setattr(self, "group", name)
+        self.getManagedMemoryOperatorScopeUseCaseWeights = Collection
+        self.getManagedMemorySlotScopeUseCases = lambda: Collection([uses] if uses else [])
+
+    def feeds(self, other: "Node") -> None:
+        """Have it send to another one."""
+        edge = SimpleNamespace(getSourceId=self.getId, getTargetId=other.getId)
+        self.outputs.append(edge)
+        other.inputs.append(edge)
+
+
+class JavaMap(dict[str, Any]):
+    """A map as Java has it."""
+
+    def put(self, key: str, value: object) -> None:
+        """Add an entry."""
+        self[key] = value
+
+
+@pytest.fixture
+def pyflink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slots have their managed memory alone."""
+    java = SimpleNamespace(util=SimpleNamespace(HashMap=JavaMap))
+    given: dict[str, dict[str, Any]] = {
+        "pyflink": {},
+        "pyflink.common": {},
+        "pyflink.common.job_client": {"JobClient": lambda job: job},
+        "pyflink.java_gateway": {
+            "get_gateway": lambda: SimpleNamespace(jvm=SimpleNamespace(java=java))
+        },
+    }
+    for name, contents in given.items():
+        module = ModuleType(name)
+        vars(module).update(contents)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(hook, "_profile", lambda _jvm, _demands, managed: managed)
+
+
+def executed(
+    nodes: list[Node],
+    vectors: dict[str, list[str]],
+    managed: dict[str, int] | None = None,
+    requested: tuple[str, ...] = (),
+) -> dict[str, int]:
+    """Group → managed memory of its slots, as the environment executes it.
+
+    Groups of the program request some devices.
+    """
+    resources: dict[str, int] = {}
+    extended = SimpleNamespace(keySet=lambda: Collection(requested))
+    own = SimpleNamespace(
+        isPresent=lambda: bool(requested),
+        get=lambda: SimpleNamespace(getExtendedResources=lambda: extended),
+    )
+    graph = SimpleNamespace(
+        getSourceIDs=lambda: Collection(id(node) for node in nodes if not node.inputs),
+        getStreamNode={id(node): node for node in nodes}.get,
+        getStreamNodes=lambda: Collection(nodes),
+        setSlotSharingGroupResource=resources.update,
+        getSlotSharingGroupResource=lambda group: own,
+    )
+    env = SimpleNamespace(
+        _generate_stream_graph=lambda **_: graph,
+        _j_stream_execution_environment=SimpleNamespace(
+            getTransformations=lambda: nodes, executeAsync=lambda graph: graph
+        ),
+    )
+    answer = pinning(Layout(vectors), SpreadLimits.untouched(["a", "b"]))
+    PlacedEnvironment(
+        env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed or {}
+    ).execute_async()
+    return resources
+
+
+@pytest.mark.parametrize(
+    ("nodes", "vectors", "requested", "told"),
+    [
+        ([Node("map", 2)], {"map": ["b"] * 4}, (), "'map' has parallelism 2 but is placed for 4"),
+        ([Node("Map"), Node("Map")], {"Map": ["a"]}, (), r"operator 'Map \(2\)' is not placed"),
+        (
+            [Node("map", group="vision")],
+            {"map": ["b"]},
+            ("gpu", "dev-a", "fpga"),
+            "group 'vision' requests fpga, gpu, which a placement",
+        ),
+        # RocksDB with nothing would crawl, and SQL fail
+        (
+            [Node("count", 2, uses="STATE_BACKEND")],
+            {"count": ["a", "a"]},
+            (),
+            "no managed memory is left for slots of 'a'",
+        ),
+    ],
+    ids=["parallelism", "not placed", "devices", "no memory"],
+)
+@pytest.mark.usefixtures("pyflink")
+def test_a_program_that_does_not_fit_its_placement_is_refused(
+    nodes: list[Node], vectors: dict[str, list[str]], requested: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        executed(nodes, vectors, {"a": 1}, requested)
+
+
+@pytest.mark.usefixtures("pyflink")
+def test_operators_get_as_many_subtasks_as_they_are_placed_with() -> None:
+    """Where the program leaves their number open; resources of earlier placements are no fault."""
+    nodes = [Node("Source: src"), Node("map", said=False)]
+    executed(nodes, {"src": ["a"], "map": ["b"] * 4}, requested=("dev-a", "lim-0"))
+    assert [node.parallelism for node in nodes] == [1, 4]
+
+
+@pytest.mark.usefixtures("pyflink")
+def test_helpers_of_a_sink_may_have_fewer_subtasks() -> None:
+    """A committer of a sink of four is placed with it."""
+    nodes = [Node("out: Writer", 4), Node("out: Committer", 1)]
+    executed(nodes, {"out": ["b"] * 4})
+    assert [node.group for node in nodes] == ["b", "b"]
+
+
+@pytest.mark.usefixtures("pyflink")
+def test_operators_of_one_name_are_placed_apart_and_shown_apart() -> None:
+    """Numbered from the source on, whatever order the graph lists them in."""
+    last, source, first = Node("Map"), Node("Source: src"), Node("Map", 2, said=False)
+    source.feeds(first)
+    first.feeds(last)
+    executed([last, source, first], {"src": ["a"], "Map": ["a"] * 3, "Map (2)": ["b"]})
+    assert [node.group for node in (source, first, last)] == ["a", "a", "b"]
+    assert [node.parallelism for node in (first, last)] == [3, 1]
+    assert [node.description for node in (first, last)] == ["Map", "Map [namesake 2]"]
+
+
+@pytest.mark.usefixtures("pyflink")
+def test_managed_memory_goes_to_the_slots_that_use_it() -> None:
+    """All of a TaskManager's, in equal shares; all slots of a spread group get the least."""
+    nodes = [Node("src"), Node("count", 2, uses="STATE_BACKEND"), Node("sum", 2, uses="PYTHON")]
+    vectors = {"src": ["a"], "count": ["b", "b"], "sum": ["a", "b"]}
+    shares = {"a": 0, "b": 30, "spread-0": 30}
+    assert executed(nodes, vectors, {"a": 100, "b": 90}) == shares
+    slots = {"a": {"a": 1}, "spread-0": {"a": 1, "b": 3}}
+    assert managed_shares(slots, {"a": 100, "b": 60}) == {"a": 50, "spread-0": 20}
+
+
+PROGRAMS = Path(__file__).parent / "java" / "placed"
+NAMES = (
+    "unit\x1fends",
+    "record\x1e1",
+    "\x1e0\x1f\x1f",
+    "a\nb",
+    "\\u000a\\",
+    '" + x + "',
+    "größe 大",
+)
+
+
+def compiled(flink: Flink, folder: Path, vectors: Layout, *programs: str) -> Path:
+    """Folder with the classes of a placement and of programs."""
+    devices = sorted(vectors.devices)
+    sources = placed_java(pinning(vectors, SpreadLimits.untouched(devices)))
+    for name, text in sources.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    own = [PROGRAMS / f"{name}.java" for name in programs]
+    compile_java(flink, [*sorted(folder.glob("*.java")), *own], folder)
+    return folder
+
+
+def run_java(flink: Flink, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a class of a folder with its arguments."""
+    java = [find_java("java"), *flink.java_options()]
+    return subprocess.run(
+        [*java, "-cp", ":".join(map(str, [*flink.jars, folder])), *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def pinned(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of two programs, whose two operators are placed on one device."""
+    vectors = {"in": ["dev-0"], "out": ["dev-0"]}
+    return compiled(
+        flink, tmp_path_factory.mktemp("pinned"), Layout(vectors), "Requesting", "Listening"
+    )
+
+
+def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_path: Path) -> None:
+    """Those too that hold what the class separates its own cells with."""
+    devices = {name: f"on {name}" for name in NAMES}
+    names = [base64.b64encode(name.encode()).decode() for name in NAMES]
+    vectors = {name: [device] for name, device in devices.items()}
+    run = run_java(flink, compiled(flink, tmp_path, Layout(vectors), "Main"), "Main", *names)
+    assert run.returncode == 0, run.stderr
+    told = [line.split() for line in run.stdout.splitlines()]
+    assert [base64.b64decode(group).decode() for group, _ in told] == list(devices.values())
+    assert {known for _, known in told} == {"true"}
+
+
+def test_devices_that_a_program_requests_are_refused(flink: Flink, pinned: Path) -> None:
+    """A slot of the placement would not have them."""
+    run = run_java(flink, pinned, "Requesting")
+    assert run.returncode != 0
+    assert "slot sharing group 'vision' requests gpu, which a placement does not" in run.stderr
+
+
+def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, pinned: Path) -> None:
+    """Once, although another environment executes it."""
+    run = run_java(flink, pinned, "Placed", "Listening")
+    assert run.stdout.count("told of the job") == 1, run.stderr
+
+
+def test_the_pinning_classes_run_on_the_oldest_java_of_flink(flink: Flink, tmp_path: Path) -> None:
+    """Java 11, whose classes have version 55, whatever compiles them here."""
+    job = tmp_path / "job.jar"
+    with zipfile.ZipFile(job, "w") as made:
+        made.writestr("a", "")
+    answer = pinning(Layout({"in": ["dev-0"]}), SpreadLimits.untouched(["dev-0"]))
+    with placed_jar(flink, job, [], answer) as jar, zipfile.ZipFile(jar) as opened:
+        content = opened.read("Placed.class")
+    assert int.from_bytes(content[6:8], "big") == 55

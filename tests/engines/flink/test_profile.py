@@ -1,36 +1,58 @@
-"""Profiles of jobs whose truth is known, with a cluster that answers as lazily as Flink does."""
+"""Profiles of jobs whose truth is known, steady or not, of a Flink as lazy as the real one."""
 
+import json
+import logging
 import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from lazy_flink import (
+from fake_flink import (
     CPU,
     MIPS,
     START,
     Clock,
     LazyFlink,
+    Shop,
     Vertex,
-    doubts,
+    advised,
     made_threads,
     rates,
     shop_vertices,
+    source,
     with_threads,
     writing_shop,
 )
+from streamsim import first_use
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.profile import Remedy, profile, steady_profile
+from streamplace.engines.flink.measure.profile import (
+    LEAST_WINDOWS,
+    JobProfile,
+    LoadWindow,
+    Present,
+    Remedy,
+    Usage,
+    profile,
+    steady_profile,
+    why_unsteady,
+    window_of,
+)
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.io.ledger import errors_for, known_errors
+from streamplace.model.graph import PROFILE_DRIFT
 
 
 @pytest.fixture
@@ -84,16 +106,17 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     assert graph.at_rate(10.0).charged_constant.all()
 
 
+def without(patch: pytest.MonkeyPatch, name: str) -> None:
+    """Let there be no thread of a name."""
+    whole = cpu.java_threads
+    patch.setattr(cpu, "java_threads", lambda pid: [one for one in whole(pid) if one.name != name])
+
+
 def test_threads_that_are_not_there_are_told(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A subtask without a thread of its name has Flink's busy time alone; so has its operator."""
-    whole = cpu.java_threads
-
-    def fewer(process: int) -> list[JavaThread]:
-        return [one for one in whole(process) if one.name != "split (2/2)#0"]
-
-    monkeypatch.setattr(cpu, "java_threads", fewer)
+    without(monkeypatch, "split (2/2)#0")
     seen = profile(writing_shop(threads).rest, "job", 10)
     assert seen.cpu["v1"].cores == pytest.approx(0.2)
     (doubt,) = seen.doubts
@@ -107,13 +130,9 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of a source with fewer files than subtasks; the CPU of the others is measured."""
-    whole, flink = cpu.java_threads, writing_shop(threads)
     ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
-
-    def fewer(process: int) -> list[JavaThread]:
-        return [one for one in whole(process) if one.name != "Source: src (2/2)#0"]
-
-    monkeypatch.setattr(cpu, "java_threads", fewer)
+    flink = writing_shop(threads)
+    without(monkeypatch, "Source: src (2/2)#0")
     flink.otherwise_of = lambda vertex, i: ended if i and vertex.name == "Source: src" else {}
     seen = profile(flink.rest, "job", 10)
     assert seen.cpu["v0"][:3] == (pytest.approx(0.005), "", None)
@@ -192,8 +211,7 @@ def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock: Clock
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])
 def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, second: float) -> None:
     flink = writing_shop(clock, blocked=first)
-    other = rates(0, 5, 0, 5 * 400, busy=0.01, blocked=second)
-    flink.vertices["v3"] = Vertex("Source: other", {**other, "Source__other.numRecordsOut": 5.0})
+    flink.vertices["v3"] = source("other", 5, 400, busy=0.01, blocked=second)
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
     seen = profile(flink.rest, "job", 10)
     assert seen.held_back == {n for n, part in (("src", first), ("other", second)) if part}
@@ -267,6 +285,12 @@ def chained(clock: Clock, *, is_told: bool = True) -> LazyFlink:
     return LazyFlink(clock, vertices)
 
 
+def but_for_cpu(seen: JobProfile) -> list[str]:
+    """What a profile tells, but for where CPU times come from."""
+    measured_graph(seen, MIPS)
+    return [doubt for doubt in seen.doubts if not doubt.startswith("ipt of ")]
+
+
 def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:
     """Each has its own payload, and so has the other sender of the mixed input.
 
@@ -284,7 +308,7 @@ def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:
     fused = "src -> keep -> small -> big"
     expected = {(fused, "x"): 50, (fused, "j"): 2000, ("other", "j"): 300}
     assert sizes == pytest.approx(expected)
-    assert doubts(seen) == []
+    assert but_for_cpu(seen) == []
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -297,7 +321,7 @@ def test_a_fused_source_whose_own_rate_is_not_told_has_what_leaves_the_chain(
         flink.vertices["v"].name = "Source: src -> Source  src -> (small, big)"
     seen = profile(flink.rest, "job", 100)
     assert measured_graph(seen, MIPS).operators.rate[0] == pytest.approx(200)
-    (doubt,) = [one for one in doubts(seen) if one.startswith("rate of src -> ")]
+    (doubt,) = [one for one in but_for_cpu(seen) if one.startswith("rate of src -> ")]
     assert "that of the tuples that leave the chain" in doubt
 
 
@@ -311,7 +335,7 @@ def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
     assert graph.operators.payload[1] == pytest.approx(300)
     assert "gets every tuple" in graph.attributes["keeps parallelism of j"]
-    assert doubts(seen) == []
+    assert but_for_cpu(seen) == []
 
 
 @pytest.mark.parametrize(("most", "is_held_back"), [(0.9, True), (0.05, False)])
@@ -527,8 +551,7 @@ def test_a_flink_without_metrics_is_told_soon(writing: LazyFlink) -> None:
 
 def with_more(flink: LazyFlink, ends: float = math.inf) -> LazyFlink:
     """A job with one more source, which sends nothing; it and what only it feeds may end."""
-    silent = rates() | {"Source__more.numRecordsOut": 0, "accumulateBusyTimeMs": 50}
-    flink.vertices["v3"] = Vertex("Source: more", silent, ends=ends)
+    flink.vertices["v3"] = replace(source("more", 0, busy=0.05), ends=ends)
     flink.vertices["v4"] = Vertex("load", rates(), [("v3", "HASH")], ends=ends)
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v4", "BROADCAST")]
     return flink
@@ -573,3 +596,137 @@ def test_iterations_are_refused_by_name(writing: LazyFlink, name: str) -> None:
     writing.vertices["v1"].name = name
     with pytest.raises(FlinkError, match=f"the job has an iteration, '{name}'"):
         profile(writing.rest, "job", 10)
+
+
+RATE, COLD, WARM = 3400.0, 52_500.0, 12_800.0
+"""Tuples/s of a taxi job, and instructions per tuple of its source, measured cold and warm."""
+RECORDED = json.loads((Path(__file__).parent / "recorded_windows.json").read_text())
+"""Windows of jobs that were started under a quota, as they were measured."""
+STEP = 0.25
+
+
+class Warming:
+    """A job whose source becomes cheaper by a half of what is left every 20 s."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.half_life = clock, 20.0
+        self.compilers = 0.58  # their part of the CPU at first; it falls with the source's cost
+        self.seen, self.spent, self.compiled = clock.now, 0.0, 0.0
+        vertices = {
+            "v0": replace(source("trips", RATE, 90, busy=0.2), parallelism=1),
+            "v1": Vertex(
+                "sink", rates(RATE, 0, RATE * 90, 0, busy=0.002), [("v0", "REBALANCE")], 1
+            ),
+        }
+        self.flink = LazyFlink(clock, vertices)
+
+    def threads(self, _: int) -> list[JavaThread]:
+        """Threads of the only TaskManager, with what they have taken so far."""
+        while self.seen < self.clock.now:
+            left = 0.5 ** ((self.seen - START) / self.half_life)
+            cores = RATE * (WARM + (COLD - WARM) * left) / 1e9
+            part = self.compilers * left
+            self.spent += STEP * cores
+            self.compiled += STEP * cores * part / (1 - part)
+            self.seen += STEP
+        taken = {
+            "Source: trips (1/1)#0": self.spent,
+            "sink (1/1)#0": 0.002 * self.seen,
+            "C2 CompilerThread0": self.compiled,
+        }
+        return [JavaThread(i, name, cpu, self.seen) for i, (name, cpu) in enumerate(taken.items())]
+
+
+@pytest.fixture
+def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
+    """A job that has just started."""
+    made = Warming(clock)
+    with_threads(monkeypatch, made.threads, {"dev-0": 7})
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", 0.15))
+    return made
+
+
+def test_a_cold_job_is_waited_for(warming: Warming, caplog: pytest.LogCaptureFixture) -> None:
+    """The source's cost is that of the warm job, not four times as much; the log says why."""
+    caplog.set_level(logging.DEBUG)
+    seen = steady_profile(warming.flink.rest, "job", 5.0, 300.0)
+    assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.15)
+    assert "compilers take" in caplog.text
+    assert "its CPU per tuple changed by -" in caplog.text
+    assert not any("not steady" in doubt for doubt in seen.doubts)
+    assert seen.drift == 0
+
+
+def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
+    """The patience is over while the source still becomes cheaper: its rates are less certain."""
+    warming.half_life, warming.compilers = 40.0, 0.1
+    seen = steady_profile(warming.flink.rest, "job", 10.0, 40.0)
+    assert 0.1 < seen.drift < 1
+    graph = measured_graph(seen, MIPS)
+    assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift, rel=0.01)
+    assert any("intervals allow for that" in doubt for doubt in seen.doubts)
+    errors, least = errors_for(graph), known_errors()
+    assert errors is not None
+    assert errors.low * (1 + seen.drift) == pytest.approx(least.low, rel=0.01)
+
+
+def test_no_patience_is_one_window(warming: Warming) -> None:
+    """For those who know what they do."""
+    began = warming.clock.now
+    steady_profile(warming.flink.rest, "job", 10.0, 0.0)
+    assert warming.clock.now - began < 12
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["job"])
+def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(row: Any) -> None:
+    """RIoT on quotas of 0.18 core: its source takes 50 µs per tuple at first, and 8 at the end.
+
+    For a minute its cost hardly falls, while compilers take most of the CPU.
+    """
+    sent, taken = ([one[fact][0] for one in row["windows"]] for fact in ("tuples", "cores"))
+    seen = [
+        LoadWindow(one["seconds"], rate, sum(one["cores"]), one["compilers"] or 0.0)
+        for one, rate in zip(row["windows"], sent, strict=True)
+    ]
+    costs = [cores / rate for cores, rate in zip(taken, sent, strict=True)]
+    for last in range(LEAST_WINDOWS, len(seen) + 1):
+        if not why_unsteady(seen[last - LEAST_WINDOWS : last]):
+            assert costs[last - 1] < 1.3 * np.median(costs[-6:])
+
+
+def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warming) -> None:
+    """A window operator that emits every 8 s, which one window of ten sees once or twice."""
+    emitted = dict(warming.flink.vertices["v1"].rates)
+    emitted["numRecordsOut"] = lambda now: 0.1 * RATE * 8 * math.floor(now / 8)
+    warming.flink.vertices["v1"].rates = emitted
+    warming.flink.vertices["v2"] = Vertex(
+        "out", emitted | {"numRecordsIn": emitted["numRecordsOut"]}, [("v1", "HASH")], 1
+    )
+    warming.compilers, warming.half_life = 0.0, 1e-3
+    seen = steady_profile(warming.flink.rest, "job", 10.0)
+    assert len(seen.windows) == LEAST_WINDOWS
+    assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
+    assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
+    assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
+
+
+def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:
+    """A hundredth of a core is much of what a small job takes, and says nothing of it."""
+    seen = profile(warming.flink.rest, "job", 5)
+    for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
+        usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers})}
+        object.__setattr__(seen, "present", Present({}, usage, 0.0))
+        assert window_of(seen).compilers == pytest.approx(part, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "measure", [lambda flink: FlinkEngine(flink.rest).measure("job", 10.0), advised]
+)
+def test_kernels_are_compiled_before_a_job_is_measured(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, measure: Callable[[LazyFlink], Any]
+) -> None:
+    """They would take CPU from the job, and be measured with it."""
+    flink, asked = shop(), list[list[str]]()
+    monkeypatch.setattr(first_use, "prepare", lambda: asked.append(flink.requests("GET")))
+    measure(flink)
+    assert not any("metrics" in path for path in asked[0])

@@ -1,4 +1,4 @@
-"""Programs: their jars, and what jobs were submitted with, remembered on this machine."""
+"""Programs: their jars, their operators, the parallelism that they set, and what is remembered."""
 
 import errno
 import json
@@ -15,13 +15,22 @@ import pytest
 from command_lines import settings_file
 from flink_clusters import pipeline
 
+from streamplace.engines.flink.advise import fixed_parallelism
+from streamplace.engines.flink.advise.fixed_parallelism import (
+    PlannedProgram,
+    fixed_parts,
+    planned_twice,
+)
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import program as programs
-from streamplace.engines.flink.program.jars import MANIFEST, jar_copy, main_class
+from streamplace.engines.flink.program.chains import TaskOperators, check_names, operators_of
+from streamplace.engines.flink.program.jars import MANIFEST, build_jar, jar_copy, main_class
 from streamplace.engines.flink.program.program import Program, known_program, remember
-from streamplace.engines.flink.rest.client import Rest, successor
+from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
+from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
+from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import FormatError, SettingError
 
 TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"
@@ -248,3 +257,169 @@ def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
         assert answer.status == 0, answer.err
         assert "its options and arguments are used again" in answer.err
         assert verify(rest, answer.out.strip(), Layout({"op0": [device], "op1": [device]})).fine
+
+
+def found(*tasks: tuple[str, str]) -> list[TaskOperators]:
+    """Operators of tasks: name, description."""
+    vertices: list[JobVertex] = [
+        {"id": f"v{i}", "name": name, "parallelism": 1, "status": "RUNNING"}
+        for i, (name, _) in enumerate(tasks)
+    ]
+    nodes: list[PlanNode] = [
+        {"id": f"v{i}", "description": text} for i, (_, text) in enumerate(tasks)
+    ]
+    return operators_of(vertices, nodes)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("Source: lines", ["lines"]),
+        ("[vertex-3]a -> (b -> c, d)", ["a", "b", "c", "d"]),
+        (
+            "Source: a -> (b, c -> out: Writer -> out: Committer)",
+            ["a", "b", "c", "out", "out: Committer"],
+        ),
+        ("Source: to, fro -> f(x)", ["to, fro", "f(x)"]),
+    ],
+)
+def test_fused_operators_are_read_from_the_name_of_their_task(
+    task: str, expected: list[str]
+) -> None:
+    """What Flink puts around names goes."""
+    assert found((task, ""))[0].names == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "names"),
+    [
+        # a pinned job tells which of its namesakes is which, in chains, too
+        (
+            [("Map -> Map", "any<br/>+- Map [namesake 3]<br/>"), ("Map", "Map [namesake 2]<br/>")],
+            [("Map", "Map (3)"), ("Map (2)",)],
+        ),
+        # those of SQL are numbered in the order of the planner
+        (
+            [
+                ("bids[11] -> Calc[12]", "[11]:Scan(x)<br/>+- [12]:Calc(x)<br/>"),
+                ("Calc[9] -> out[13]: Writer", "[9]:Calc(y)<br/>+- out[13]: Writer<br/>"),
+                ("part[3]", "part[3]<br/>"),  # only looks like one of SQL
+            ],
+            [("bids", "Calc (2)"), ("Calc", "out"), ("part[3]",)],
+        ),
+        # within one task their order makes no difference: they are placed together
+        ([("Map -> Map", "")], [("Map", "Map (2)")]),
+    ],
+)
+def test_operators_that_share_a_name_are_numbered(
+    tasks: list[tuple[str, str]], names: list[tuple[str, ...]]
+) -> None:
+    assert [task.names for task in found(*tasks)] == names
+    check_names(found(*tasks))
+
+
+def test_texts_of_the_planner_are_kept() -> None:
+    (task,) = found(("bids[1] -> out[2]: Writer", "[1]:Scan(&lt;x&gt;)<br/>+- out[2]: Writer<br/>"))
+    assert task.shown == ("bids[1]", "out[2]: Writer")
+    assert task.about == ("Scan(<x>)", "")
+    assert task.texts == ("[1]:Scan(<x>)",)
+
+
+def test_operators_of_one_name_in_several_tasks_are_refused_but_for_those_of_sql() -> None:
+    """Flink calls operators Map that nobody has named; nobody can name those of the planner."""
+    alike = [("Map", "Map<br/>")] * 2
+    assert [task.unsure for task in found(*alike)] == [("Map",), ("Map (2)",)]
+    with pytest.raises(FlinkError, match=r"operators 'Map', 'Map \(2\)' share a name, so"):
+        check_names(found(*alike))
+    check_names(found(*alike, ("Calc[9]", "[9]:Calc(y)<br/>")))
+
+
+ROOT = Path(__file__).parents[3]
+LOG_JOB = ROOT / "examples" / "flink" / "LogJob.java"
+JOBS = ROOT / "datasets" / "applications" / "jobs"
+NEEDED = ("Application", "Auctions", "NexmarkQ5")
+
+
+@pytest.fixture(scope="module")
+def log_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example that sets the parallelism of one operator."""
+    jar = tmp_path_factory.mktemp("jar") / "log.jar"
+    build_jar(flink, [LOG_JOB], jar)
+    return jar
+
+
+def set_by_program(rest: Rest, program: Program) -> dict[str, int]:
+    """Operator → parallelism, where the program sets it."""
+    planned = planned_twice(rest, program)
+    return {planned.name[id_]: number for id_, number in planned.fixed.items()}
+
+
+@pytest.mark.xdist_group("flink")
+def test_what_the_program_sets_is_told(rest: Rest, log_jar: Path) -> None:
+    """LogJob says 4 for 'detect' alone, and nothing of it is left on the cluster."""
+    before = rest.get("/jars")["files"]
+    assert set_by_program(rest, Program(log_jar, "LogJob", ["200"])) == {"detect": 4}
+    assert rest.get("/jars")["files"] == before
+    assert not rest.live_jobs()
+
+
+@pytest.mark.xdist_group("flink")
+@pytest.mark.slow
+def test_a_program_whose_classes_are_in_a_library_is_planned(
+    rest: Rest, log_jar: Path, jobs: Path
+) -> None:
+    """Jars that it names with --library go with it; MixedJob sets all numbers of its own."""
+    found = set_by_program(rest, Program(log_jar, "MixedJob", ["100"], [jobs]))
+    assert found["numbers"] == 1
+    assert found["count"] == found["total"] == 2
+
+
+@pytest.mark.xdist_group("flink")
+@pytest.mark.slow
+def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """A window over all tuples has one subtask; names of its function change with every plan."""
+    jar = tmp_path / "q5.jar"
+    build_jar(flink, [JOBS / f"{name}.java" for name in NEEDED], jar)
+    planned = planned_twice(rest, Program(jar, "NexmarkQ5", ["200"]))
+    (window,) = planned.fixed
+    assert planned.name[window].startswith("TriggerWindow(TumblingProcessingTimeWindows(2000)")
+    ((source, target),) = planned.loose
+    assert (source, planned.name[target]) == (window, "join-max")
+
+
+WINDOW = "Window(Count, Job$$Lambda)"
+TEXTS = [f"Window(Count, Job$$Lambda${i}/0x7f@12a{i})" for i in range(2)]
+"""Addresses of functions change with every plan, and are all that tells two windows apart."""
+NAMES = {"v0": "src", "v1": "parse", "v2": "out", "v3": WINDOW, "v4": WINDOW, "v5": "sink"}
+CHAIN = [("src -> parse", 4, ""), ("detect", 2, ""), ("out", 1, "")]
+SUMS = [("keyed", 3, TEXTS[0]), ("all", 1, TEXTS[1]), ("sink", 1, "")]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "tasks", "found"),
+    [
+        ({"v1": 4, "v2": 1}, CHAIN, {"src -> parse", "out"}),
+        ({"v3": 3, "v4": 1}, SUMS, {"keyed", "all"}),
+        ({"v1": 3}, CHAIN, "sets parallelism 3 for .*'parse', which runs with 4"),
+        ({"v3": 2, "v4": 1}, SUMS, "sets parallelism 1 or 2 for .* which runs with 3"),
+    ],
+)
+def test_tasks_of_fixed_operators_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+    numbers: dict[str, int],
+    tasks: list[tuple[str, int, str]],
+    found: set[str] | str,
+) -> None:
+    """By names or texts; a program that sets other numbers than the job has is not its program."""
+    plan = PlannedProgram(NAMES, numbers, {("v4", "v5")})
+    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: plan)
+    rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
+    job = [FlinkTask(name, name, name, n, (name,), texts=(text,)) for name, n, text in tasks]
+    if isinstance(found, str):
+        with pytest.raises(FlinkError, match=found):
+            fixed_parts(rest, program, job)
+    else:
+        loose = {("all", "sink")} if tasks is SUMS else set[tuple[str, str]]()
+        assert fixed_parts(rest, program, job) == (found, loose)

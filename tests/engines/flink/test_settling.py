@@ -1,16 +1,27 @@
-"""Whether a job that was moved is slower than before, or than was predicted."""
+"""Whether a job that was moved runs as before, or as was predicted, and how long it was stopped."""
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, failed_by, job
-from lazy_flink import Clock, LazyFlink, Vertex, rates
+from fake_flink import (
+    ANSWERS,
+    JOB,
+    KEPT,
+    Clock,
+    FakeFlink,
+    LazyFlink,
+    Vertex,
+    checkpoints,
+    failed_by,
+    job,
+    source,
+)
 from planning_cases import pipeline
 
 import streamplace
@@ -21,6 +32,16 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
+from streamplace.engines.flink.move.interruption import (
+    INPUT,
+    OUTPUT,
+    READ,
+    draining_seconds,
+    expected_interruptions,
+    interruption_of,
+    late_records,
+    sent_since,
+)
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import MoveSettings, settle
 from streamplace.engines.flink.program.program import Program
@@ -34,70 +55,43 @@ from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.intervals import RateInterval
 from streamplace.planning.offers import Catalogue, Offer
 
-REST = FakeFlink({"GET /jobs/job": job("shop", "RUNNING", {})}).rest
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
 
 
 OFFERED = SourceFlow(1000.0, 10.0)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        (BEFORE, SourceFlow(900.0, 10.0, is_limited=True), ""),
-        (BEFORE, SourceFlow(790.0, 10.0, is_limited=True), ""),  # within the noise of both
-        (BEFORE, SourceFlow(700.0, 10.0, is_limited=True), "reads 700 .*at least 80% required"),
-        # less may arrive, if the sources report that nothing waits longer
-        (OFFERED, SourceFlow(250.0, keeps_up=True, pending=0.0), ""),
-        (OFFERED, SourceFlow(250.0, keeps_up=True), "reads 250 tuples/s, 25% of the 1000"),
-        (OFFERED, SourceFlow(250.0, pending=900.0), "reads 250 tuples/s, 25% of the 1000"),
-    ],
-)
-def test_a_job_must_reach_most_of_its_rate(
-    monkeypatch: pytest.MonkeyPatch, before: SourceFlow, after: SourceFlow, told: str
-) -> None:
-    monkeypatch.setattr(settling, "_check_checkpoint", lambda *_: None)
-    monkeypatch.setattr(settling, "source_flow", lambda *_: after)
-    with pytest.raises(FlinkError, match=told) if told else nullcontext():
-        settle(REST, "job", MoveSettings(settle=0.1), before)
-
-
-def one_source(
-    clock: Clock,
-    rate: float,
-    pending: float | str | None = None,
-    **activity: float,
-) -> LazyFlink:
+def one_source(clock: Clock, rate: float, **more: Any) -> LazyFlink:
     """A job of a source that sends at a rate, and may report what waits."""
-    counts = rates(0, rate, 0, 400, **activity) | {"Source__src.numRecordsOut": rate}
-    if pending is not None:
-        counts["Source__src.pendingRecords"] = pending
-    flink = LazyFlink(clock, {"v0": Vertex("Source: src", counts)})
-    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
-    return flink
+    return LazyFlink(clock, {"v0": source("src", rate, 1, **more)})
 
 
 @pytest.mark.parametrize(
-    ("rate", "activity", "is_behind"),
+    ("before", "rate", "activity", "is_behind"),
     [
-        (600.0, {}, False),
-        (600.0, {"busy": 1.2, "pending": -50.0}, False),
-        (600.0, {"blocked": 1.0}, True),
-        (600.0, {"busy": 1.99}, True),  # of two subtasks: it may have more to emit
-        (600.0, {"busy": math.nan}, True),  # nobody knows
-        (600.0, {"busy": math.nan, "pending": -50.0}, False),
-        (600.0, {"pending": 100.0}, True),  # more arrives than it emits
-        (0.0, {"busy": 0.1}, True),  # from where it was moved to, it may not reach what it reads
+        (BEFORE, 790.0, {"blocked": 1.0}, False),  # within the noise
+        (BEFORE, 780.0, {"blocked": 1.0}, True),
+        # its backlog, at which it was held back, is gone; if it is behind, it has to go back
+        (BEFORE, 600.0, {}, False),
+        (BEFORE, 600.0, {"busy": 1.2, "pending": -50.0}, False),
+        (BEFORE, 600.0, {"busy": 1.99}, True),  # of two subtasks: it may have more to emit
+        (BEFORE, 600.0, {"busy": math.nan}, True),  # nobody knows
+        (BEFORE, 600.0, {"busy": math.nan, "pending": -50.0}, False),
+        (BEFORE, 600.0, {"pending": 100.0}, True),  # more arrives than it emits
+        (BEFORE, 0.0, {"busy": 0.1}, True),  # where it is now, it may not reach what it reads
+        # less may arrive, if the sources report that nothing waits longer
+        (OFFERED, 250.0, {"pending": 0.0}, False),
+        (OFFERED, 250.0, {}, True),
+        (OFFERED, 250.0, {"pending": 100.0}, True),
     ],
 )
-def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
-    clock: Clock, rate: float, activity: dict[str, float], *, is_behind: bool
+def test_a_job_must_reach_most_of_its_rate_or_read_all_that_it_is_offered(
+    clock: Clock, before: SourceFlow, rate: float, activity: dict[str, float], *, is_behind: bool
 ) -> None:
-    """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
     flink = one_source(clock, rate, **activity)
-    refused = pytest.raises(FlinkError, match=f"reads {rate:g} .*{rate / 10:g}% of the 1000")
-    with refused if is_behind else nullcontext():
-        settle(flink.rest, "job", MoveSettings(settle=0.1), BEFORE)
+    told = f"reads {rate:g} .*{rate / 10:g}% of the 1000 .*at least 80% required"
+    with pytest.raises(FlinkError, match=told) if is_behind else nullcontext():
+        settle(flink.rest, "job", MoveSettings(settle=0.1), before)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +121,11 @@ def test_a_source_without_cpu_is_limited(
 
 def test_a_source_may_end_during_a_move(clock: Clock) -> None:
     """What it read cannot be reached, so rates are not compared."""
-    held = rates(busy=0.5, blocked=1.5)
     vertices = {
-        "v0": Vertex("Source: a", held | {"Source__a.numRecordsOut": 1e5}),
-        "v1": Vertex("Source: b", held | {"Source__b.numRecordsOut": 5e4}),
+        "v0": source("a", 1e5, busy=0.5, blocked=1.5),
+        "v1": source("b", 5e4, busy=0.5, blocked=1.5),
     }
     flink = LazyFlink(clock, vertices)
-    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
     before = source_flow(flink.rest, "job")
     vertices["v1"].ends = clock.now
     settle(flink.rest, "job", MoveSettings(settle=0.1), before)
@@ -141,8 +133,8 @@ def test_a_source_may_end_during_a_move(clock: Clock) -> None:
 
 def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     """Flink fetches none for a while after the loss of a TaskManager; a watch passes no round."""
-    counts = rates(0, 600, 0, 400, busy=0.5) | {"Source__src.numRecordsOut": 600.0}
-    frozen = {name: x if isinstance(x, str) else lambda _: 7.0 for name, x in counts.items()}
+    counts = source("src", 600, 1, busy=0.5).rates
+    frozen = {name: lambda _: 7.0 for name in counts}
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", frozen)})
     assert source_flow(flink.rest, "job") is None
     with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
@@ -155,9 +147,8 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
 
 def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock) -> None:
     """The name of its task may have a prefix."""
-    counts = {"Source__src.numRecordsOut": 600.0, "Source__src.pendingRecords": 7.0}
-    vertex = Vertex("[vertex-0]Source: src -> map", rates(0, 600, 0, 400) | counts)
-    flink = LazyFlink(clock, {"v0": vertex})
+    flink = one_source(clock, 600.0, pending=7.0)
+    flink.vertices["v0"].name = "[vertex-0]Source: src -> map"
     seen = look_at(flink.rest, "job")
     assert seen.rate == pytest.approx(600.0, rel=0.01)
     assert seen.backlog is not None
@@ -165,7 +156,7 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock)
 
 def test_a_backlog_that_is_no_number_is_unknown(clock: Clock) -> None:
     """Else nothing would seem to arrive any more, and TaskManagers to be left over."""
-    assert look_at(one_source(clock, 600.0, "NaN").rest, "job").backlog is None
+    assert look_at(one_source(clock, 600.0, pending="NaN").rest, "job").backlog is None
 
 
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
@@ -261,9 +252,138 @@ def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_f
     clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str, outcome: AbstractContextManager[Any]
 ) -> None:
     monkeypatch.setattr(client, "time", clock)
-    source = Vertex("Source: src", rates(busy=0.5) | {"Source__src.numRecordsOut": 1e5})
-    flink = LazyFlink(clock, {"v0": source})
+    flink = one_source(clock, 1e5, busy=0.5)
     flink.states = ["RUNNING"] * 5 + [state]
     with outcome:
         settle(flink.rest, "job", MoveSettings(settle=0.1), SourceFlow(1000.0))
     assert flink.states == [state]
+
+
+def moments(*times: Mapping[str, float]) -> dict[str, Any]:
+    """Times at which states of subtasks began, in ms."""
+    return {"subtasks": [{"timestamps": one} for one in times]}
+
+
+def test_the_interruption_of_a_job_is_told_by_flinks_clock() -> None:
+    """From its savepoint until its last subtask runs, whenever the command hears of that."""
+    saved = checkpoints(1, savepoint={"external_path": "s3://b/sp", "trigger_timestamp": 10_000})
+    answers: dict[str, Any] = {
+        "GET /jobs/old/checkpoints": saved,
+        "GET /jobs/job": job("shop", "RUNNING", {"v0": "RUNNING"}),
+        "GET /jobs/job/vertices/v0/subtasktimes": moments({"RUNNING": 12_000}, {"RUNNING": 13_900}),
+    }
+    assert interruption_of(FakeFlink(answers).rest, "old", "job") == 3.9
+    answers["GET /jobs/old/checkpoints"] = checkpoints()
+    assert interruption_of(FakeFlink(answers).rest, "old", "job") is None
+
+
+def test_what_sources_have_sent_is_read_when_flink_has_fetched_it_anew() -> None:
+    """From that and their rate follows how long they took to warm up; Flink may not tell it."""
+    sent = "GET /jobs/job/vertices/v0/subtasks/metrics?agg=sum&get=v0.numRecordsOut"
+    answers: dict[str, Any] = {
+        "GET /jobs/job": job("shop", "RUNNING", {"v0": "RUNNING"}) | {"now": 25_000},
+        "GET /jobs/job/vertices/v0/subtasktimes": moments({"RUNNING": 9_000}, {"RUNNING": 10_000}),
+        sent: [{"id": "out", "sum": 100.0}],
+    }
+    # counts grow with every look
+    assert sent_since(FakeFlink(answers).rest, "job") == (15.0, 200.0)
+    for untold in (answers | {sent: []}, {}):
+        assert sent_since(FakeFlink(untold).rest, "job") is None
+
+
+def test_records_that_windows_have_dropped_are_counted() -> None:
+    """Of all operators that count them; Flink may tell nothing."""
+    path = f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics"
+    names = ["a.numLateRecordsDropped", "b.numLateRecordsDropped"]
+    answers = ANSWERS | {
+        path: [{"id": name} for name in (*names, "numRecordsIn")],
+        f"{path}?agg=sum&get={','.join(names)}": [{"id": name, "sum": 3.0} for name in names],
+    }
+    assert late_records(FakeFlink(answers).rest, JOB) == 6.0
+    assert late_records(FakeFlink().rest, JOB) == 0.0
+
+
+def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:
+    """Bytes in the fullest queues of a task, and bytes/s that a subtask of it reads."""
+    root = f"GET /jobs/{JOB}/vertices/{task}/subtasks/metrics"
+    return {
+        root: [{"id": name} for name in (INPUT, OUTPUT, READ)],
+        f"{root}?agg=max&get={INPUT},{OUTPUT}": [
+            {"id": INPUT, "max": before},
+            {"id": OUTPUT, "max": behind},
+        ],
+        f"{root}?agg=avg&get={READ}": [{"id": READ, "avg": read}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("senders", "readers", "read", "seconds"),
+    [(1, 1, 50.0, 20.0), (8, 2, 50.0, 62.0), (2, 8, 50.0, 9.5), (1, 1, "NaN", 0.0)],
+)
+def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
+    senders: int, readers: int, read: float | str, seconds: float
+) -> None:
+    """700 bytes of each sender are divided; 300 wait at the fullest reader, which reads 50 bytes/s.
+
+    So each of 2 readers gets what 4 of 8 senders have. Flink may tell nothing.
+    """
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, read))
+    document = flink.answers[f"GET /jobs/{JOB}"]
+    rows = [
+        row | {"parallelism": number}
+        for row, number in zip(document["vertices"], (senders, readers), strict=True)
+    ]
+    flink.answers[f"GET /jobs/{JOB}"] = document | {"vertices": rows}
+    flink.answers[f"GET /jobs/{JOB}/checkpoints"] = checkpoints()
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
+    assert expected_interruptions(flink.rest, JOB).warm.low == pytest.approx(2.0 + seconds)
+    flink.answers[f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics"] = []
+    assert draining_seconds(flink.rest, JOB) == 0
+    assert draining_seconds(FakeFlink({}).rest, JOB) == 0
+
+
+@pytest.mark.parametrize(
+    ("deployed", "expected"), [(10_000, "7 to 21 s"), (15_800, "2 to 16 s"), (0, "2 to 16 s")]
+)
+def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
+    deployed: int, expected: str
+) -> None:
+    """With its state restored, and to warm up besides; Flink may tell nothing."""
+    flink = FakeFlink(ANSWERS | {f"GET /jobs/{JOB}/checkpoints": checkpoints()})
+    times = {"DEPLOYING": deployed, "INITIALIZING": 15_900, "RUNNING": 16_000}
+    for task in ("v0", "v1"):
+        flink.answers[f"GET /jobs/{JOB}/vertices/{task}/subtasktimes"] = moments(times)
+    assert str(expected_interruptions(flink.rest, JOB).cold) == expected
+
+
+def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:
+    """What a committer gets is a message per checkpoint; 700 bytes wait for the other reader."""
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
+    document, plan = f"GET /jobs/{JOB}", f"GET /jobs/{JOB}/plan"
+    end = {"id": "end", "name": "end", "parallelism": 1, "status": "RUNNING"}
+    node = {"id": "end", "inputs": [{"id": "v0", "ship_strategy": "REBALANCE"}]}
+    answers = flink.answers
+    vertices = [*answers[document]["vertices"], end]
+    nodes = [*answers[plan]["plan"]["nodes"], node]
+    flink.answers = answers | {document: answers[document] | {"vertices": vertices}}
+    flink.answers |= {plan: {"plan": {"nodes": nodes}}} | queues("end", 0, 0, 0.1)
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("queued", "pause", "is_due"), [(700, 0, False), (50, 0, True), (50, 60_000, False)]
+)
+def test_full_queues_and_pauses_delay_the_checkpoints_of_a_moved_job(
+    monkeypatch: pytest.MonkeyPatch, queued: float, pause: int, *, is_due: bool
+) -> None:
+    """A second or 14 of what is queued come before a checkpoint, and the least pause."""
+    flink = FakeFlink(ANSWERS | queues("v0", 0, queued, 0.0) | queues("v1", 0, 0, 50.0))
+    policy = KEPT | {"interval": 10_000, "min_pause": pause}
+    flink.answers |= {
+        f"GET /jobs/{JOB}/checkpoints": checkpoints(),
+        f"GET /jobs/{JOB}/checkpoints/config": policy,
+    }
+    monkeypatch.setattr(client, "time", Clock())
+    refused = pytest.raises(FlinkError, match=r"has completed no checkpoint .* and takes 1 s")
+    with refused if is_due else nullcontext():
+        settle(flink.rest, JOB, MoveSettings(settle=25.0), None)

@@ -1,21 +1,44 @@
-"""What streams carry, from what tasks count at their ends, also of two-phase sinks.
+"""What sources, streams and subtasks carry: lag, counts at both ends, and popular keys."""
 
-The writer of such a sink counts what it does not send to its committer.
-"""
-
+import math
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from fake_flink import MIPS, START, Clock, LazyFlink, Shop, Vertex, rates, source
 from hypothesis import given
 from hypothesis import strategies as st
-from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
 
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, Present, Usage, profile
-from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.streams import carried_by_streams, shares
+from streamplace.engines.flink.cpu.threads import RunningSubtask
+from streamplace.engines.flink.decide.candidates import (
+    BY_SPEED,
+    EVEN,
+    FOUND,
+    Candidate,
+    Question,
+    candidates,
+)
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.measure.cluster import VARIANTS, Measurement, possible_orders
+from streamplace.engines.flink.measure.graph import agreement, measured_graph
+from streamplace.engines.flink.measure.profile import (
+    JobProfile,
+    Present,
+    Usage,
+    key_shares,
+    profile,
+)
+from streamplace.engines.flink.measure.sources import SubtaskFlow, source_flow
+from streamplace.engines.flink.measure.streams import shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.errors import GraphError
+from streamplace.model.expansion import expand
+from streamplace.placers.registry import Budget
 
 
 @given(st.data())
@@ -68,36 +91,14 @@ def test_streams_share_what_is_counted_at_their_ends(
     assert found[1] == mixed
 
 
-def test_what_a_broadcast_sends_to_each_subtask_counts_where_inputs_mix() -> None:
-    """Ten tuples/s to four subtasks are as many as forty that are dealt out."""
-    tasks = [FlinkTask(name, name, name, 4, (name,)) for name in "abcd"]
-    edges = [
-        Edge("a", "c", "rebalance", 4, is_broadcast=True),
-        Edge("b", "c", "hash"),
-        Edge("a", "d", "hash"),
-        Edge("b", "d", "hash"),
-    ]
-    sent = {
-        "a": Activity({"numRecordsOut": 10.0}, 1.0),
-        "b": Activity({"numRecordsOut": 40.0}, 1.0),
-    }
-    read = {
-        name: Activity({"numRecordsIn": rate}, 1.0) for name, rate in (("c", 80.0), ("d", 50.0))
-    }
-    found = carried_by_streams(tasks, edges, sent | read)
-    assert found.tuples == pytest.approx({0: 40, 1: 40, 2: 10, 3: 40})
-    assert "selectivity of a→c: guessed, several inputs mix" in found.doubts
-
-
 RATE, COMMITTER = 3400.0, 0.41
 """Tuples/s that the writer counts, and cores of the committer, which reads a message per second."""
 
 
 def taxi(clock: Clock, messages: float = 1.0) -> LazyFlink:
     """A source, a writer that is chained to what comes before, and its committer."""
-    enters = {"Source__trips.numRecordsOut": RATE}
     vertices = {
-        "v0": Vertex("Source: trips", rates(0, RATE, 0, RATE * 90, busy=0.2, blocked=1.0) | enters),
+        "v0": source("trips", RATE, 90, busy=0.2, blocked=1.0),
         "v1": Vertex(
             "trips.parquet: Writer",
             rates(RATE, RATE, RATE * 90, messages * 300, busy=0.3),
@@ -166,17 +167,13 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
     """The task counts it with what it sends; the other sender tells how much that is."""
     rate = 1000.0
     vertices = {
-        "v0": Vertex(
-            "Source: trips", rates(0, rate, 0, rate * 90) | {"Source__trips.numRecordsOut": rate}
-        ),
+        "v0": source("trips", rate, 90),
         "v1": Vertex(
             "map -> archive: Writer",
             rates(rate, 2 * rate, rate * 90, rate * 90),
             [("v0", "REBALANCE")],
         ),
-        "v2": Vertex(
-            "Source: rides", rates(0, rate, 0, rate * 90) | {"Source__rides.numRecordsOut": rate}
-        ),
+        "v2": source("rides", rate, 90),
         "v3": Vertex("join", rates(2 * rate, 0, 2 * rate * 90), [("v1", "HASH"), ("v2", "HASH")]),
     }
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
@@ -187,3 +184,325 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
     assert measured_graph(seen, MIPS).input_rate[-1] == pytest.approx(2 * rate)
     assert any("several inputs mix" in doubt for doubt in seen.doubts)
+
+
+OFFSET = "{}.Source__src.KafkaSourceReader.topic.orders.partition.{}.currentOffset"
+"""Metric of a subtask and a partition."""
+
+
+def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> LazyFlink:
+    """A source of 1000 tuples/s that is back-pressured, and reports its lag."""
+    vertex = source("src", 1000, 400, growth, busy=0.2, blocked=blocked)
+    flink = LazyFlink(clock, {"v0": vertex})
+    flink.counted["v0"] = {"Source__src.pendingRecords": lag - growth * START}
+    return flink
+
+
+@pytest.mark.parametrize(
+    ("growth", "lag", "why"),
+    [
+        (0.0, 0.0, None),
+        (-100.0, 30_000.0, None),  # gone in five minutes, half a minute's worth of tuples
+        (200.0, 0.0, "its backlog grows"),
+        (-100.0, 9e6, "8996000 tuples wait for it"),
+    ],
+)
+def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
+    clock: Clock, growth: float, lag: float, why: str | None
+) -> None:
+    """Unless what waits is so much that another layout would be done with it much earlier."""
+    seen = profile(kafka(clock, growth, lag).rest, "job", 10).flow
+    assert seen.sources["src"].why == why
+    assert seen.offered == pytest.approx(1000 + growth, rel=0.02)
+    flow = source_flow(kafka(clock, growth, lag).rest, "job")
+    assert flow is not None
+    assert (flow.is_limited, flow.keeps_up) == (why is not None, why is None)
+
+
+def lag(now: float, growth: float) -> Callable[[float], float]:
+    """What waits for a subtask."""
+    return lambda moment: now + growth * (moment - START)
+
+
+def test_a_backlog_that_is_drained_shows_what_lasts(clock: Clock) -> None:
+    """The second subtask reads 250 of 1000 tuples/s, and half of the input is for it."""
+    flink = kafka(clock, 0.0, 0.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(50_000.0, 250.0))
+    windows = profile(flink.rest, "job", 10)
+    first, second = windows.flow.sources["src"].subtasks
+    assert (first.is_draining, second.is_draining) == (False, True)
+    assert second.rate == pytest.approx(250, rel=0.02)
+    half = 0.25 * 1000 * clock.now + second.pending[1]
+    share = half / (half + 0.75 * 1000 * clock.now)
+    assert windows.flow.sustained == pytest.approx(250 / share, rel=0.02)
+
+
+@pytest.mark.parametrize("later", [550_000, -1])
+def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock: Clock, later: int) -> None:
+    """Most of what has arrived since waits for the slow one; -1 is before its first tuple."""
+    flink = kafka(clock, 0.0, 0.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(50_000.0, 0.0))
+    read = {(0, 0): 4e5, (0, 2): 2e5, (1, 1): later}
+    vertex.offsets = {OFFSET.format(*place): offset for place, offset in read.items()}
+    source = profile(flink.rest, "job", 10).flow.sources["src"]
+    assert source.partitions == 3
+    first, second = (one.arrived for one in source.subtasks)
+    assert source.sustained == pytest.approx(250 * (first + second) / second, rel=0.02)
+    assert (first == second) is (later > 0)
+
+
+def test_without_a_backlog_nothing_says_what_lasts(clock: Clock) -> None:
+    """Subtasks that wait for input show no limit; nor do those that report no lag."""
+    assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
+    assert not SubtaskFlow(1000.0, 1e6, (0.0, 9e9)).is_draining
+
+
+def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock: Clock) -> None:
+    """One that never read a record reports none, as Kafka's does without a partition."""
+    flink = kafka(clock, 100.0, 5_000.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (1.0, 0.0), (lag(5_000.0, 100.0),)
+    told = profile(flink.rest, "job", 10).flow.sources["src"].lag
+    assert re.fullmatch(
+        r"\d+ tuples wait, 100 more per second; src#0 falls behind by 1[\d.]+ tuples/s", told
+    )
+
+
+@pytest.mark.parametrize(("partitions", "most"), [(6, 6), (1, 2), (0, 0)])
+def test_a_source_has_work_for_as_many_subtasks_as_partitions(
+    clock: Clock, partitions: int, most: int
+) -> None:
+    """It has two subtasks; without metrics of partitions any number may have work."""
+    flink = kafka(clock, 0.0, 0.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (0.5, 0.5), (lag(0.0, 0.0), lag(0.0, 0.0))
+    vertex.offsets = {OFFSET.format(i % 2, i): 9e6 for i in range(partitions)}
+    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
+    assert graph.operators.max_parallelism.tolist() == [most]
+
+
+SRC = FlinkTask("v0", "src", "src", 1, ("src",))
+SUM = FlinkTask("v1", "sum", "sum", 2, ("sum",))
+HASH = Edge("v0", "v1", "hash", 1)
+SKEWED = (0.8, 0.2)
+
+
+def counted(*read: float) -> list[RunningSubtask]:
+    """Subtasks of the sum that read these numbers of tuples."""
+    return [RunningSubtask("job", "v1", i, "d0", "sum", 0.0, n) for i, n in enumerate(read)]
+
+
+TURN = Edge("v0", "v1", "rebalance", 1)
+CHOSEN = replace(TURN, is_uneven=True)  # by a partitioner of the program
+
+
+@pytest.mark.parametrize(
+    ("read", "edges", "groups", "found"),
+    [
+        ((8000.0, 2000.0), [HASH], 0, (0.8, 0.2)),
+        ((5100.0, 4900.0), [HASH], 0, None),  # four standard deviations may be chance
+        ((500.0, 200.0), [HASH], 0, None),
+        ((math.nan, 5000.0), [HASH], 0, None),
+        ((9000.0,), [HASH], 0, None),
+        # what is sent around in turn is even whatever was counted
+        ((8000.0, 2000.0), [TURN], 0, None),
+        ((8000.0, 2000.0), [HASH, TURN], 0, None),
+        # the first subtask may get everything, whatever the key groups
+        ((9000.0, 0.0), [CHOSEN], 0, (1.0, 0.0)),
+        ((5100.0, 4900.0), [CHOSEN], 0, None),
+        ((8000.0, 2000.0), [CHOSEN, HASH], 0, (0.8, 0.2)),
+        ((6700.0, 3300.0), [CHOSEN], 3, (0.67, 0.33)),
+        # three groups on two subtasks: one has two of them
+        ((6700.0, 3300.0), [HASH], 3, None),
+        ((5000.0, 5000.0), [HASH], 3, (0.5, 0.5)),
+    ],
+)
+def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknown(
+    read: tuple[float, ...], edges: Sequence[Edge], groups: int, found: tuple[float, ...] | None
+) -> None:
+    task = replace(SUM, max_parallelism=groups or SUM.max_parallelism)
+    shares = key_shares([SRC, task], edges, {"v1": counted(*read)})
+    assert shares == ({} if found is None else {"sum": pytest.approx(found)})
+
+
+def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, tuple[float, ...]]:
+    """Shares of a source whose subtasks sent tuples, waited, and were back-pressured, in ms."""
+    source = replace(SRC, parallelism=len(subtasks), max_parallelism=3)
+    rows = [
+        RunningSubtask("job", "v0", i, "d0", "src", 500.0, read, wrote, waited, blocked)
+        for i, (wrote, waited, blocked) in enumerate(subtasks)
+    ]
+    return key_shares([source], [], {"v0": rows})
+
+
+@pytest.mark.parametrize("read", [0.0, math.nan])
+def test_a_source_with_more_partitions_than_subtasks_is_uneven(read: float) -> None:
+    """Some versions of Flink count what sources read; key groups do not matter."""
+    few = (2000.0, 500.0, 0.0)
+    assert sent((4000.0, 0.0, 0.0), few, few, few, read=read) == {"src": (0.4, 0.2, 0.2, 0.2)}
+    assert sent(few, few, read=read) == {}
+
+
+def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
+    """A subtask on a slow device, or a blocked one, emits less than it would be offered."""
+    busy, blocked = (2000.0, 0.0, 0.0), (2000.0, 100.0, 900.0)
+    assert sent((4000.0, 0.0, 0.0), busy) == {}
+    assert sent((4000.0, 500.0, 0.0), blocked) == {}
+    assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
+
+
+def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
+    """Whatever arrives for the others."""
+    source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
+    rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
+    last = RunningSubtask("job", "v0", 2, "d0", "src", 0.0, 0.0, 0.0, 0.0, 0.0, True)
+    assert key_shares([source], [], {"v0": [*rows, last]}) == {"src": (0.5, 0.5, 0.0)}
+    rows.append(last._replace(has_ended=False))
+    assert key_shares([source], [], {"v0": rows}) == {}
+
+
+def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:
+    """A source, and a sum whose subtasks read these shares of its tuples."""
+    source = rates(0, 1000, 0, 40_000, busy=0.1) | {"src.numRecordsOut": 1000}
+    read = rates(1000, 0, 40_000, busy=0.5)
+    vertices = {
+        "v0": Vertex("src", source, parallelism=1),
+        "v1": Vertex("sum", read, [("v0", "HASH")], len(shares), "", shares),
+    }
+    return LazyFlink(clock, vertices)
+
+
+@pytest.mark.parametrize("late", [START + 1, math.inf])
+def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    """Until then Flink says that they have read nothing; then, all since their start."""
+    flink = summing(clock, (0.5, 0.5))
+    untold = {"metrics": {"read-records": 0.0, "read-records-complete": False}}
+    flink.otherwise_of = lambda vertex, i: untold if i and clock.now < late else {}
+    monkeypatch.setattr(cpu, "time", clock)
+    assert profile(flink.rest, "job", 10).shares == {}
+    assert clock.now < START + 46  # it takes 40 s of this clock without waiting for metrics
+
+
+@pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])
+def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
+    clock: Clock, waits: float, expected: tuple[float, ...] | None
+) -> None:
+    """Sources only while they wait for input."""
+    parts = (0.6, 0.2, 0.2)
+    source = rates(0, 1000, 0, 40_000, busy=0.9) | {"src.numRecordsOut": 1000}
+    out = rates(1000, 0, 40_000, busy=0.5)
+    vertices = {
+        "v0": Vertex("src", source, (), 3, "", parts, waits),
+        "v1": Vertex("out", out, [("v0", "CUSTOM")], 3, "", parts),
+    }
+    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    assert {name: tuple(own) for name, own in seen.shares.items()} == {
+        "out": pytest.approx(parts),
+        **({"src": pytest.approx(expected)} if expected else {}),
+    }
+    subtasks = expand(measured_graph(seen, MIPS), seen.shares).graph.input_rate.tolist()
+    assert subtasks[3:] == pytest.approx([600, 200, 200], rel=0.01)
+    assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
+
+
+def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(shop: Shop) -> None:
+    """By 128 key groups, some of 85 subtasks would have two of them, and others one."""
+    flink = shop()
+    flink.vertices["v0"].parallelism = 85
+    flink.vertices["v0"].shares = (1 / 85,) * 85
+    seen = profile(flink.rest, "job", 10)
+    graph = measured_graph(seen, MIPS)
+    assert seen.shares == {}
+    assert expand(graph).graph.operators.rate[:85] == pytest.approx(graph.source_rate / 85)
+    assert 85 <= graph.operators["src"].max_parallelism <= 128
+    assert graph.operators["split"].max_parallelism == 128
+
+
+def pipe(parallelism: int = 2, rate: float = 100.0) -> StreamGraph:
+    """Each tuple costs a cheap source little, and the sum ten million instructions."""
+    operators = [
+        Operator("src", ipt=1e3, payload=1, rate=rate),
+        Operator("sum", ipt=1e7, parallelism=parallelism),
+        Operator("out", ipt=1e3, parallelism=parallelism),
+    ]
+    streams = [
+        Stream("src", "sum", partitioning="hash"),
+        Stream("sum", "out", partitioning="forward"),
+    ]
+    return StreamGraph.of("pipe", operators, streams)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda own: sum(own) > 0.01))
+def test_subtasks_get_their_shares_and_hand_them_on(own: list[float]) -> None:
+    """A forward stream joins subtask i to subtask i."""
+    parts = [one / sum(own) for one in own]
+    found = expand(pipe(3), {"sum": parts}).graph.input_rate.tolist()
+    wanted = [100.0 * part for part in parts]
+    assert found == pytest.approx([100.0, *wanted, *wanted], abs=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [[0.5], [0.5, 0.6], [1.5, -0.5], [math.nan, 1.0]])
+def test_shares_that_are_none_are_refused(wrong: list[float]) -> None:
+    with pytest.raises(GraphError, match="shares of operator 'sum': give one for each of its 2"):
+        expand(pipe(), {"sum": wrong})
+
+
+def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Question:
+    """As much as possible of a job whose keys are skewed."""
+    measured = Measurement(pipe(), cluster, is_limited=True, shares={"sum": SKEWED})
+    return Question(measured, Layout(present), {}, True, None, modes=(), **more)
+
+
+def found_for(question: Question) -> dict[str, Candidate]:
+    """Name → candidate."""
+    return {one.name: one for one in candidates(question, Budget(evaluations=2000))}
+
+
+UNEQUAL = Cluster.of([Device("fast", mips=2000), Device("slow", mips=500)])
+LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
+"""The subtask with the popular keys is on the fast device."""
+
+
+def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
+    """They do not say which subtask goes where, and four fifths of the tuples may be on slow."""
+    question = asked(UNEQUAL, LUCKY)
+    now = question.rates.of(Layout(LUCKY))
+    even = question.rates.if_pinned(found_for(question)[EVEN].layout)
+    assert even < 0.5 * now
+    assert question.rates.if_pinned(Layout(LUCKY)) == pytest.approx(even)
+    unlucky = {**LUCKY, "sum": ["slow", "fast"], "out": ["slow", "fast"]}
+    best = max(found_for(asked(UNEQUAL, unlucky)).values(), key=lambda one: one.predicted.low)
+    assert best.name in (FOUND, BY_SPEED)
+    assert set(best.layout["sum"]) == {"fast"}
+
+
+def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
+    layout = Layout({"sum": ["a", "b", "b"], "out": ["a", "b", "b"], "log": ["b", "b"]})
+    orders = possible_orders(layout, {"sum": (0.8, 0.1, 0.1)})
+    assert layout in orders
+    assert {tuple(one["sum"]) for one in orders} == {
+        ("a", "b", "b"),
+        ("b", "a", "b"),
+        ("b", "b", "a"),
+    }
+    assert all(one["sum"] == one["out"] for one in orders)
+    assert len(orders) <= VARIANTS + 1
+    assert possible_orders(layout, {}) == [layout]
+    assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
+
+
+def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:
+    """Without them, the model believes that twice as much were carried."""
+    graph = replace(pipe(), attributes={"mips": 1000.0})
+    limit = {f"d{i}": Usage(CpuShare(1.0, used=0.99), {"tasks": 0.99}) for i in range(3)}
+    layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
+    present = Present(layout, limit, 0.0)
+    even = agreement(graph, present, None, is_limited=True)
+    skewed = agreement(graph, present, None, is_limited=True, shares={"sum": SKEWED})
+    assert even is not None
+    assert skewed is not None
+    assert skewed.predicted == pytest.approx(even.predicted * 0.5 / 0.8, rel=0.01)

@@ -3,37 +3,63 @@
 In the end one copy of the job runs, or the user is told what to do, and then the journal stays.
 """
 
+import os
+import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from fake_flink import DELETED, KEPT, InTurn, failed_by, failure, job, jobs
-from lazy_flink import Clock
-from moving_cases import (
-    AGAIN,
-    BACK,
-    FAILED,
-    FINISHED,
-    NEW,
-    OLD,
-    RETAINED,
-    RUNNING,
-    SAVED,
-    STOP,
-    STOPPED,
+from command_lines import settings_file
+from fake_flink import (
+    DELETED,
+    JOB,
+    KEPT,
     UNDER_WAY,
     UNKNOWN,
-    MoveCase,
-    Started,
-    complete,
+    Clock,
+    FakeFlink,
+    InTurn,
+    checkpoints,
+    cluster_jar,
+    failed_by,
+    failure,
+    healthy,
+    job,
+    jobs,
+    no_savepoint,
+    on_devices,
+    savepoint_at,
+    stopped,
+    write_program,
 )
 
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.local.dist import VERSION, Flink
+from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.savepoints import CopyRuns, EndedByOthers
+from streamplace.engines.flink.move.journal import (
+    Journal,
+    MoveClaim,
+    MoveUnderWay,
+    broken_off,
+    forget,
+    unfinished,
+)
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.running_settings import running_settings
+from streamplace.engines.flink.move.savepoints import (
+    CopyRuns,
+    EndedByOthers,
+    checkpoint_settings,
+    checkpoint_totals,
+    refuse_moved,
+)
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     Forgotten,
@@ -41,9 +67,13 @@ from streamplace.engines.flink.move.transaction import (
     StoppedByOthers,
     Transaction,
     Undecided,
+    Way,
 )
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.program import submission
+from streamplace.engines.flink.program.jars import SPENT
+from streamplace.engines.flink.program.program import Program, remember
+from streamplace.engines.flink.program.submission import ClusterJar, submit
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import (
     FlinkError,
@@ -53,22 +83,30 @@ from streamplace.engines.flink.rest.client import (
     chain_of,
     return_trigger,
 )
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.store import Holder
 
-PATH = "file:/s/savepoint-1"
+OLD = "old"
+NEW, BACK, AGAIN = chain_of(OLD, 4)[1:]
+STOP = f"GET /jobs/{OLD}/savepoints/t1"
+PATH, BEGAN = "file:/s/savepoint-1", "file:/s/savepoint-0"
+SAVED, FAILED = savepoint_at(PATH), no_savepoint("no disk")
 FORWARD, RETURN = (NEW, "there", PATH), (BACK, "here", PATH)
 RETURN_TRIGGER = return_trigger(NEW)
 GOES_BACK = "runs on its previous devices again"
-NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
-NOTHING = {"counts": {"completed": 0}}
-ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
-LATEST = {"completed": {"id": 3, "external_path": "s3://b/chk-3"}, "savepoint": ON_TRIAL}
-"""Flink still tells the path of a savepoint that was removed before the job was stopped."""
-BEGUN = {"restored": {"external_path": "file:/s/savepoint-0"}}
+RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
 RESTORING = job("shop", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
+NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
+NOTHING = checkpoints()
+RETAINED = checkpoints(3, completed="s3://b/chk-3")
+STOPPED = checkpoints(4, savepoint=stopped("file:/s/savepoint-9", 4))
+ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
+TRIED = checkpoints(4, completed={"id": 3, "external_path": "s3://b/chk-3"}, savepoint=ON_TRIAL)
+"""Flink still tells the path of a savepoint that was removed before the job was stopped."""
 ASKED = {"asked": NEW, "savepoint": PATH}
 NO_SLOTS = FlinkError("no slots")
-COPY = {"counts": {"completed": 0}, "latest": {"restored": {"external_path": "/s/savepoint-1"}}}
+COPY = checkpoints(restored="/s/savepoint-1")
+Started = list[tuple[str, str, str]]
 
 
 def interrupt() -> None:
@@ -76,7 +114,100 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def known(states: Mapping[str, str], **checkpoints: Any) -> dict[str, Any]:
+def complete(place: Path, age: float) -> str:
+    """Write a savepoint or checkpoint that is some seconds old; return its path."""
+    place.mkdir(parents=True)
+    (place / "_metadata").touch()
+    os.utime(place / "_metadata", times=(time.time() - age,) * 2)
+    return place.as_uri()
+
+
+class MoveCase:
+    """A move of a job on a cluster on which it ends with a savepoint when it is asked to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        unknown = {f"GET /jobs/{name}": UNKNOWN for name in (NEW, BACK, AGAIN)}
+        answers = {
+            f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
+            STOP: SAVED,
+            f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED),
+            f"GET /jobs/{OLD}/checkpoints": NOTHING,
+            "GET /jobs": jobs({OLD: "FINISHED"}),
+        }
+        self.flink = FakeFlink(healthy("dev-0", "dev-1") | unknown | answers)
+        self.started = Started()  # id, way and savepoint of every job that was started
+        self.spent: list[str] = []  # ids that were used up
+        self.folder = folder  # of savepoints
+        self._failures: list[BaseException] = []
+        self.flink.answers |= {f"POST /jars/{way}/run": self._spend for way in ("there", "here")}
+        request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
+        monkeypatch.setattr(Program, "run_request", request)
+        monkeypatch.setattr(Transaction, "_jar", self._jar)
+        monkeypatch.setattr(transaction, "submit", self._submit)
+        monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
+        monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
+        monkeypatch.setattr(transaction, "EFFECT_SECONDS", 0.2)
+
+    @staticmethod
+    def _jar(moving: Transaction, way: Way) -> ClusterJar:
+        return cluster_jar(moving.rest, "there" if way is moving.there else "here")
+
+    def _submit(self, _: Rest, jar: ClusterJar, request: Any, name: str, await_ready: Any) -> bool:
+        await_ready()
+        self.started.append((name, jar.id, request["savepointPath"]))
+        if self._failures:
+            raise self._failures.pop(0)
+        return True
+
+    def _spend(self) -> dict[str, str]:
+        _, document = self.flink.asked[-1]
+        assert document["entryClass"] == SPENT
+        name = document["jobId"]
+        self.spent.append(name)
+        self.flink.answers[f"GET /jobs/{name}"] = job(name, "CANCELED", {})
+        return {"jobid": name}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the journal has the move, for whoever resumes it."""
+        return [one.job for one in unfinished() if not one.is_held] == [OLD]
+
+    def move(self, *failures: BaseException, **facts: Any) -> Transaction:
+        """A move whose starts fail as told, one after the other; its journal may have more."""
+        self._failures = [*failures]
+        rest = self.flink.rest
+        journal = Journal(
+            url=rest.url,
+            job=OLD,
+            trigger="t1",
+            before=Layout({"map": ["dev-0"]}),
+            after=Layout({"map": ["dev-1"]}),
+            folder=self.folder.as_uri(),
+            resume_by="move --resume",
+            began=datetime.now(UTC) - timedelta(seconds=60),
+        ).model_copy(update=facts)
+        forget(OLD)
+        program = Program(Path("a.jar"))
+        there, here = Way(program, journal.after), Way(program, journal.before)
+        return Transaction(
+            rest,
+            MoveClaim.begin(journal),
+            Flink(Path(), "2.3.0"),
+            there,
+            here,
+            lambda _: None,
+            MoveSettings(seconds=5.0, settle=0.0),
+            None,
+        )
+
+
+@pytest.fixture
+def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
+    """A move of a job that ends with a savepoint when it is asked to."""
+    return MoveCase(monkeypatch, tmp_path / "saved")
+
+
+def known(states: Mapping[str, str]) -> dict[str, Any]:
     """Answers on the jobs of a move that are in these states; others are unknown."""
     answers: dict[str, Any] = {"GET /jobs": jobs(states)}
     for name in (OLD, NEW, BACK, AGAIN):
@@ -210,14 +341,14 @@ DISTURBANCES = {
         f"no disk.*{GOES_BACK}", RETAINED, "s3://b/chk-3", "FAILED"
     ),
     "it fails, with a savepoint on trial": failing_stop(
-        f"no disk.*{GOES_BACK}", {"counts": {"completed": 4}, "latest": LATEST}, "s3://b/chk-3",
+        f"no disk.*{GOES_BACK}", TRIED, "s3://b/chk-3",
         "FAILED",
     ),
     "it fails, with what it began from": failing_stop(
-        f"no disk.*{GOES_BACK}", NOTHING | {"latest": BEGUN}, "file:/s/savepoint-0", "FAILED"
+        f"no disk.*{GOES_BACK}", checkpoints(restored=BEGAN), BEGAN, "FAILED"
     ),
     "it fails, with nothing": failing_stop(
-        "no disk.*none of its state outlives it", NOTHING | {"latest": {"restored": None}}, None,
+        "no disk.*none of its state outlives it", checkpoints(restored=None), None,
         "FAILED",
     ),
     "it finishes": failing_stop(
@@ -399,7 +530,7 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
     case: MoveCase, monkeypatch: pytest.MonkeyPatch, native: bool
 ) -> None:
     stop = f"POST /jobs/{NEW}/stop"
-    path = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-2"}}
+    path = savepoint_at("file:/s/savepoint-2")
 
     def asked(before: object, after: object) -> Callable[[], object]:
         return lambda: after if stop in dict(case.flink.asked) else before
@@ -466,9 +597,9 @@ def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
     fails: str,
 ) -> None:
     """Full queues delay them; how long they took before the move is known."""
-    taken = {"completed": {"end_to_end_duration": milliseconds}}
+    taken = {"end_to_end_duration": milliseconds}
     case.flink.answers |= {
-        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 4}, "latest": taken},
+        f"GET /jobs/{OLD}/checkpoints": checkpoints(4, completed=taken),
         f"GET /jobs/{NEW}": job(NEW, "RUNNING", {}),
         f"GET /jobs/{NEW}/checkpoints": InTurn(*({"counts": numbers} for numbers in counts)),
         f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
@@ -617,3 +748,198 @@ def test_a_return_while_flink_forgot_the_stop_needs_a_savepoint(case: MoveCase) 
     with pytest.raises(Forgotten, match=rf"state is {path}\. .*--resume"):
         moving.run()
     assert case.started == []
+
+
+@pytest.mark.parametrize("job", [NEW, BACK])
+def test_the_jobs_that_a_move_may_start_are_claimed_with_the_one_that_it_moves(
+    case: MoveCase, job: str
+) -> None:
+    journal = case.move().journal
+    with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved"):
+        MoveClaim.begin(journal.model_copy(update={"job": job}))
+
+
+def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None:
+    """Also by one that was moved before."""
+    first = case.move().journal
+    second = first.model_copy(update={"job": NEW, "trigger": "t2"})
+    both = [first, second]
+    assert [broken_off(both, name).trigger for name in (OLD, NEW)] == ["t1", "t2"]
+    assert broken_off([first], BACK).trigger == "t1"
+    for found, told in (([], "has no record of an interrupted move"), (both, "choose one with")):
+        with pytest.raises(SettingError, match=told):
+            broken_off(found, None)
+
+
+@pytest.mark.parametrize("status", [503, 500])
+@pytest.mark.parametrize("ask", [checkpoint_settings, checkpoint_totals, running_settings])
+def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
+    case: MoveCase, ask: Callable[[Rest, str], object], status: int
+) -> None:
+    """A job would be given up whose state exists, or would take no checkpoints any more."""
+    busy = failure("a.B: busy", status=status)
+    case.flink.answers |= {
+        f"GET /jobs/{NEW}/config": {"execution-config": {}},
+        f"GET /jobs/{NEW}/checkpoints": busy,
+        f"GET /jobs/{NEW}/checkpoints/config": busy,
+    }
+    with pytest.raises(NoAnswer, match=r"a\.B: busy"):
+        ask(case.flink.rest, NEW)
+
+
+def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(case: MoveCase) -> None:
+    """Both have the same id, which Flink accepts once."""
+    spent = failure("c.DuplicateJobSubmissionException: Job has already been submitted.")
+    runs = {f"GET /jobs/{NEW}": job(NEW, "RUNNING", {})}
+    jar = cluster_jar(case.flink.rest, "there")
+    rest = case.flink.rest.patient(60.0, lambda _: None)
+    case.flink.answers |= runs | {"POST /jars/there/run": spent}
+    assert not submit(rest, jar, {}, NEW, lambda: None)
+    lost = failure("a.B: busy", status=503)
+    case.flink.answers |= {
+        f"GET /jobs/{NEW}": InTurn(UNKNOWN, runs[f"GET /jobs/{NEW}"]),
+        "POST /jars/there/run": InTurn(lost, spent),
+    }
+    assert submit(rest, jar, {}, NEW, lambda: None)
+
+
+@pytest.fixture
+def mover(case: MoveCase) -> FlinkMove:
+    """What moves jobs of the cluster."""
+    program = Program(Path("a.jar"))
+    return FlinkMove(case.flink.rest, Flink(Path(), "2.3.0"), program, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("states", "asked_to_stop", "told"),
+    [
+        ({OLD: "RUNNING"}, UNKNOWN, ""),
+        ({OLD: "RUNNING"}, UNDER_WAY, "interrupted"),
+        ({OLD: "FINISHED", NEW: "RUNNING"}, UNKNOWN, ""),
+        ({OLD: "FINISHED", NEW: "CANCELED"}, UNKNOWN, ""),
+        ({OLD: "FINISHED"}, UNKNOWN, "interrupted"),
+        ({}, UNKNOWN, "interrupted"),
+    ],
+)
+def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
+    case: MoveCase, mover: FlinkMove, states: dict[str, str], asked_to_stop: Any, told: str
+) -> None:
+    """Else its record goes; nothing else would ever end it."""
+    case.flink.answers |= {
+        "GET /jobs": jobs(states),
+        STOP: asked_to_stop,
+        f"GET /jobs/{OLD}/checkpoints": STOPPED,
+    }
+    case.move().claim.leave()
+    job = next((one for one, state in states.items() if state == "RUNNING"), OLD)
+    if told:
+        with pytest.raises(FlinkError, match=rf"was {told}; finish it with: move --resume$"):
+            mover.running_job(job)
+        assert case.is_unfinished
+        return
+    assert mover.running_job(job) == job
+    assert unfinished() == []
+
+
+def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
+    case: MoveCase, mover: FlinkMove
+) -> None:
+    """Nor is one that runs said to be interrupted."""
+    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED"})
+    case.flink.answers[f"GET /jobs/{OLD}/checkpoints"] = STOPPED
+    moving = case.move()
+    with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
+        mover.running_job(OLD)
+    here = Holder.current()
+    dead = here.model_copy(update={"started": here.started + 1})
+    moving.claim.save(holder=dead)
+    with pytest.raises(FlinkError, match=f"^a move of job {OLD} was interrupted"):
+        mover.running_job(OLD)
+
+
+def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
+    case: MoveCase, mover: FlinkMove
+) -> None:
+    """It would start a second copy; one that knows the jobs is the same, whatever its address."""
+    case.move(url="http://elsewhere:8081").claim.leave()
+    assert [one.job for one in mover.unfinished_moves()] == [OLD]
+    case.flink.answers["GET /jobs"] = jobs({})
+    with pytest.raises(SettingError, match="no record of an interrupted move"):
+        mover.resume()
+
+
+@pytest.mark.parametrize(
+    "path", ["/s/savepoint-1", f"s3://b/savepoint-{NEW[:6]}-aaaaaaaaaaaa", f"s3://b/{NEW}/chk-3"]
+)
+def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase, path: str) -> None:
+    """Finishing it would start a second copy."""
+    claim = case.move().claim
+    claim.save(savepoint="file:/s/savepoint-1")
+    refuse_moved("/s/savepoint-2")
+    with pytest.raises(CopyRuns, match=rf"belongs to a move of job {OLD} .*: move --resume$"):
+        refuse_moved(path)
+    forget(OLD)
+    refuse_moved(path)
+
+
+def test_the_line_that_finishes_a_move_can_be_typed(
+    run: Callable, fetched: Callable[[str], Flink], tmp_path: Path
+) -> None:
+    """Without the jar, which the store knows; with the file that says how the cluster is reached.
+
+    The first command may be typed with --resume, too.
+    """
+    write_program(tmp_path)
+    home, program = fetched(VERSION), Program(tmp_path / "job.jar", managed_mb=64)
+    own = settings_file(tmp_path, flink_home=str(home.home), managed_memory="64 MiB")
+    remember(JOB, program)
+    with FakeFlink(healthy("dev-0")).served() as flink:
+        move = FlinkMove(Rest(flink.url), home, program, print, options=own)
+        line = move.resume_line(JOB)
+        assert line == (
+            f"streamplace flink move --rest {flink.url} --settings {own[1]} --job {JOB} --resume"
+        )
+        first = ("flink", "move", str(program.jar), "--rest", flink.url, *own, "--resume")
+        for words in (shlex.split(line)[1:], first):
+            answer = run(*words)
+            assert (answer.status, "no record of an interrupted move" in answer.err) == (2, True)
+
+
+def partly_ended(
+    patch: pytest.MonkeyPatch, planned: Mapping[str, str], **settings: float
+) -> FlinkMove:
+    """What moves a job of which one task has ended, on a device that is gone."""
+    patch.setattr(moving, "check", lambda *_: planned)
+    patch.setattr(moving, "running_settings", lambda *_: {})
+    states = {"src": "FINISHED", "map": "RUNNING"}
+    answers = healthy("dev-1", "dev-2") | {f"GET /jobs/{JOB}": job("shop", "RUNNING", states)}
+    answers |= on_devices(JOB, {"src": ["dev-0"]}, "FINISHED")
+    answers |= on_devices(JOB, {"map": ["dev-1"]}, "RUNNING")
+    home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
+    how = MoveSettings("file:///s", **settings)
+    return FlinkMove(FakeFlink(answers).rest, home, program, lambda _: None, how)
+
+
+THERE = Layout({"src": ["dev-2"], "map": ["dev-2"]})
+
+
+def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If it had to return, what has ended would be on the devices that it still has."""
+    move = partly_ended(monkeypatch, {})
+    plan = move.plan(JOB.upper(), THERE)
+    assert plan.before == Layout({"src": ["dev-1"], "map": ["dev-1"]})
+    assert move.running_job(JOB.upper()) == plan.job == JOB  # the id of a successor is made from it
+
+
+def test_a_sink_whose_transactions_may_end_before_the_move_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the name of its setting, before the job is stopped: Kafka would drop what it wrote."""
+    planned = {"transaction.timeout.ms": "60000"}
+    told = r"transaction\.timeout\.ms of a sink is 60 s, .* a move may take 720 s"
+    with pytest.raises(SettingError, match=told):
+        partly_ended(monkeypatch, planned).plan(JOB, THERE)
+    short = partly_ended(monkeypatch, planned, seconds=20.0, savepoint_seconds=40.0)
+    assert short.plan(JOB, THERE).is_needed

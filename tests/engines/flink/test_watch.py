@@ -1,49 +1,63 @@
-"""A watched job look by look: what it waits for, starts again, and ends with."""
+"""A watch: what it waits for look by look, starts again, and ends with; and as a command."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
+from urllib.request import urlopen
 
 import pytest
 from command_lines import settings_file
 from fake_flink import (
     DELETED,
+    JOB,
     KEPT,
+    UNKNOWN,
+    Clock,
     FakeFlink,
     InTurn,
+    checkpoints,
     failed_by,
     failure,
     healthy,
     job,
     jobs,
+    on_devices,
     said,
+    stopped,
+    write_program,
 )
-from watched_jobs import OLD, write_program
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.move.transaction import FlinkMoved
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest, chain_of, successor
+from streamplace.engines.flink.rest.client import FlinkError, chain_of, successor
+from streamplace.engines.flink.watch import modelling
+from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
+from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.metrics import WatchMetrics, served
+from streamplace.engines.flink.watch.modelling import JobModel
+from streamplace.engines.flink.watch.rounds import JobLook
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Store
-from streamplace.io.watches import WatchDecision, read_records
+from streamplace.io.watches import WatchDecision, WatchRound, read_records, utc_now
+from streamplace.model.intervals import RateInterval
 
-NEW, NEXT = chain_of(OLD)[1:3]
-SAVED = "s3://b/chk-7"
-CHECKPOINTED = {
-    "counts": {"completed": 7},
-    "latest": {"completed": {"id": 7, "external_path": SAVED}},
-}
-"""Checkpoints of a job that has completed some."""
+OLD, NEW, NEXT = chain_of(JOB, 3)
 HEALTHY = healthy("dev-0", "dev-1", "dev-2", "dev-3")
 
 
@@ -73,39 +87,39 @@ WAIT: list[Mapping[str, Any]] = [{}] * 2
 RESTARTING = lost("dev-1") | now("RESTARTING")
 
 
-class Looks:
+def restarted(name: str, layout: Layout) -> FlinkMoved:
+    """A job that was started again."""
+    return FlinkMoved(successor(name), None, "s3://b/chk-7")
+
+
+class Looks(Clock):
     """A clock of a watch: with each second that passes, the next event changes Flink's answers.
 
     After the last event, the watch must have ended.
     """
 
     def __init__(self, answers: dict[str, Any], events: Sequence[Mapping[str, Any]]) -> None:
-        self.time, self.answers, self.events = 0.0, answers, [*events]
-
-    def monotonic(self) -> float:
-        """Seconds."""
-        return self.time
+        super().__init__(0.0)
+        self.answers, self.events = answers, [*events]
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         assert self.events, "the watch goes on"
         self.answers.update(self.events.pop(0))
-        self.time += seconds
+        super().sleep(seconds)
 
 
 @dataclass
 class Watched:
     """A job on two of four TaskManagers that takes checkpoints, and watches of it.
 
-    It is a move, too: of ``program``, by ``rest``, which starts the job again wherever it should.
+    A move of it starts the job again wherever it should.
     """
 
     monkeypatch: pytest.MonkeyPatch
     flink: FakeFlink = field(init=False)
-    program: Program = field(default_factory=lambda: Program(Path("a.jar")))
     told: list[str] = field(default_factory=list)
-    # Jobs that were started again, with the layouts in which they had lost something.
-    starts: list[tuple[str, Layout]] = field(default_factory=list)
+    restart: Mock = field(default_factory=lambda: Mock(side_effect=restarted))
     # Jobs that the watch tells to have been started, and their layouts.
     runs: list[tuple[str, Layout]] = field(default_factory=list)
 
@@ -115,30 +129,17 @@ class Watched:
             answers |= {
                 **now("RUNNING", name),
                 f"GET /jobs/{name}/checkpoints/config": KEPT,
-                f"GET /jobs/{name}/checkpoints": CHECKPOINTED,
+                f"GET /jobs/{name}/checkpoints": checkpoints(7, completed="s3://b/chk-7"),
                 f"GET /jobs/{name}/exceptions": failed_by("a.B: c"),
             }
         self.flink = FakeFlink(answers)
         self.monkeypatch.setattr(watching, "fitted", lambda *_: None)
 
-    @property
-    def rest(self) -> Rest:
-        """REST interface of the cluster."""
-        return self.flink.rest
-
-    def restart(self, name: str, layout: Layout) -> FlinkMoved:
-        """Start a job again."""
-        self.starts.append((name, layout))
-        return FlinkMoved(successor(name), None, SAVED)
-
-    def unfinished_moves(self) -> list[Any]:
-        """Moves that were begun."""
-        return []
-
     def mover(self, *spares: str, takes_free: bool = False) -> WatchMover:
         """What starts the job again."""
-        move: Any = self
-        taken = Spares(self.flink.rest, [*spares], takes_free=takes_free)
+        move = Mock(rest=self.flink.rest, restart=self.restart)
+        move.unfinished_moves.return_value = []
+        taken = Spares(move.rest, [*spares], takes_free=takes_free)
         return WatchMover(move, taken, self.log)
 
     @property
@@ -165,7 +166,7 @@ def decided(
     log: WatchLog, before: str, after: str, kind: str = "move", where: str = "dev-1"
 ) -> None:
     """Write a start elsewhere that has succeeded."""
-    decision = WatchDecision("", kind, before, after, {"map": [where]}, (1, 1), "")
+    decision = WatchDecision(utc_now(), kind, before, after, {"map": [where]}, (1, 1), "")
     log.end(log.begin(decision), "moved", "", after)
 
 
@@ -183,24 +184,18 @@ def test_a_spare_takes_over_what_is_lost_and_what_was_lost_is_a_spare_then(
     events = [RESTARTING, *WAIT, lost("dev-2") | now("RESTARTING", NEW), *WAIT]
     assert watched.watch(*events, now("FINISHED", NEXT), mover=mover) == "FINISHED"
     assert watched.runs == [(NEW, STAYING), (NEXT, PLACED)]
-    assert watched.starts == [(OLD, PLACED), (NEW, STAYING)]
+    assert [call.args for call in watched.restart.mock_calls] == [(OLD, PLACED), (NEW, STAYING)]
     first, _ = mover.log.decisions.values()
     assert (first.kind, first.reason) == ("replace", "lost TaskManagers: dev-1")
     assert (first.state, first.layout, first.machines) == ("moved", STAYING.to_json(), (2, 2))
     assert mover.log.placed(NEW) == STAYING
 
 
-def test_a_task_manager_that_is_back_in_time_is_not_replaced(watched: Watched) -> None:
-    """Each loss is told."""
-    back = lost() | now("RUNNING")
-    watched.watch(RESTARTING, {}, back, RESTARTING, {}, now("CANCELED"), mover=watched.mover())
-    assert watched.starts == []
-    assert watched.told.count("lost: 'dev-1'; waiting 1.5 s for it") == 2
-
-
 @pytest.mark.parametrize(
     ("events", "takes_free", "runs"),
     [
+        # what is back in time is not replaced
+        ([RESTARTING, {}, lost() | now("RUNNING"), RESTARTING, {}, now("CANCELED")], False, []),
         # what nobody has named takes over if it may, and else what is left
         (
             [
@@ -216,7 +211,7 @@ def test_a_task_manager_that_is_back_in_time_is_not_replaced(watched: Watched) -
         ([RESTARTING, now("FAILED"), lost(), now("CANCELED", NEW)], False, [(NEW, PLACED)]),
     ],
 )
-def test_a_loss_that_lasts_is_replaced(
+def test_only_a_loss_that_lasts_is_replaced(
     watched: Watched, events: list[Any], takes_free: bool, runs: list[tuple[str, Layout]]
 ) -> None:
     spares = () if takes_free else ("dev-2",)
@@ -242,8 +237,7 @@ def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
         ([now("FAILED"), *[{}] * 61], "failed although all of its devices are available: a.B: c"),
         (
             [
-                {f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": {}}}
-                | RESTARTING,
+                {f"GET /jobs/{OLD}/checkpoints": checkpoints()} | RESTARTING,
                 *(*WAIT, {}, now("FAILED")),
             ],
             f"job {OLD} failed: a.B: c; none of its state outlives it; start it again",
@@ -256,7 +250,7 @@ def test_a_job_that_failed_without_a_loss_or_saved_nothing_is_given_up(
     """It is not started again while it restarts, either."""
     with pytest.raises(FlinkError, match=told):
         watched.watch(*events, mover=watched.mover("dev-2"))
-    assert watched.starts == []
+    watched.restart.assert_not_called()
     nothing = f"job {OLD} has saved nothing yet; it is not started elsewhere"
     assert watched.told.count(nothing) == (len(events) < 60)
 
@@ -265,33 +259,20 @@ def test_a_job_that_could_not_be_started_again_is_not_ended(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its jar has changed, or it does not fit; the lost TaskManager may be back."""
-    faults: list[StreamplaceError | None] = [SettingError("another jar"), FlinkError("no room")]
-
-    def fitted(*_: Any) -> None:
-        if fault := faults.pop(0) if faults else None:
-            raise fault
-
-    monkeypatch.setattr(watching, "fitted", fitted)
+    faults = [SettingError("another jar"), FlinkError("no room"), None]
+    monkeypatch.setattr(watching, "fitted", Mock(side_effect=faults))
     mover = watched.mover("dev-2")
     watched.watch(RESTARTING, *WAIT, {}, {}, now("CANCELED", NEW), mover=mover)
     refused = [line for line in watched.told if "the job is not started elsewhere" in line]
     assert [line.partition(";")[0] for line in refused] == ["another jar", "no room"]
-    assert len(watched.starts) == 1
+    watched.restart.assert_called_once()
 
 
-def test_a_start_that_did_nothing_is_tried_again_after_the_patience(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched: Watched) -> None:
     """As when the job has recovered at the last moment; it is the same job then."""
-
-    def restart(*_: Any) -> FlinkMoved:
-        watched.starts.append((OLD, PLACED))
-        raise FlinkError("not now")
-
-    monkeypatch.setattr(watched, "restart", restart)
+    watched.restart.side_effect = FlinkError("not now")
     events = [RESTARTING, *WAIT, *WAIT, {}, now("CANCELED")]
     watched.watch(*events, mover=watched.mover("dev-2"))
-    assert len(watched.starts) == 2
     states = [one.state for one in read_records(Store.usual())[0].decisions]
     assert states == ["not begun"] * 2
 
@@ -311,13 +292,12 @@ def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
     states = {task: status for task, (_, status) in tasks.items()}
     running: dict[str, Any] = {f"GET /jobs/{OLD}": job("shop", "RUNNING", states)}
     for task, (device, status) in tasks.items():
-        subtasks = [{"taskmanager-id": device, "status": status}]
-        running[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
+        running |= on_devices(OLD, {task: [device]}, status)
     placed = Layout.from_json(dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
     events = [lost("dev-0") | running, *WAIT, {}, now("FINISHED")]
     assert watched.watch(*events, mover=watched.mover("dev-3"), layout=placed) == "FINISHED"
     assert watched.told[0] == f"job {OLD} goes on without 'dev-0'"
-    assert watched.starts == []
+    watched.restart.assert_not_called()
 
 
 def test_a_job_that_loses_its_device_right_after_a_round_has_moved_it_is_replaced_there(
@@ -409,18 +389,7 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(watched:
     [
         ({"GET /jobs": jobs({NEW: "RUNNING"})}, f"was moved by another command, and is job {NEW}"),
         (
-            {
-                f"GET /jobs/{OLD}/checkpoints": {
-                    "counts": {"completed": 7},
-                    "latest": {
-                        "savepoint": {
-                            "id": 8,
-                            "external_path": "s3://b/sp",
-                            "checkpoint_type": "SYNC_SAVEPOINT",
-                        }
-                    },
-                }
-            },
+            {f"GET /jobs/{OLD}/checkpoints": checkpoints(7, savepoint=stopped("s3://b/sp"))},
             "was stopped with a savepoint; its state is in s3://b/sp",
         ),
     ],
@@ -440,10 +409,10 @@ def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(
     log, chain = watched.log, chain_of(OLD, length)
     for before, after in pairwise(chain):
         decided(log, before, after)
-    watched.flink.answers[f"GET /jobs/{OLD}"] = failure("a.B: Could not find Flink job", status=404)
+    watched.flink.answers[f"GET /jobs/{OLD}"] = UNKNOWN
     watched.flink.answers["GET /jobs/other"] = job("shop", "RUNNING", {})
-    assert first_job(watched.rest, Store.usual(), OLD) == chain[-1]
-    assert first_job(watched.rest, Store.usual(), "other") == "other"
+    assert first_job(watched.flink.rest, Store.usual(), OLD) == chain[-1]
+    assert first_job(watched.flink.rest, Store.usual(), "other") == "other"
 
 
 def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
@@ -453,7 +422,7 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     mover = watched.mover()
     mover.log.begin(WatchDecision("", "replace", OLD, NEW, {"map": ["dev-1"]}, (1, 1), ""))
     decided(mover.log, NEW, NEXT)
-    assert settled(watched.rest, mover, mover.log, NEXT) == NEXT
+    assert settled(watched.flink.rest, mover, mover.log, NEXT) == NEXT
     assert [one.state for one in mover.log.decisions.values()] == ["not begun", "moved"]
 
 
@@ -466,7 +435,7 @@ def commanded(
     def by(started: Callable[[], None] = lambda: None) -> Any:
         def restart(move: FlinkMove, name: str, layout: Layout) -> FlinkMoved:
             started()
-            return FlinkMoved(successor(name), None, "s3://b/chk-7")
+            return restarted(name, layout)
 
         monkeypatch.setattr(FlinkMove, "restart", restart)
         monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
@@ -485,26 +454,22 @@ def commanded(
     return by
 
 
-def test_where_a_job_runs_is_written_for_verify(
-    commanded: Callable[..., Any], tmp_path: Path
+@pytest.mark.parametrize("can_write", [True, False])
+def test_where_a_job_runs_is_written_for_verify_if_that_is_possible(
+    commanded: Callable[..., Any], tmp_path: Path, *, can_write: bool
 ) -> None:
-    """Without lost devices; the new id is printed, and why the command ends."""
-    answer = commanded()
+    """Without lost devices; the new id is printed, and why the command ends.
+
+    A watch goes on where it cannot write: it has started the job, and nobody else watches it.
+    """
+    file = tmp_path / "where.json"
+    answer = commanded() if can_write else commanded(file.mkdir)
     assert (answer.status, answer.out) == (0, f"{NEW}\n"), answer.err
     assert f"job {NEW} is CANCELED" in answer.err
-    moved = {"a": "dev-2", "b": "dev-2", "d": "dev-3"}
-    written = json.loads((tmp_path / "where.json").read_text())
-    assert written == {"assignment": moved}
-
-
-def test_a_watch_goes_on_where_it_cannot_write_the_placement(
-    commanded: Callable[..., Any], tmp_path: Path
-) -> None:
-    """The job has been started, and nobody else watches it."""
-    answer = commanded((tmp_path / "where.json").mkdir)
-    assert (answer.status, answer.out) == (0, f"{NEW}\n"), answer.err
-    assert "warning: " in answer.err
-    assert f"job {NEW} is CANCELED" in answer.err
+    assert ("warning: " in answer.err) is not can_write
+    if can_write:
+        moved = {"a": "dev-2", "b": "dev-2", "d": "dev-3"}
+        assert json.loads(file.read_text()) == {"assignment": moved}
     (record,) = read_records(Store.usual())
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
@@ -526,3 +491,162 @@ def test_a_job_whose_jar_has_changed_is_not_ended(
     assert "job.jar is not the jar any more that the job was submitted with" in answer.err
     assert "the job is not started elsewhere" in answer.err
     assert watched.flink.requests("PATCH") == []
+
+
+HERE = LayoutOption(Layout({"map": ["dev-0", "dev-0"]}), RateInterval(90.0, 100.0, 110.0))
+MORE = LayoutOption(Layout({"map": ["dev-0", "dev-1"]}), RateInterval(180.0, 200.0, 220.0), moves=1)
+MODEL = JobModel(HERE, (MORE,), (1, 2), "the CPU of dev-0")
+RUNNING, ENDED = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCELED", {})
+
+
+@pytest.fixture
+def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
+    """A job on one of two TaskManagers that is held back there, and is cancelled then."""
+    counts, managers = CheckpointTotals(1, 0), frozenset(["dev-0", "dev-1"])
+    look = JobLook(OLD, 104.0, True, None, HERE.layout, counts, managers)
+    monkeypatch.setattr(passing, "look_at", lambda *_: look)
+    monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
+        f"GET /jobs/{OLD}": InTurn(*[RUNNING] * 4, ENDED),
+        **on_devices(OLD, {"map": ["dev-0"]}),
+        "GET /jobs": jobs({OLD: "RUNNING"}),
+    }
+    with FakeFlink(answers).served() as answering:
+        yield answering
+
+
+def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink: FakeFlink) -> None:
+    """It needs neither the jar nor a Flink on this machine."""
+    answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    first, second, last = answer.err.splitlines()
+    state = "104 tuples/s on 1 TaskManager, held back"
+    assert first.endswith(f"  {state}; it is measured, and the next round comes afterwards")
+    assert f"  {state}; it carries 104 tuples/s (measured); a move would pay: it falls" in second
+    assert second.endswith("at 124.8 tuples/s; dev-0, dev-1 should carry 200 tuples/s (180 to 220)")
+    assert last == f"job {OLD} is CANCELED"
+    assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
+    (record,) = read_records(Store.usual())
+    assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
+    assert record.rounds[0].capacity == pytest.approx((0.97 * 104.0, 180.0))
+    assert record.decisions == ()
+
+
+def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
+    refusal: Callable, flink: FakeFlink
+) -> None:
+    """By the name of the option."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for options, told in {
+            ("--apply", "--not-between", "8-18"): "--not-between is '8-18'; it must be two times",
+            ("--apply", "--not-between", "08:00Z-18:00Z"): "two times of this machine's clock",
+            ("--policy", "magic"): "magic",
+            ("--metrics", str(port)): f"port {port} cannot be used for metrics",
+            ("--apply",): "name its jar and arguments",
+        }.items():
+            assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
+    assert read_records(Store.usual()) == [] or not read_records(Store.usual())[0].rounds
+
+
+def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
+    refusal: Callable, flink: FakeFlink
+) -> None:
+    """Also if it only looks: no plan could ever be carried out."""
+    flink.answers[f"GET /jobs/{OLD}"] = RUNNING | {"schedulerType": "Adaptive"}
+    for options in ((), ("--apply",), ("--spare", "dev-1")):
+        told = refusal("flink", "watch", "--rest", flink.url, *options)
+        assert f"job {OLD} cannot be watched: the scheduler is Adaptive, which ignores" in told
+        assert "or leave its parallelism to Flink's autoscaler" in told
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_watch_ends_in_order_however_it_is_asked_to(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    """As by systemd or 'docker stop', so that a move that is under way is undone first."""
+
+    def ignored(*_: Any) -> None:
+        raise AssertionError("the signal interrupts nothing")
+
+    def asked(*_: Any) -> None:
+        os.kill(os.getpid(), how)
+        time.sleep(5)
+
+    before = signal.signal(how, ignored)
+    try:
+        monkeypatch.setattr(watching.Watch, "run", asked)
+        answer = run("flink", "watch", "--rest", flink.url)
+        assert signal.getsignal(how) is ignored
+    finally:
+        signal.signal(how, before)
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    assert answer.err == "stopped watching; the job keeps running\n"
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "RESTARTING"])
+def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str
+) -> None:
+    """The same command is given again after the watch was killed."""
+    seen: list[Any] = []
+    monkeypatch.setattr(watching.Watch, "run", lambda _, *placed: seen.append(placed))
+    decided(WatchLog.claimed(Store.usual(), OLD, "shop", print), OLD, NEW, where="dev-0")
+    flink.answers |= {
+        f"GET /jobs/{OLD}": job("shop", "FINISHED", {}),
+        f"GET /jobs/{NEW}": job("shop", state, {"map": "RUNNING"}),
+        **on_devices(NEW, {"map": ["dev-0"]}),
+        "GET /jobs": jobs({OLD: "FINISHED", NEW: state}),
+    }
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-1"}}')
+    for given in (("--job", OLD), ()):
+        answer = run("flink", "watch", "--rest", flink.url, "--placement", "p.json", *given)
+        assert answer.status == 0, answer.err
+    assert seen == [(NEW, Layout({"map": ["dev-0"]}))] * 2
+
+
+ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, 90.0, 100.0, 110.0)
+
+
+def test_metrics_are_served_on_loopback_alone() -> None:
+    """A job that took the place of another is counted; a name may contain anything."""
+    metrics = WatchMetrics('a "b"\n\\')
+    with served(metrics, 0) as port:
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert "streamplace_watch_rounds_total" in (first := answer.read().decode())
+        assert "streamplace_watch_rate{" not in first
+        metrics.add(ROUND)
+        metrics.add(replace(ROUND, job="b", is_limited=False))
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=")
+            lines = answer.read().decode().splitlines()
+    job = r'job="a \"b\"\n\\"'
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert float(values.pop(f"streamplace_watch_last_round_timestamp_seconds{{{job}}}")) > 1e9
+    assert values == {
+        f"streamplace_watch_rate{{{job}}}": "50.0",
+        f"streamplace_watch_arriving{{{job}}}": "55.0",
+        f"streamplace_watch_backlog{{{job}}}": "7.0",
+        f"streamplace_watch_held_back{{{job}}}": "0.0",
+        f"streamplace_watch_taskmanagers{{{job}}}": "2.0",
+        f'streamplace_watch_capacity{{end="low",{job}}}': "90.0",
+        f'streamplace_watch_capacity{{end="predicted",{job}}}': "100.0",
+        f'streamplace_watch_capacity{{end="high",{job}}}': "110.0",
+        f"streamplace_watch_rounds_total{{{job}}}": "2.0",
+        f"streamplace_watch_started_total{{{job}}}": "1.0",
+    }
+    assert sum(line.startswith("# TYPE") for line in lines) == 9
+
+
+def test_a_client_that_breaks_off_is_not_told_of(capfd: pytest.CaptureFixture[str]) -> None:
+    """On stderr are the rounds; and others are answered."""
+    with served(WatchMetrics("shop"), 0) as port:
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost:")
+        client.close()  # with a reset
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.status == 200
+        time.sleep(0.2)
+    assert capfd.readouterr().err == ""

@@ -1,43 +1,214 @@
-"""A TaskManager is lost, before a watch moves its job or meanwhile: the job goes on without it."""
+"""Moves of a watch: a decision is carried out once, whenever it is killed or what is lost.
+
+A TaskManager is lost before a watch moves its job or meanwhile: the job goes on without it.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from fake_flink import KEPT, FakeFlink, failure, healthy, job, jobs, task_manager
-from lazy_flink import Clock
-from moving_cases import FAILED, SAVED, UNKNOWN, cluster_jar
-from watched_jobs import OLD, Killed, outcome
+from fake_flink import (
+    JOB,
+    KEPT,
+    UNKNOWN,
+    Clock,
+    FakeFlink,
+    checkpoints,
+    cluster_jar,
+    failure,
+    healthy,
+    job,
+    jobs,
+    no_savepoint,
+    savepoint_at,
+    task_manager,
+)
+from stores import fill_disk
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import unfinished
+from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.transaction import (
+    FlinkMoved,
+    NotSaved,
+    StoppedByOthers,
+    Undecided,
+)
 from streamplace.engines.flink.pin import verify as verifying
 from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import ClusterJar
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest, successor
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest, chain_of
+from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.watch import settled
-from streamplace.errors import SettingError
-from streamplace.io.store import Holder, Rows, Store
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.io.ledger import user_runs
+from streamplace.io.store import Holder, Rows, Store, StoreError
+from streamplace.io.watches import read_records
 from streamplace.model.intervals import RateInterval
 
-Places = Mapping[str, list[str]]
-NEW, BACK = successor(OLD), successor(successor(OLD))
+OLD, NEW, BACK = chain_of(JOB, 3)
+OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}
 CARRIES = RateInterval(90.0, 100.0, 110.0)
+
+
+class Killed(BaseException):
+    """The watch is killed: nothing after this happens."""
+
+
+def outcome() -> tuple[str, str]:
+    """State of the only decision, and the id of the job that it left."""
+    (decision,) = read_records(Store.usual())[0].decisions
+    return decision.state, decision.after
+
+
+HERE, THERE = (LayoutOption(Layout({"map": [device]}), CARRIES) for device in "ab")
+GO = WatchChoice("the rate grew", THERE)
+JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
+MOVED = FlinkMoved(NEW, 1.5, "file:///s/1")
+MakeMover = Callable[..., WatchMover]
+
+
+@pytest.fixture
+def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
+    """What a new process moves a job with, whose moves go as told; Flink lists these jobs."""
+
+    def make(
+        run: Any,
+        resume: Any = (),
+        unfinished: Any = None,
+        state: str = "RUNNING",
+        tell: Callable[[str], None] = print,
+    ) -> WatchMover:
+        monkeypatch.setattr(acting, "chain_states", lambda *_: {OLD: state})
+        monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
+        answers = healthy("a", "b") | {f"GET /jobs/{NEW}": job("shop", "RUNNING", {})}
+        move = Mock(rest=FakeFlink(answers).rest)
+        move.plan = lambda job, layout: MovePlan(job, HERE.layout, layout)
+        move.run.side_effect, move.resume.side_effect = run, resume
+        move.unfinished_moves.side_effect = unfinished or (lambda: [JOURNAL])
+        log = WatchLog.claimed(Store.usual(), OLD, "shop", tell)
+        return WatchMover(move, Spares(move.rest, []), log)
+
+    return make
+
+
+def test_a_move_is_written_with_what_it_predicted_and_measured(mover: MakeMover) -> None:
+    """What was measured is written by the next round."""
+    told: list[str] = []
+    one = mover([MOVED], tell=told.append)
+    assert one.carry_out(OLD, HERE, GO) == NEW
+    assert told == [f"job {NEW} runs on its new devices, interrupted for 1.5 s"]
+    (decision,) = one.log.decisions.values()
+    assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
+    assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
+    assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
+    assert (decision.value, decision.measured) == (100.0, None)
+    assert read_records(Store.usual())[0].job == NEW
+    one.note_rate(decision, SourceFlow(95.0))
+    assert [one.measured for one in one.log.decisions.values()] == [95.0]
+    (entry,) = user_runs()
+    assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(NotSaved("no disk"), "not saved"), (StoppedByOthers("by somebody else"), "not begun")],
+)
+def test_a_job_that_cannot_be_saved_or_that_others_have_stopped_is_left(
+    mover: MakeMover, error: FlinkError, state: str, is_resumed: bool
+) -> None:
+    """By the watch that would have moved it, and by one that finishes its move.
+
+    Flink may have restarted a job that it was asked to save, so this is told apart.
+    """
+    one = mover(Undecided("no answer") if is_resumed else error, error)
+    assert one.carry_out(OLD, HERE, GO) == OLD
+    assert outcome() == (state, OLD)
+    assert not one.log.has_started
+
+
+@pytest.mark.parametrize("silence", [NoAnswer("no Flink answers"), FlinkError("no such folder")])
+def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
+    mover: MakeMover, silence: StreamplaceError
+) -> None:
+    """The watch does not take the stopped job for one that others have stopped.
+
+    It finishes the move by itself, so it advises no command.
+    """
+    told = list[str]()
+    undecided = Undecided("no answer", "; finish the move by: move --resume")
+    answers = [silence, silence, [JOURNAL]]
+    one = mover(undecided, [MOVED], answers, "FINISHED", told.append)
+    assert one.carry_out(OLD, HERE, GO) == NEW
+    assert outcome() == ("moved", NEW)
+    assert told[0] == "no answer"
+    assert not any("--resume" in line for line in told)
+
+
+def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(mover: MakeMover) -> None:
+    """No job of it runs meanwhile, so it is not given up."""
+    lacks = FlinkError("'b' has to join the cluster, and did not")
+    one = mover(Killed, [lacks, lacks, MOVED], state="FINISHED")
+    with pytest.raises(Killed):
+        one.carry_out(OLD, HERE, GO)
+    (number,) = one.log.decisions
+    assert one.finish(number) == NEW
+    assert outcome() == ("moved", NEW)
+
+
+def test_a_move_of_another_command_is_not_touched(mover: MakeMover) -> None:
+    with pytest.raises(MoveUnderWay):
+        mover(MoveUnderWay("by process 1")).carry_out(OLD, HERE, GO)
+    assert outcome() == ("not begun", OLD)
+
+
+def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover) -> None:
+    """Nothing is begun; the watch says why."""
+    changed = Mock(side_effect=SettingError("job.jar is not the jar any more"))
+    with pytest.raises(SettingError, match="not the jar any more"):
+        replace(mover([]), check_program=changed).carry_out(OLD, HERE, GO)
+    assert read_records(Store.usual())[0].decisions == ()
+
+
+def test_what_cannot_be_written_is_not_done(
+    mover: MakeMover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = mover([])
+    fill_disk(monkeypatch)
+    with pytest.raises(StoreError, match="database or disk is full"):
+        one.carry_out(OLD, HERE, replace(GO, words="x" * 10_000))
+
+
+def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover) -> None:
+    """A watch that only looks says what is needed, if the job does not run."""
+    with pytest.raises(Killed):
+        mover(Killed).carry_out(OLD, HERE, GO)
+    rest = FakeFlink({f"GET /jobs/{OLD}": job("shop", "FINISHED", {})}).rest
+    log = WatchLog.claimed(Store.usual(), OLD, "shop", print)
+    with pytest.raises(SettingError, match="give --apply or --spare, so that this is finished"):
+        settled(rest, None, log, OLD)
+
+
+Places = Mapping[str, list[str]]
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
-PATH = SAVED["operation"]["location"]
+PATH = "file:/s/savepoint-1"
 CHECKPOINT, LATER = f"file:///c/{OLD}/chk-7", f"file:///c/{OLD}/chk-9"
 FEWEST_STEPS = 4
 """A move writes at least so many: begun, saved, asked, ended."""
@@ -122,17 +293,18 @@ class LosingFlink(FakeFlink):
         if method == "PATCH":
             self.states[name] = self.ends
         elif rest == ("stop",):
-            self._stops[document["triggerId"]] = SAVED if self.runs(name) else FAILED
-            self.states[name] = "FINISHED" if self.runs(name) else "RUNNING"
+            is_saved = self.runs(name)
+            saved = savepoint_at(PATH) if is_saved else no_savepoint("no disk")
+            self._stops[document["triggerId"]] = saved
+            self.states[name] = "FINISHED" if is_saved else "RUNNING"
             return {"request-id": document["triggerId"]}
         elif rest and rest[0] == "savepoints":
             return self._stops.get(rest[1], failure("no operation"))
         elif rest == ("checkpoints",):
-            kind, path = "restored", self.restored.get(name, "")
-            if name == self.first:
-                kind, path = "completed", self.checkpoint
-            latest = {kind: {"id": 1, "external_path": path}} if path else {}
-            return {"counts": {"completed": len(latest) * (name == self.first)}, "latest": latest}
+            if name == self.first and self.checkpoint:
+                return checkpoints(1, completed=self.checkpoint)
+            path = self.restored.get(name)
+            return checkpoints(restored=path) if path else checkpoints()
         elif rest == ("config",):
             return {"execution-config": {"object-reuse-mode": True}}
         elif rest == ("checkpoints", "config"):
@@ -157,20 +329,11 @@ class LosingFlink(FakeFlink):
         return Verification((), () if same else (f"job {name} is elsewhere",), ())
 
 
-class PlannedMove(FlinkMove):
-    """A move of which nothing is checked before."""
-
-    def plan(self, job: str, vectors: Layout) -> MovePlan:
-        """Whatever is placed fits."""
-        return MovePlan(job, Layout(BOTH), Layout({"map": [*vectors["map"]]}))
-
-
 class Scene:
     """A job on a and b that a watch moves, and the processes of the watch."""
 
     def __init__(self, folder: Path, managers: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flink = LosingFlink(OLD, BOTH, *managers)
-        self.store = Store.usual()
         self.told: list[str] = []
         self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
@@ -181,6 +344,8 @@ class Scene:
         monkeypatch.setattr(transaction, "placed_upload", self.flink.upload)
         monkeypatch.setattr(transaction, "fitted", lambda _, places, *__: places)
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
+        plan = lambda _, job, layout: MovePlan(job, Layout(BOTH), layout)  # noqa: E731
+        monkeypatch.setattr(FlinkMove, "plan", plan)
 
     @property
     def spares(self) -> Spares:
@@ -188,10 +353,10 @@ class Scene:
         return Spares(self.flink.rest, [], takes_free=True)
 
     @property
-    def move(self) -> PlannedMove:
+    def move(self) -> FlinkMove:
         """What a new process moves the job with."""
         rest = self.flink.rest
-        return PlannedMove(
+        return FlinkMove(
             rest,
             Flink(Path(), "2.3.0"),
             self.program,
@@ -203,7 +368,7 @@ class Scene:
     @property
     def mover(self) -> WatchMover:
         """What a new process of the watch moves the job with."""
-        log = WatchLog.claimed(self.store, OLD, "shop", self.told.append)
+        log = WatchLog.claimed(Store.usual(), OLD, "shop", self.told.append)
         return WatchMover(self.move, self.spares, log)
 
     def moves(self, places: Places) -> str:
@@ -253,7 +418,7 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert site.moves(target) == BACK
     assert site.flink.alive == {BACK: True}
     assert site.flink.places[BACK] == Layout({"map": [*found]})
-    assert outcome(site.store) == ("returned", BACK)
+    assert outcome() == ("returned", BACK)
     asked = (given for _, given in site.flink.asked if given and "jobId" in given)
     starts = [given for given in asked if given["entryClass"] != SPENT]
     assert {given["savepointPath"] for given in starts} == {PATH}
@@ -284,7 +449,7 @@ def test_a_job_that_has_lost_a_task_manager_goes_on_from_its_last_checkpoint(
     assert (site.flink.alive, site.flink.restored) == ({NEW: True}, {NEW: CHECKPOINT})
     assert site.flink.places[NEW] == Layout({"map": [*found]})
     assert site.flink.given["pipeline.object-reuse"] == "true"
-    assert outcome(site.store) == ("moved", NEW)
+    assert outcome() == ("moved", NEW)
     assert unfinished() == []
 
 
@@ -311,7 +476,7 @@ def test_a_job_that_its_user_has_cancelled_or_that_has_finished_is_not_started_a
     site = losing(ends=ends, states={OLD: state})
     assert site.starts_again() == OLD
     assert (site.flink.alive, site.flink.restored) == ({}, {})
-    assert outcome(site.store)[0] == "failed"
+    assert outcome()[0] == "failed"
 
 
 def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
@@ -328,7 +493,7 @@ def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
     monkeypatch.setattr(time, "sleep", sleep)
     assert site.starts_again() == NEW
     assert f"job {OLD} is still CANCELLING after 60 s; trying again" in site.told
-    assert outcome(site.store) == ("moved", NEW)
+    assert outcome() == ("moved", NEW)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +523,7 @@ def test_one_copy_runs_whenever_a_watch_is_killed(
         with pytest.raises(Killed):
             acts(site)
         job = site.begins_again()
+        assert outcome() == (OUTCOMES[job], job)
         if act == "starts_again":
             job = site.starts_again() if job == OLD else job  # it was not begun
             assert {*site.flink.restored.values()} - {""} == {CHECKPOINT}
