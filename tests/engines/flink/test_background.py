@@ -128,7 +128,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
     assert (seen.java, seen.sending) == (None, None)
     checked = str(measured_graph(seen, 1000.0).attributes["consistency"])
-    assert checked.startswith("unchecked, for the threads")
+    assert checked.startswith("unchecked, because threads")
 
 
 def test_a_process_that_does_not_answer_has_no_threads(
@@ -501,7 +501,7 @@ def test_the_command_tells_what_it_assumes(run: Callable, tmp_path: Path) -> Non
             for device in ("dev-0", "tm")
         )
     assert "note: the network cards of 'dev-0' are assumed to have 1000 Mbps" in answer.err
-    assert "note: what a tuple between TaskManagers costs is assumed to be 37.1 ns" in answer.err
+    assert "note: the cost of tuples between TaskManagers is assumed to be 37.1 ns" in answer.err
     assert 'egress = "10 Mbps"  # network card, given' in given.out
     assert "network cards" not in given.err
     assert unknown.status == 2

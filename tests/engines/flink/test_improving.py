@@ -230,7 +230,7 @@ def test_a_job_that_keeps_up_is_not_moved() -> None:
     """Nobody offers more; with a rate that is asked for, it is moved where the model says so."""
     world = World({START: 100.0, "a": 300.0}, offered=80.0)
     assert world.improved().job == "job0"
-    assert [*world.propose("job0").sentences()][-1].endswith("for more, give --rate")
+    assert [*world.propose("job0").sentences()][-1].endswith("for a higher rate, give --rate")
     asked = replace(world, asked=200.0)
     improved = asked.improved()
     assert (asked.where, improved.where.name) == ("a", "a")
@@ -523,7 +523,7 @@ def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
     fewer = [one.sure for one in others if one.machines < here.machines]
     assert fewer
     assert (max(fewer) > 0) == (not why)
-    note = f"note: fewer TaskManagers are not chosen, because {why}"
+    note = f"note: the job is not moved to fewer TaskManagers, because {why}"
     assert (note in told) == bool(why)
 
 
@@ -543,7 +543,7 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(
 
 @pytest.mark.parametrize(
     ("max_rate", "ipt", "limit"),
-    [(40.0, 1e4, "what a subtask of ask reads at most"), (0.0, 6e7, "one core of d0")],
+    [(40.0, 1e4, "the max_rate of a subtask of ask"), (0.0, 6e7, "one core of d0")],
 )
 def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
     max_rate: float, ipt: float, limit: str

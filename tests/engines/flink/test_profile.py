@@ -525,7 +525,7 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing: LazyFlink) -
     """Unless they have ended, as then nothing of them is missing."""
     writing.vertices["v0"].told = lambda at: 1
     (doubt,) = [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
-    assert doubt.startswith("rate and ipt of src: wrong, because Flink tells the metrics of only 1")
+    assert doubt.startswith("rate and ipt of src: wrong, because Flink reports the metrics of only")
     ended = {"status": "FINISHED"}
     writing.otherwise_of = lambda one, i: ended if not i and one.name[-3:] == "src" else {}
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]

@@ -348,7 +348,7 @@ DISTURBANCES = {
         f"no disk.*{GOES_BACK}", checkpoints(restored=BEGAN), BEGAN, "FAILED"
     ),
     "it fails, with nothing": failing_stop(
-        "no disk.*none of its state outlives it", checkpoints(restored=None), None,
+        "no disk.*left no checkpoint or savepoint", checkpoints(restored=None), None,
         "FAILED",
     ),
     "it finishes": failing_stop(
@@ -427,7 +427,7 @@ DISTURBANCES = {
     "it failed, Flink forgot": forgotten_stop(
         "FAILED", FlinkError, GOES_BACK, [(BACK, "here", "s3://b/chk-3")]
     ),
-    "it runs, Flink forgot": forgotten_stop("RUNNING", NotSaved, "goes on where it ran", []),
+    "it runs, Flink forgot": forgotten_stop("RUNNING", NotSaved, "continues where it ran", []),
     "Flink is silent for a while": resumed(
         {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
         r"not known; .* finish the move by: move --resume", [], error=Undecided,

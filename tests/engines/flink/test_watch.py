@@ -240,7 +240,7 @@ def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
                 {f"GET /jobs/{OLD}/checkpoints": checkpoints()} | RESTARTING,
                 *(*WAIT, {}, now("FAILED")),
             ],
-            f"job {OLD} failed: a.B: c; none of its state outlives it; start it again",
+            f"job {OLD} failed: a.B: c; it left no checkpoint or savepoint; submit",
         ),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_job_that_failed_without_a_loss_or_saved_nothing_is_given_up(
     with pytest.raises(FlinkError, match=told):
         watched.watch(*events, mover=watched.mover("dev-2"))
     watched.restart.assert_not_called()
-    nothing = f"job {OLD} has saved nothing yet; it is not started elsewhere"
+    nothing = f"job {OLD} has no checkpoint or savepoint yet; it is not started elsewhere"
     assert watched.told.count(nothing) == (len(events) < 60)
 
 
@@ -296,7 +296,7 @@ def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
     placed = Layout.from_json(dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
     events = [lost("dev-0") | running, *WAIT, {}, now("FINISHED")]
     assert watched.watch(*events, mover=watched.mover("dev-3"), layout=placed) == "FINISHED"
-    assert watched.told[0] == f"job {OLD} goes on without 'dev-0'"
+    assert watched.told[0] == f"job {OLD} continues without 'dev-0'"
     watched.restart.assert_not_called()
 
 
@@ -323,7 +323,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(watched: Watched) 
     """Though a TaskManager is lost: nothing of this watch could replace it."""
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
         watched.watch(RESTARTING, *WAIT, {}, now("FAILED"))
-    assert "lost: 'dev-1'; give --apply or --spare" in watched.told[0]
+    assert "lost: 'dev-1'; to replace it, give --apply or --spare" in watched.told[0]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(watched:
 @pytest.mark.parametrize(
     ("answers", "told"),
     [
-        ({"GET /jobs": jobs({NEW: "RUNNING"})}, f"was moved by another command, and is job {NEW}"),
+        ({"GET /jobs": jobs({NEW: "RUNNING"})}, f"by another command, and is now job {NEW}"),
         (
             {f"GET /jobs/{OLD}/checkpoints": checkpoints(7, savepoint=stopped("s3://b/sp"))},
             "was stopped with a savepoint; its state is in s3://b/sp",
@@ -522,7 +522,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert (answer.status, answer.out) == (0, ""), answer.err
     first, second, last = answer.err.splitlines()
     state = "104 tuples/s on 1 TaskManager, held back"
-    assert first.endswith(f"  {state}; it is measured, and the next round comes afterwards")
+    assert first.endswith(f"  {state}; it is measured before the next round")
     assert f"  {state}; it carries 104 tuples/s (measured); a move would pay: it falls" in second
     assert second.endswith("at 124.8 tuples/s; dev-0, dev-1 should carry 200 tuples/s (180 to 220)")
     assert last == f"job {OLD} is CANCELED"

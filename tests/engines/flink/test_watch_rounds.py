@@ -230,8 +230,7 @@ def test_a_job_goes_up_when_it_falls_behind_and_down_when_less_carries_its_rate(
     rounds = scene.rounds(least_seconds=0.0)
     told = scene.passes(rounds, offered=104.0)
     assert told[0] == (
-        "12:30:00  100 tuples/s on 1 TaskManager, held back; it is measured, and the next round "
-        "comes afterwards"
+        "12:30:00  100 tuples/s on 1 TaskManager, held back; it is measured before the next round"
     )
     assert "; it carries 100 tuples/s (measured); the job is moved: it falls behind" in told[1]
     assert "keeps up, stays" in scene.passes(rounds, offered=150.0, backlog=0.0)[-1]
@@ -255,7 +254,7 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) ->
     )
     scene.passes(rounds, 60)
     assert scene.visited == [OTHER, ONE]
-    assert scene.told[-1].endswith("no layout is known that may carry more")
+    assert scene.told[-1].endswith("no known layout may carry more")
     scene.passes(scene.rounds(), 10)  # another process
     assert scene.visited == [OTHER, ONE]
 
@@ -291,7 +290,7 @@ def test_a_move_that_could_not_be_begun_is_tried_again_after_the_least_time(
     rounds = scene.rounds(least_seconds=120.0)
     told = scene.passes(rounds, 2, offered=104.0, unmoved=kind("not now"))
     assert told[2] == "the job is not moved: not now"
-    assert told[3].endswith("but the last move is too recent (for 1 min more)")
+    assert told[3].endswith("but the next move must wait for 1 min")
     scene.passes(rounds, unmoved=None)
     assert scene.visited == [TWO]
 
@@ -365,7 +364,7 @@ def test_a_job_is_measured_when_something_has_changed_and_now_and_then(scene: Sc
     assert scene.measured == 3
     told = scene.passes(rounds, takes=130.0)
     assert scene.measured == 4
-    assert "it is measured, and the next round comes afterwards" in told[0]
+    assert "it is measured before the next round" in told[0]
 
 
 def test_a_job_that_cannot_be_measured_is_tried_again_now_and_then(scene: Scene) -> None:
@@ -418,9 +417,9 @@ def test_moves_keep_the_least_time_also_over_processes(scene: Scene) -> None:
     rounds = scene.rounds(least_seconds=200.0)
     scene.passes(rounds, offered=150.0)
     scene.passes(rounds, 2, offered=250.0)
-    assert "the last move is too recent (for 1 min 1" in scene.told[-1]
+    assert "the next move must wait for 1 min 1" in scene.told[-1]
     scene.passes(scene.rounds(least_seconds=200.0))
-    assert "but the last move is too recent" in scene.told[-1]
+    assert "but the next move must wait" in scene.told[-1]
     assert scene.visited == [TWO]
     scene.passes(rounds, 2)
     assert scene.visited == [TWO, THREE]
@@ -467,7 +466,7 @@ def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
         scene.passes(rounds)
         fill_disk(patch)
         scene.passes(rounds, 200)  # fill what is left of the last page
-        assert [line for line in scene.told if "rounds are not recorded" in line] == [
+        assert [line for line in scene.told if "records no rounds" in line] == [
             next(line for line in scene.told if "database or disk is full" in line)
         ]
         full = StoreError("store.sqlite cannot be used: database or disk is full")
@@ -515,8 +514,8 @@ AAB = option("a a b", 150.0, 260.0)  # predicted to carry less, but may carry mo
         (50, {}, AB, 2, False, None, "keeps up, stays"),
         # it leaves TaskManagers if the rest surely carry what arrives
         (85, {}, AB, 1, False, A, "a should carry 100 tuples/s (90 to 110), which saves 1 Task"),
-        (95, {}, AB, 1, False, None, "fewer TaskManagers may not carry what arrives now"),
-        (50, {"shows_capacity": True}, AB, 1, False, None, "it works off what waits"),
+        (95, {}, AB, 1, False, None, "fewer TaskManagers may not carry the present rate"),
+        (50, {"shows_capacity": True}, AB, 1, False, None, "it drains its backlog"),
         # one that falls behind goes where what arrives is surely carried: to as few as possible
         (200, BEHIND, tried(AB, 200), 3, False, ABC, "it falls behind at 240 tuples/s; a, b, c sh"),
         (200, BEHIND | {"kept": 100.0}, tried(AB, 200), 3, False, ABC, "it falls behind at 220 "),
@@ -525,7 +524,7 @@ AAB = option("a a b", 150.0, 260.0)  # predicted to carry less, but may carry mo
         (200, BEHIND, tried(AB, 200), 2, False, AAB, "a, b may carry up to 260"),
         (290, BEHIND, tried(AB, 290), 2, False, None, "the policy does not move it yet"),
         (290, BEHIND, tried(AB, 290), 3, False, ABC, "may carry up to 330"),
-        (320, BEHIND, tried(AB, 320), 3, False, None, "no layout is known that may carry more"),
+        (320, BEHIND, tried(AB, 320), 3, False, None, "no known layout may carry more"),
         # a try that carries less than the best measured layout ends there
         (150, BEHIND, tried(AB, 150), 2, True, tried(A, 160), "only 150 tuples/s are carried here"),
         (158, BEHIND, tried(AB, 158), 2, True, AAB, "may carry up to 260"),
@@ -554,7 +553,7 @@ def test_a_model_that_contradicts_forbids_nothing() -> None:
     unknown = [option("b b a", 20.0, inf, order=2), option("b a a", 10.0, inf, order=0)]
     chosen = choose(tried(AB, 100), unknown, 2, seen(100, **BEHIND), is_tried=False)
     assert chosen.target == unknown[1]
-    assert chosen.words.endswith("how much a, b carry is not known")
+    assert chosen.words.endswith("the capacity of a, b is unknown")
 
 
 def test_what_was_measured_replaces_what_was_predicted() -> None:
@@ -613,7 +612,7 @@ def test_lag_decides_where_sources_report_what_waits(
          "of a (50.0 % in use)"),
         ({"backlog": 600.0, "growth": -20.0, "is_known": True, "shows_capacity": True,
           "low": 49.0, "value": 50.0, "high": 51.0},
-         "50 tuples/s on 2 TaskManagers, 600 wait (20/s fewer); it carries 50 tuples/s (measured)"),
+         "50 tuples/s on 2 TaskManagers, lag 600 (-20/s); it carries 50 tuples/s (measured)"),
         ({"is_limited": True, "falls_behind": True}, "50 tuples/s on 2 TaskManagers, held back"),
     ],
 )  # fmt: skip
@@ -632,13 +631,13 @@ OFFICE = Guards(300.0, (QuietHours.of("08:00-18:00"),))
         (Guards(), {"checkpoints_fail": True}, BACK, "its checkpoints fail"),
         (OFFICE, {}, UP, "nothing is moved between 08:00 and 18:00"),
         (OFFICE, {"since_move": 100.0}, BACK, ""),  # a try ends when it is measured
-        (Guards(), {"since_move": 100.0}, UP, "the last move is too recent (for 3 min 20 s more)"),
+        (Guards(), {"since_move": 100.0}, UP, "the next move must wait for 3 min 20 s"),
         # moves that have brought nothing are followed by longer and longer pauses
-        (Guards(0.0), {"since_move": 599.0, "failures": 1}, UP, "too recent (for 1 s more)"),
+        (Guards(0.0), {"since_move": 599.0, "failures": 1}, UP, "must wait for 1 s"),
         (Guards(0.0), {"since_move": 601.0, "failures": 1}, UP, ""),
-        (Guards(0.0), {"since_move": 80_000.0, "failures": 20}, UP, "too recent"),
+        (Guards(0.0), {"since_move": 80_000.0, "failures": 20}, UP, "must wait"),
         (Guards(0.0), {"since_move": 86_401.0, "failures": 20}, UP, ""),
-        (Guards(), {"watched": 60.0}, DOWN, "it has been watched for 1 min only"),
+        (Guards(), {"watched": 60.0}, DOWN, "it has only been watched for 1 min"),
     ],
 )
 def test_guards_say_why_nothing_is_moved(

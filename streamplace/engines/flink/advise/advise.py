@@ -313,7 +313,7 @@ def _change(advice: Advice) -> Iterator[str]:
     if advice.catch_up is None:
         yield f"{text}; the backlog cannot be drained at this rate."
     else:
-        yield f"{text}, which is made up for in {duration(advice.catch_up)}."
+        yield f"{text}; the backlog is drained in {duration(advice.catch_up)}."
     yield f"To change it, with the files that -o {advice.folder}/ writes:"
 
 
@@ -515,7 +515,7 @@ def _notes(
     elif cluster.sending.is_assumed and not counts:
         kind = "offers" if isinstance(machines, Catalogue) else "machines"
         yield (
-            "what sending a tuple to another TaskManager costs is not measured and left out; to "
+            "the cost of sending a tuple to another TaskManager is not measured and left out; to "
             f"include it, give overhead in the file of {kind}"
         )
     yield from _notes_on_busiest(plan, seen)

@@ -230,7 +230,7 @@ class Proposal:
         if self.question.rate is None and not measured.is_limited:
             yield (
                 f"the job keeps up with its sources where it runs ({digits(rate)} tuples/s), "
-                "so moving it gains nothing; to place it for more, give --rate"
+                "so moving it gains nothing; to place it for a higher rate, give --rate"
             )
         elif (target := self.target) is None:
             yield "no other layout is expected to carry more, so none is tried"

@@ -119,7 +119,7 @@ class MeasuredCluster:
         if not self.sending.is_assumed:
             return ""
         return (
-            "what a tuple between TaskManagers costs is assumed to be "
+            "the cost of tuples between TaskManagers is assumed to be "
             f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
             f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no job "
             "sends enough tuples between TaskManagers whose threads can all be read here, or other "

@@ -223,7 +223,7 @@ def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:
         shares=seen.shares,
     )
     if found is None:
-        text = "unchecked, for the threads of not all TaskManagers of the job can be read here"
+        text = "unchecked, because threads of some TaskManagers of the job cannot be read here"
         return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
     facts: dict[str, str | float] = {CONSISTENCY: str(found)}
     if found.contradicts:

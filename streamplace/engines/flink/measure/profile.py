@@ -503,7 +503,7 @@ def _doubts(
         number, expected = seen.activity[task.id].reporting, task.parallelism - ended
         if 0 < number < expected:
             yield Remedy(
-                f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
+                f"rate and ipt of {task.name}: wrong, because Flink reports the metrics of only "
                 f"{number} of {expected} subtasks; check whether the JobManager reaches "
                 "metrics.internal.query-service.port of all TaskManagers"
             )

@@ -163,7 +163,7 @@ class FlinkMove:
         """
         path = resumable(self.rest, job)
         if path is None:
-            raise FlinkError(f"job {job} has saved nothing from which it could go on elsewhere")
+            raise FlinkError(f"job {job} has no checkpoint or savepoint to continue from")
         settings = submitted_settings(self.rest, job)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
         document = self.rest.job(job)

@@ -319,7 +319,7 @@ class Transaction:
         except Refusal as error:  # Flink has forgotten the request
             if self._steady_state() == FINISHED and (path := stopped_with(self.rest, job)):
                 return path
-            self._fail(NotSaved(f"{error}; job {job} goes on where it ran"))
+            self._fail(NotSaved(f"{error}; job {job} continues where it ran"))
         except FlinkError as error:
             self._fail(error)
 
@@ -436,8 +436,8 @@ class Transaction:
             self.tell(f"note: job {job} has failed, and continues from {path}; {TWICE}")
             return path
         raise FlinkError(
-            f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
-            "again as it was first submitted"
+            f"{reason(error)}; job {job} failed, and left no checkpoint or savepoint; submit it "
+            "again"
         ) from None
 
     def _steady_state(self) -> str | None:

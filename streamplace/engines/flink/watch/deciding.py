@@ -219,13 +219,13 @@ def choose(
         where = ", ".join(target.devices)
         hope = f"{where} may carry up to {digits(target.optimistic)}"
         if math.isinf(target.optimistic):
-            hope = f"how much {where} carry is not known"
+            hope = f"the capacity of {where} is unknown"
         return WatchChoice(f"{behind}; {hope}", target)
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)
     if len(allowed) < len(others):
         return WatchChoice("stays; the policy does not move it yet")
-    return WatchChoice("stays, because no layout is known that may carry more")
+    return WatchChoice("stays, because no known layout may carry more")
 
 
 def _fewer(
@@ -238,10 +238,10 @@ def _fewer(
     if most >= here.machines:
         return WatchChoice("keeps up, stays")
     if seen.shows_capacity:
-        return WatchChoice("keeps up, stays; it works off what waits")
+        return WatchChoice("keeps up, stays; it drains its backlog")
     fits = [one for one in others if one.machines <= most and one.sure >= wanted_rate(seen)]
     if not fits:
-        return WatchChoice("keeps up, stays; fewer TaskManagers may not carry what arrives now")
+        return WatchChoice("keeps up, stays; fewer TaskManagers may not carry the present rate")
     target = max(fits, key=lambda one: one.sure)
     saved = counted(here.machines - target.machines, "TaskManager")
     return WatchChoice(f"{target}, which saves {saved}", target)
@@ -257,9 +257,9 @@ def wanted_rate(seen: WatchRound) -> float:
 def state_words(seen: WatchRound) -> str:
     """State of a job in words: rate, lag and back-pressure, and the capacity of its layout."""
     where = f"{digits(seen.rate)} tuples/s on {counted(seen.machines, 'TaskManager')}"
-    lag = f", {seen.backlog:.4g} wait" if seen.backlog else ""
+    lag = f", lag {seen.backlog:.4g}" if seen.backlog else ""
     if seen.growth is not None and abs(seen.growth) >= 1:
-        lag += f" ({abs(seen.growth):.4g}/s {'more' if seen.growth > 0 else 'fewer'})"
+        lag += f" ({seen.growth:+.4g}/s)"
     if seen.falls_behind and seen.growth is None:
         lag += ", held back"
     if seen.value is None:
@@ -351,10 +351,10 @@ class Guards:
         if failures:
             pause = min(DAY_SECONDS, max(pause, BACKOFF_SECONDS) * 2.0 ** min(failures, 9))
         if (left := pause - since_move) > 0:
-            return f"the last move is too recent (for {duration(left)} more)"
+            return f"the next move must wait for {duration(left)}"
         is_down = choice.target is not None and choice.target.machines < machines
         if is_down and watched < self.least_seconds:
-            return f"it has been watched for {duration(watched)} only"
+            return f"it has only been watched for {duration(watched)}"
         return ""
 
 

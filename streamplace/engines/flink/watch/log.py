@@ -87,8 +87,8 @@ class WatchLog:
         except StoreError as error:
             if not self._is_failing:
                 self.tell(
-                    f"warning: {error}; the watch goes on, but rounds are not recorded, and "
-                    "nothing is moved"
+                    f"warning: {error}; the watch continues, but records no rounds and moves "
+                    "nothing"
                 )
             self._is_failing = True
         else:

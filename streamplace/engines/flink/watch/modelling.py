@@ -80,7 +80,8 @@ class JobModeller:
         measured, where, rates = proposal.measured, proposal.where, proposal.question.rates
         self._observed.update((name, averaged(own)) for name, own in measured.observed.items())
         uncounted = _uncounted(measured)
-        limits = [f"fewer TaskManagers are not chosen, because {uncounted}"] if uncounted else []
+        kept = f"the job is not moved to fewer TaskManagers, because {uncounted}"
+        limits = [kept] if uncounted else []
         for note in (*measured.notes, *limits):  # those that differ in numbers alone are the same
             if (words := _NUMBER.sub("", note)) not in self._told:
                 improver.tell(f"note: {note}")
@@ -167,7 +168,7 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
     worst = bottleneck(resource_loads(job.problem.instance, job.placement))
     if worst.kind == "core" and len(slow := at_max_rate(job.problem, job.placement, worst)):
         operator = job.expansion.original.operators.name[job.expansion.operator[slow[0]]]
-        return f"what a subtask of {shown(operator)} reads at most"
+        return f"the max_rate of a subtask of {shown(operator)}"
     peer = f"→{names[worst.peer]}" if worst.peer >= 0 else ""
     return RESOURCES[worst.kind].format(f"{names[worst.device]}{peer}")
 

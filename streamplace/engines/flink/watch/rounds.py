@@ -201,7 +201,7 @@ class JobRounds:
         """
         look, seen = self._look(job)
         if self._needs_measurement(look, seen):
-            self._say(f"{state_words(seen)}; it is measured, and the next round comes afterwards")
+            self._say(f"{state_words(seen)}; it is measured before the next round")
             self._measure(look, seen)
             look, seen = self._look(job)
         model = self._model(look)

@@ -98,7 +98,7 @@ class Watch:
             if lost and state == RUNNING and (there := layout_there(self._asks, run.id)):
                 # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
                 # needed any more when all of its subtasks have ended.
-                self.log.tell(f"job {run.id} goes on without {listed(lost)}")
+                self.log.tell(f"job {run.id} continues without {listed(lost)}")
                 run.layout = there
             elif lost or state == FAILED:
                 words = self._waits(run, lost)
@@ -152,7 +152,7 @@ class Watch:
         waited = time.monotonic() - run.troubled_since
         run.has_lost |= bool(lost)
         if lost and self.mover is None:
-            return f"lost: {listed(lost)}; give --apply or --spare, so that others replace it"
+            return f"lost: {listed(lost)}; to replace it, give --apply or --spare"
         if lost and waited <= self.patience:
             return f"lost: {listed(lost)}; waiting {self.patience:g} s for it"
         if not run.has_lost and waited <= NOTICE_SECONDS:
@@ -175,11 +175,11 @@ class Watch:
             return f"{error}; trying again"
         if path is None and state == FAILED:
             raise FlinkError(
-                f"job {run.id} failed: {rest.failure(run.id)}; none of its state outlives it; "
-                "start it again as it was first submitted"
+                f"job {run.id} failed: {rest.failure(run.id)}; it left no checkpoint or "
+                "savepoint; submit it again"
             )
         if path is None or why:
-            why = why or f"job {run.id} has saved nothing yet"
+            why = why or f"job {run.id} has no checkpoint or savepoint yet"
             return f"{why}; it is not started elsewhere"
         if layout is None:
             return f"no spare is left for {listed(lost)}; waiting for it"
@@ -233,7 +233,7 @@ class Watch:
         later = [one for one, now in states.items() if one != job and now not in ENDED]
         if later:
             raise FlinkError(
-                f"job {job} was moved by another command, and is job {later[-1]} now; watch that"
+                f"job {job} was moved by another command, and is now job {later[-1]}; watch that"
             )
         if state == FINISHED and (path := stopped_with(rest, job)) is not None:
             raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
@@ -324,7 +324,7 @@ def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> st
             job = mover.finish(number) or job
         elif rest.state(job) in (None, *ENDED):
             raise SettingError(
-                f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
-                "give --apply or --spare, so that this is finished"
+                f"an earlier watch was ended while it started job {decision.job} elsewhere; give "
+                "--apply or --spare to finish that"
             )
     return job
