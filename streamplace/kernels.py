@@ -70,12 +70,9 @@ def _rehearse_all() -> None:
 
 
 def _rehearse(name: str) -> bool:
-    """Carry out a rehearsal without a word, and without patience; return whether it succeeded."""
-    from streamsim.jit import compile_at_once
-
+    """Carry out a rehearsal without a word; return whether it succeeded."""
     before = logging.root.manager.disable
     logging.disable()
-    compile_at_once()
     try:
         REHEARSALS[name]()
     except Exception:

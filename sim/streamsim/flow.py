@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Bools, Floats, Ints, Longs
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 from streamsim.platform import filled
 from streamsim.topology import group_by, topological_order
 
@@ -151,7 +151,6 @@ def unequal_inputs(flow: Flow) -> tuple[int, int, float, float] | None:
     return pair[0], pair[1], float(into[flow.port[f]]), float(into[flow.port[e]])
 
 
-@patient
 @kernel
 def _lay_out(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     """Sort operators topologically, and streams by the position of their source.
@@ -179,7 +178,6 @@ def _lay_out(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints
     return order, by_source, tail, head, start, end
 
 
-@patient
 @kernel
 def _ports(
     joins: Bools, target: Ints, label: Longs, kin: Ints
@@ -205,7 +203,6 @@ def _ports(
     return several, start, port, in_start, in_row
 
 
-@patient
 @kernel
 def propagate_rates(
     rate: Floats,
@@ -259,7 +256,6 @@ def _output(rate: float, row: int, windows: Floats) -> float:
     return output
 
 
-@patient
 @kernel
 def _groups(rate: Floats, joins: Bools, source: Ints, target: Ints) -> tuple[Ints, Ints]:
     """Operators that generate tuples, and the group of each, numbered by first source.

@@ -6,15 +6,12 @@ the stack. Kernels in the inner loop of a search are therefore *borrowing*: they
 so that no counting is needed; short ones are always *inlined*. The search loop that calls them
 should be borrowing, too, and receive its buffers as arguments.
 
-Numba's cache alone would double the time of a first placement, from 19 to 39 CPU seconds. What
-prevents that is here and in `kernel_cache`:
+Numba's cache alone would make a first placement take two fifths longer. What prevents that is here
+and in `kernel_cache`:
 
 - *Within* other kernels, a kernel has a form that Python cannot call, as unpacking a NamedTuple of
   arrays from Python is more code than most kernels contain, and one form for all whole numbers and
-  constants, of which numba would compile one each. (Without: 28 seconds become 39.)
-- Kernels that prepare a graph are *patient*: Python runs them, with bit-identical results, until
-  that has taken about as long as compiling, or an argument is large, or another process has
-  compiled them. (Without: 19 seconds become 28.)
+  constants, of which numba would compile one each. (Without: 28 CPU seconds become 39.)
 - Processes take turns: what one compiles, the others load. (Without, two commands at once compile
   everything twice, and so would the processes of `streamplace.kernels`.)
 """
@@ -31,13 +28,12 @@ from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
-import numpy as np
 from numba import config, types
 from numba.core import event
 from numba.extending import models, register_model, typeof_impl
 
 from streamsim import first_use
-from streamsim.kernel_cache import LOCATORS, empty, folder_of, is_compiled, turn
+from streamsim.kernel_cache import LOCATORS, empty, folder_of, turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,10 +46,6 @@ COMMON: Final[dict[str, Any]] = {
 }
 NOTICEABLE: Final = 0.5
 """Seconds of compiling after which a warning explains the wait."""
-PATIENCE: Final = 0.3
-"""Seconds that Python may spend on a patient kernel before it is compiled."""
-SMALL: Final = 5000
-"""Most numbers in the arguments of a patient kernel for which Python is quick enough."""
 WAITED: Final = 0.01
 """Seconds more than which it takes to wait for another process; less is a lock that was free."""
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
@@ -65,14 +57,9 @@ DAMAGED: Final = (EOFError, UnpicklingError, AttributeError, ImportError)
 class Kernel:
     """A compiled function; kernels that call it use a form that Python cannot call."""
 
-    impatient = False
-    """Whether no kernel of this process has patience."""
-
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         assert isinstance(function, FunctionType)
         self.py_func, self._options = function, options
-        self.patience = 0.0
-        """Seconds that Python may still spend on calls with small arguments before compilation."""
         self._call: Callable[..., Any] = self._first
         update_wrapper(self, function)
 
@@ -91,28 +78,12 @@ class Kernel:
         return self.py_func.__qualname__
 
     def _first(self, *args: Any) -> Any:
-        """Compile or load the function for these types of arguments, unless Python runs it."""
-        if _python.runs:
-            return self.py_func(*args)
-        patient = self.patience > 0 and not Kernel.impatient
-        if patient and sum(map(_size, args)) <= SMALL and not is_compiled(self.py_func):
-            return self._by_python(args)
+        """Compile or load the function for these types of arguments."""
         compiled = _jitted(self.py_func, self._options)
         with _turn(self.py_func), suppress(OSError):  # compiled, even if it cannot be kept
             compiled.compile(tuple(map(numba.typeof, args)))
         self._call = compiled
         return compiled(*args)
-
-    def _by_python(self, args: tuple[Any, ...]) -> Any:
-        _python.runs, since = True, time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                return self.py_func(*args)
-        finally:
-            _python.runs = False
-            spent = time.perf_counter() - since
-            self.patience -= spent
-            _compiling.instead += spent
 
     @cached_property
     def within(self) -> "Within":
@@ -180,27 +151,11 @@ def _turn(function: FunctionType) -> Iterator[None]:
         yield
 
 
-class _Python(threading.local):
-    """Whether this thread runs a kernel in Python, and therefore all kernels that it calls."""
-
-    runs = False
-
-
-_python = _Python()
-
-
-def _size(argument: Any) -> int:
-    if isinstance(argument, tuple):
-        return sum(map(_size, argument))
-    return argument.size if isinstance(argument, np.ndarray) else 1
-
-
 class _Compiling(event.Listener):
     """Add up the time spent on compiling, and warn once if it is noticeable."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.instead = 0.0  # that Python spent on kernels that were not compiled
         self._depth, self._since, self._told = 0, 0.0, False
 
     def on_start(self, event: event.Event) -> None:
@@ -241,29 +196,9 @@ def compiling_seconds() -> float:
     return _compiling.seconds
 
 
-def warming_seconds() -> float:
-    """Seconds spent on compiling kernels, or on running them in Python instead."""
-    return _compiling.seconds + _compiling.instead
-
-
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function for use from Python and from other kernels."""
     return _compiled(function, COMMON)
-
-
-def patient(function: Callable[P, R]) -> Callable[P, R]:
-    """Let Python run the first calls of a kernel that prepares a graph.
-
-    Results must be bit-identical, so nothing in the kernel may overflow.
-    """
-    if isinstance(function, Kernel):
-        function.patience = PATIENCE
-    return function
-
-
-def compile_at_once() -> None:
-    """Let Python run no kernel, so that all that are called are compiled and kept."""
-    Kernel.impatient = True
 
 
 def borrowing_kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -85,12 +85,6 @@ def folder_of(module: str) -> Path | None:
     return None
 
 
-def is_compiled(function: FunctionType) -> bool:
-    """Whether anything was compiled of a function."""
-    folder, line = folder_of(function.__module__), function.__code__.co_firstlineno
-    return folder is not None and any(folder.glob(f"*.{function.__qualname__}-{line}.*.nbi"))
-
-
 def empty(module: str) -> None:
     """Remove the kernels of a module, of which one could not be read."""
     folder = folder_of(module)

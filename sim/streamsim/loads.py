@@ -11,7 +11,7 @@ from streamsim.equation import (
     pressure,
 )
 from streamsim.instance import Instance
-from streamsim.jit import borrowing_kernel, inlined_kernel, patient
+from streamsim.jit import borrowing_kernel, inlined_kernel
 
 
 @inlined_kernel
@@ -73,7 +73,6 @@ def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share:
     loads[ingress_at(d, b)] += share * ingress
 
 
-@patient
 @borrowing_kernel
 def full_rate_loads(instance: Instance, placement: Ints, loads: Floats) -> None:
     """Write the load of every resource at full rate."""

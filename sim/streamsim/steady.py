@@ -15,7 +15,7 @@ from streamsim.arrays import Floats, Ints
 from streamsim.equation import link_load, n_resources, pressures
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
-from streamsim.jit import inlined_kernel, kernel, patient
+from streamsim.jit import inlined_kernel, kernel
 from streamsim.loads import (
     busiest_core,
     full_rate_loads,
@@ -156,7 +156,6 @@ def _top(kind: str, loads: Floats, uses: Floats) -> Bottleneck:
     return Bottleneck(kind, int(where[0]), peer, float(loads[where]), float(uses[where]))
 
 
-@patient
 @kernel
 def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
     d = len(instance.device_type)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsim.arrays import Ints, Longs
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 
 
 @kernel
@@ -22,7 +22,6 @@ def group_by(keys: Ints, n: int) -> tuple[Ints, Ints]:
     return start, positions
 
 
-@patient
 @kernel
 def topological_order(n: int, source: Ints, target: Ints) -> Ints:
     """Operators in breadth-first topological order; shorter than n if there is a cycle."""
@@ -49,7 +48,6 @@ def topological_order(n: int, source: Ints, target: Ints) -> Ints:
     return order[:end]
 
 
-@patient
 @kernel
 def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
     """Neighbours of every vertex in ascending order; merges parallel edges and drops loops.

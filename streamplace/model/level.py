@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from streamsim import Instance
 from streamsim.instance import with_constants_as_loads
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 from streamsim.loads import limits_subtasks
 from streamsim.steady import is_plain
 from streamsim.topology import group_by
@@ -102,7 +102,6 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
     )
 
 
-@patient
 @kernel
 def _entries(
     n: int, source: Ints, target: Ints, traffic: Floats, tuples: Floats

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
@@ -102,7 +102,6 @@ def exchanged(problem: Problem, part: Ints, devices: Ints) -> Ints:
     return devices[_exchanged(traffic / max(traffic.max(), 1e-300), wire / links.max(), kind)]
 
 
-@patient
 @kernel
 def _exchanged(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
     """Device of every part; shape [K]."""

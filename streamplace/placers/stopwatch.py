@@ -1,8 +1,7 @@
 """The clock of budgets, which stands still while libraries, weights and kernels are made ready.
 
-Kernels are compiled on their first call on a machine, or run in Python instead, and libraries such
-as torch are imported by every process. Both take seconds; a budget of one second would be over
-before anything was tried.
+Kernels are compiled on their first call on a machine, and libraries such as torch are imported by
+every process. Both take seconds; a budget of one second would be over before anything was tried.
 """
 
 import time
@@ -38,6 +37,6 @@ _ready = {"seconds": 0.0}
 
 def _clock() -> float:
     """Seconds since some moment, less the time for getting kernels ready."""
-    from streamsim.jit import warming_seconds
+    from streamsim.jit import compiling_seconds
 
-    return clock() - warming_seconds()
+    return clock() - compiling_seconds()

@@ -9,7 +9,7 @@ instead of n² D.
 from typing import Final, NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel, patient
+from streamsim.jit import borrowing_kernel, kernel
 from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
@@ -38,7 +38,6 @@ class Batch(NamedTuple):
     may: Bools  # [D] buffer
 
 
-@patient
 @kernel
 def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:
     """Schedule batch after batch; ties within the rule are broken by the highest rank."""

@@ -11,7 +11,7 @@ gap: if there are such tasks, the times at which one task follows another are in
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel, patient
+from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.sending import sending_seconds
 from streamsim.rows import copy_row
 
@@ -60,7 +60,6 @@ def plain_choice(n: int, insertion: bool) -> Choice:
     return Choice(np.zeros((0, 0)), np.full(n, NOWHERE, np.int32), insertion)
 
 
-@patient
 @kernel
 def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
     """Schedule the tasks in a topological order."""
@@ -90,7 +89,6 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
     return ListSchedule(place, start, finish)
 
 
-@patient
 @kernel
 def by_upward_rank(tasks: Tasks, insertion: bool) -> ListSchedule:
     """Schedule of HEFT, in one kernel because calls dominate on small graphs."""

@@ -6,7 +6,7 @@ Also the schedules with which searches begin.
 from collections.abc import Iterator
 
 import numpy as np
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
@@ -90,7 +90,6 @@ def tied(
     return (usual, shorter) if shorter.complete else (usual,)
 
 
-@patient
 @kernel
 def _shorter(
     tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float

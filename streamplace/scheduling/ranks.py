@@ -1,13 +1,12 @@
 """Ranks: time before and after every task in a pass, by mean work and transfers."""
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel, patient
+from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer, mean_work, transfer
 
 
-@patient
 @kernel
 def upward(tasks: Tasks) -> Floats:
     """Upward rank of HEFT: rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u))."""
@@ -60,7 +59,6 @@ def optimistic_costs(tasks: Tasks) -> Floats:
     return table
 
 
-@patient
 @kernel
 def least_after(tasks: Tasks) -> Floats:
     """Least seconds from the end of every task, on each device, to the end of the pass [N, D]."""
@@ -78,7 +76,6 @@ def least_after(tasks: Tasks) -> Floats:
     return table
 
 
-@patient
 @kernel
 def by_rank(tasks: Tasks, rank: Floats) -> Ints:
     """Order tasks topologically by highest rank, then lowest index.

@@ -7,7 +7,7 @@ the favourite until the favourite could start elsewhere as well.
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel, patient
+from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, give_home, ready_at
@@ -28,7 +28,6 @@ class Queue(NamedTuple):
     may: Bools  # [D] buffer
 
 
-@patient
 @kernel
 def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> ListSchedule:
     """Schedule the tasks by earliest start; ties are broken by the highest rank."""

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from streamsim.jit import Kernel
 
 from streamplace import kernels
 from streamplace.cli.demo import write_files
@@ -64,7 +63,6 @@ def test_a_rehearsal_that_fails_ends_nothing(
     """It leaves its kernels to the commands."""
     monkeypatch.setattr(kernels, "folder_of", lambda module: tmp_path)
     monkeypatch.setattr(kernels, "available_cores", lambda: 1)
-    monkeypatch.setattr(Kernel, "impatient", False)
     monkeypatch.setattr(kernels, "REHEARSALS", {"a": lambda: 1 / 0, "b": print})
     with caplog.at_level(logging.WARNING):
         assert prepare_kernels()

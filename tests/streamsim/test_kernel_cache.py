@@ -291,7 +291,7 @@ OPENINGS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root gives away")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives away")
 @pytest.mark.parametrize("opening", OPENINGS)
 def test_what_another_user_could_have_written_is_never_loaded(code: Code, opening: str) -> None:
     """To load is to run: a pickle may hold any command."""
@@ -326,7 +326,6 @@ with turn(above.total.py_func):
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="files have no such locks")
 @pytest.mark.parametrize("end", ["kill", "communicate"])
 def test_the_turn_of_another_process_is_waited_for_until_it_ends(code: Code, end: str) -> None:
     """However it ends; turns of other functions are free."""

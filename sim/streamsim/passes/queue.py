@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Ints, Records
-from streamsim.jit import inlined_kernel, kernel, patient
+from streamsim.jit import inlined_kernel, kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
 from streamsim.topology import topological_order
@@ -219,7 +219,6 @@ def _merged(one_pass: Pass, before: Ints) -> Ints:
     return topological_order(one_pass.n_operators, source, target)
 
 
-@patient
 @kernel
 def _before(place: Ints, line: Ints, n_devices: int) -> Ints:
     """Predecessor of each operator in the line of its device, -1 for the first."""

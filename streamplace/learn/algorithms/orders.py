@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Callable
 
 import numpy as np
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
@@ -90,7 +90,6 @@ ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
 }
 
 
-@patient
 @kernel
 def grown(start: Longs, peer: Ints, flow: Floats, rank: Longs, first: int) -> Longs:
     """Nodes from ``first`` on, always the one to which most flow leads from those before.

@@ -25,7 +25,7 @@ from streamsim.equation import (
     n_resources,
     nic_load,
 )
-from streamsim.jit import borrowing_kernel, inlined_kernel, kernel, patient
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs, Words
 from streamplace.model.level import Level
@@ -109,7 +109,6 @@ def new_walk(level: Level, place: Ints, seed: int) -> UnitWalk:
     )
 
 
-@patient
 @inlined_kernel
 def _size(level: Level) -> int:
     """Length of the load vector, which omits NICs if they are unlimited."""
@@ -161,7 +160,6 @@ def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
                 loads[b] += _handling(level, tuples, sent, b)
 
 
-@patient
 @kernel
 def peak_of(level: Level, place: Ints) -> float:
     """Peak of a placement of the units, from scratch."""
