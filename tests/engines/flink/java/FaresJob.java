@@ -17,7 +17,7 @@ public final class FaresJob {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         env.enableCheckpointing(500);
         long rides = Long.parseLong(arguments[0]);
-        source(env, arguments)
+        source(env, arguments, "rides")
                 .filter(ride -> ride % 10 != 0)
                 .keyBy(ride -> ride)
                 .connect(fares(env, arguments, rides))
@@ -29,17 +29,17 @@ public final class FaresJob {
     }
 
     private static DataStream<Long> source(
-            StreamExecutionEnvironment env, String[] arguments) {
+            StreamExecutionEnvironment env, String[] arguments, String name) {
         return env.fromSource(
                 EventsJob.numbers(arguments[0], arguments[1]),
                 WatermarkStrategy.noWatermarks(),
-                "Custom Source");
+                name);
     }
 
     /** Fares of rides that come in another order than the rides do. */
     private static KeyedStream<Long, Long> fares(
             StreamExecutionEnvironment env, String[] arguments, long rides) {
-        return source(env, arguments)
+        return source(env, arguments, "fares")
                 .map(number -> (number + rides / 3) % rides)
                 .returns(Types.LONG)
                 .keyBy(ride -> ride);
