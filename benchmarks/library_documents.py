@@ -9,7 +9,7 @@ from streamplace.errors import ProblemError
 from streamplace.library.documents import BITS, SECOND
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.planning.demand import ALL_TO_ALL, demand_of

@@ -18,7 +18,7 @@ from streamsim.kernel_cache import folder_of, turn
 
 from streamplace import __version__
 from streamplace.cores import available_cores
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 
 if TYPE_CHECKING:
     from streamplace import StreamGraph

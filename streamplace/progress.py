@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 
 T = TypeVar("T")
 _waiting = ContextVar("waiting", default=False)

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Generic, TypeVar, cast
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from streamplace.io.problems import read_problem, usual_cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import named_problem
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation

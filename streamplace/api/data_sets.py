@@ -10,7 +10,7 @@ from streamplace.api.arguments import GraphLike, converted, problem_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.settings.convert import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong

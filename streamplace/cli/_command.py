@@ -10,7 +10,7 @@ import click
 from streamplace.cli._gone import replacement
 from streamplace.cli._options import Output, check_output, spare_inputs
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
 
 GROUP_OF = {

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from streamplace.cli._output import verbose
 from streamplace.errors import SettingError
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.model.messages import counted as counted
-from streamplace.model.messages import printable
+from streamplace.model.message_text import counted as counted
+from streamplace.model.message_text import printable
 from streamplace.progress import heartbeat
 from streamplace.progress import progress as progress
 from streamplace.progress import waiting as spinner

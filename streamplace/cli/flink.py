@@ -31,7 +31,7 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._process import interruptible
 from streamplace.cli._settings import settings_of
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.settings.flink import (
     FlinkAdviseSettings,
     FlinkClusterSettings,

@@ -17,7 +17,7 @@ from streamplace.cli._gone import replacement
 from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 INTERRUPTED, READER_GONE = 130, 141
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")

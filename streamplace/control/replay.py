@@ -15,7 +15,7 @@ from streamplace.control.policy import MakePolicy, PlanChoice, SlotObservation
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import frozen
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.planning.result import HOUR
 
 STEP = 1.0

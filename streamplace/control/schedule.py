@@ -23,7 +23,7 @@ from streamplace.display.sheets import with_rest
 from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.model.objects import Pictured
 from streamplace.model.units import floor_digits
 from streamplace.planning.deployment import TOLERANCE

@@ -7,7 +7,7 @@ import numpy as np
 from streamplace.display.report import duration, some
 from streamplace.model.cluster import BPS, MIPS
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bandwidth, format_speed
 

@@ -34,7 +34,7 @@ from streamplace.display.report import (
     Report,
     Sheet,
 )
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 
 WIDTH = 80
 """Columns of output that does not go to a terminal."""

@@ -3,7 +3,7 @@
 from html import escape
 
 from streamplace.display.report import LEAST_TEXT, Bar, Cell, Heading, Names, Report, Sheet
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 
 FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
 CELL = "text-align:left;padding:1px 10px 1px 0"

@@ -14,7 +14,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Devices
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.model.operators import Operators
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, writing
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -16,7 +16,7 @@ from streamplace.display.report import quantity
 from streamplace.drawing.figures import BAND, LIMIT, PALETTE
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.explanation import PassTimeline

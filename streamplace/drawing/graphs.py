@@ -47,7 +47,7 @@ from streamplace.io.files import write_text
 from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.objects import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamplace.engines.names import resources
 from streamplace.model.expansion import Expansion, expand, named_problem
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 

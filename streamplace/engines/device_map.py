@@ -12,7 +12,7 @@ from streamplace.engines.registry import export
 from streamplace.errors import FormatError
 from streamplace.io.files import json_text
 from streamplace.io.modules import LOOSE, SOURCE, Modules, around
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 REMEDY = "import the model with --blocks, or export to torch, which splits anything"
 

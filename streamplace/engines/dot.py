@@ -5,7 +5,7 @@ from collections.abc import Callable
 from streamplace.engines.deployment import DeployedFlow, Deployment, Element
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, dot_label, group_notes, quoted_dot
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.units import format_bandwidth, format_bytes
 
 GOLDEN = 0.618034

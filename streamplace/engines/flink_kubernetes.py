@@ -24,7 +24,7 @@ from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.errors import FormatError
 from streamplace.model.devices import Device
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 IMAGE = "flink:2.3.0"
 CONTROL = """\

@@ -15,7 +15,7 @@ from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.errors import FormatError
 from streamplace.io.placements import order_facts
 from streamplace.model.devices import Device
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 IMAGE = "registry.example/my-app:1"
 NAME = "streamplace-placement"

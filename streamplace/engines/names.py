@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from streamplace.errors import ProblemError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 LONGEST_SLUG = 40
 PREFIX = "dev-"

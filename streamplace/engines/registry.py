@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from streamplace.engines.deployment import Deployment
 from streamplace.errors import FormatError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.registry import Registry
 
 Files = Mapping[str, str]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError
 from streamplace.io.parsing import utf8
-from streamplace.model.messages import printable, quoted, shown
+from streamplace.model.message_text import printable, quoted, shown
 
 if TYPE_CHECKING:
     from streamplace.engines.deployment import Deployment

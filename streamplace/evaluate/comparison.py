@@ -20,7 +20,7 @@ from streamplace.evaluate.results import (
     front_of,
     heading,
 )
-from streamplace.model.messages import counted, quoted
+from streamplace.model.message_text import counted, quoted
 from streamplace.model.objects import Displayed, data_frame
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits

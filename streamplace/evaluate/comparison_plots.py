@@ -31,7 +31,7 @@ from streamplace.evaluate.results import (
     ratio,
 )
 from streamplace.model.arrays import Floats
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:

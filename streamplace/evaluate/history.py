@@ -10,7 +10,7 @@ from streamplace.display.report import MOST_ROWS, Heading, Part, Report, Sheet, 
 from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
-from streamplace.model.messages import counted, quoted
+from streamplace.model.message_text import counted, quoted
 from streamplace.model.objects import Displayed, Pictured
 from streamplace.model.units import digits
 

@@ -10,7 +10,7 @@ from typing import Any
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 LOCAL = "ray"
 CONNECT_TIMEOUT_S = 5.0

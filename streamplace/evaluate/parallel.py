@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import MAX_TRIES, connected, deaths, result
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from types import UnionType
 from typing import Any, Protocol, get_args, get_type_hints
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 _MEANING = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, TypeVar
 from streamplace.errors import SettingError
 from streamplace.families.parameters import Parameters
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
 from streamplace.registry import Registry
 

@@ -19,7 +19,7 @@ from streamplace.model.cluster import BPS, Cluster, check_size
 from streamplace.model.columns import rules_of
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.units import (
     LARGEST_PLAIN_MIPS,
     Quantity,

@@ -21,7 +21,7 @@ from streamplace.io.foreign import distinct, files_of, read_foreign
 from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.graph import Attribute, StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamplace.errors import MissingPackageError
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 WITH_TORCH = ("torch", "torch_geometric", "tensorboard")
 """Packages of the extras ``learn`` and ``torch-geometric``."""

@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.parsing import parse_toml_text
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30

@@ -12,7 +12,7 @@ from streamplace.errors import FormatError
 from streamplace.io.files import is_folder, read_bytes, spot
 from streamplace.io.parsing import parse_as
 from streamplace.model.cluster import BPS, MIPS
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")

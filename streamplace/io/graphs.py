@@ -18,7 +18,7 @@ from streamplace.io.schema import OperatorJson, StreamJson
 from streamplace.model.arrays import Floats
 from streamplace.model.columns import FieldRule, NumberRule, rules_of
 from streamplace.model.graph import StreamGraph, rated
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import ALL, EACH, Operators, Window
 from streamplace.model.streams import Streams
 

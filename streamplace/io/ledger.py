@@ -25,7 +25,7 @@ from streamplace.model.intervals import (
     expected_error,
     least_jobs,
 )
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.trust import profile_drift, profile_spread
 
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")

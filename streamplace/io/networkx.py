@@ -11,7 +11,7 @@ from streamplace.errors import GraphError
 from streamplace.io.graphs import OPERATOR, STREAM, graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import EACH
 
 RARE: dict[str, Any] = {

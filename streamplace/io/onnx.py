@@ -24,7 +24,7 @@ from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 

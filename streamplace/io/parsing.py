@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from streamplace.errors import FormatError
 from streamplace.io.schema import FILES
-from streamplace.model.messages import quoted, shown, suggestion
+from streamplace.model.message_text import quoted, shown, suggestion
 
 _T = TypeVar("_T")
 

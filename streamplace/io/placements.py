@@ -11,7 +11,7 @@ from streamplace.io.files import json_text, located, read_bytes, read_lines, spo
 from streamplace.io.parsing import parse_json, parse_tables, untyped
 from streamplace.model.expansion import named_problem
 from streamplace.model.intervals import RateInterval
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 

@@ -30,7 +30,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.problem import Moving, Problem
 
 

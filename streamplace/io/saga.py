@@ -25,7 +25,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream

@@ -9,7 +9,7 @@ from streamplace.errors import SettingError
 from streamplace.io.fields import STRICT, Amount, Finite, ListOf, Quantity, TableOf, doc
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
 from streamplace.model.placement import Discipline
 

@@ -17,7 +17,7 @@ from streamplace.io.lines import name_of
 from streamplace.io.parsing import utf8
 from streamplace.io.registry import reader
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 

@@ -28,7 +28,7 @@ from streamplace.io.problems import Draft, Known
 from streamplace.io.registry import reader
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 

@@ -21,7 +21,7 @@ from streamplace.errors import FormatError
 from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import read_bytes, spot, writing
 from streamplace.io.parsing import checked
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 FORMAT = "streamplace-weights"
 VERSION = 1

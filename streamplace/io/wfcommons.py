@@ -30,7 +30,7 @@ from streamplace.io.registry import reader
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream

@@ -17,7 +17,7 @@ from streamplace.io.weights import read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import Arrays, array_of, arrays_of, put_arrays
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 
 FORMAT, VERSION = "streamplace-checkpoint", 3
 NAME = "last.safetensors"

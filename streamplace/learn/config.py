@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.parsing import first_fault
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem

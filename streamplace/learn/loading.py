@@ -14,7 +14,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import spot
 from streamplace.io.weights import SUFFIX, Weights, read_weights, stamped
 from streamplace.learn.config import C, validated
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

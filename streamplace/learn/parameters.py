@@ -9,7 +9,7 @@ from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.loading import check_shapes
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 Arrays = dict[str, NDArray[Any]]
 REMEDY = "name weights that were trained with the same options of the model"

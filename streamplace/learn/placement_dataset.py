@@ -14,7 +14,7 @@ from streamplace.io.problems import usual_cluster
 from streamplace.io.torch_geometric import to_torch_geometric
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
 
 with importing_torch("torch-geometric"):

@@ -11,7 +11,7 @@ from streamplace.learn.config import DEFAULT_PRESET, C, Config, OptionTables, Pr
 from streamplace.learn.learner import Learner
 from streamplace.learn.walker import Improver
 from streamplace.model.arrays import Ints
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective

@@ -11,7 +11,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, spot
 from streamplace.library.confined import MAX_PRINTED, MEMORY, ResourceUsage, RunLimits, confined
 from streamplace.library.folder import Library, LibraryEntry, checker_file
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 LIMITS = RunLimits(seconds=3600.0, memory=MEMORY)
 """Default limits of a check."""

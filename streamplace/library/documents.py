@@ -15,7 +15,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -25,7 +25,7 @@ from streamplace.io.files import (
 )
 from streamplace.io.parsing import parse_as
 from streamplace.library.documents import ObjectiveName
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem

@@ -29,7 +29,7 @@ from streamplace.io.problems import write_problem
 from streamplace.library.confined import MAX_PRINTED, MEMORY, ResourceUsage, RunLimits, confined
 from streamplace.library.documents import ObjectiveName, solution_document
 from streamplace.library.folder import Library, LibraryEntry, open_library
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective

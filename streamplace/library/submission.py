@@ -28,7 +28,7 @@ from streamplace.library.folder import (
     write_checksums,
 )
 from streamplace.model.arrays import ROUNDING
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 
 LARGEST = 64 * 2**20
 """Bytes of a submitted file, up to which it is read into memory; the checker takes larger ones."""

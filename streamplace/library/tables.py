@@ -12,7 +12,7 @@ from streamplace.display.report import Brief, Detail, Heading, Report, Sheet, du
 from streamplace.errors import SettingError
 from streamplace.library.folder import Library, LibraryEntry, class_of, open_library
 from streamplace.library.runs import LibraryRun, read_all_runs
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.objectives.registry import OBJECTIVES
 
 ENTRY_HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")

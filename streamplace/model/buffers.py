@@ -27,7 +27,7 @@ import numpy as np
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import Operators
 from streamplace.model.streams import CHAINED, RESCALE, Streams
 from streamplace.model.units import LARGEST

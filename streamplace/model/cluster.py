@@ -13,7 +13,7 @@ from streamplace.errors import ClusterError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import frozen
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
-from streamplace.model.messages import counted, quoted, shown
+from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.objects import Caching, Displayed, data_frame, same_fields
 from streamplace.model.units import (
     LARGEST,

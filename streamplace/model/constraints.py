@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from streamplace.errors import ProblemError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.objects import call_of
 
 

@@ -26,7 +26,7 @@ from streamplace.model.columns import (
     ruled,
     rules_of,
 )
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.units import Quantity, Stated, bandwidth_bps, check_bandwidth, size_bytes
 from streamplace.model.units import mips as speed
 

@@ -14,7 +14,7 @@ from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
-from streamplace.model.messages import counted, quoted, shown
+from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.objects import WIDEST
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.model.units import digits
 
 USUAL_CONFIDENCE = 0.9

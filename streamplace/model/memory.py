@@ -10,7 +10,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import rival_columns
-from streamplace.model.messages import listed
+from streamplace.model.message_text import listed
 from streamplace.model.units import format_bytes
 
 STEPS = 2_000_000

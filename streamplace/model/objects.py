@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame

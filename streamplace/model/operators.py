@@ -27,7 +27,7 @@ from streamplace.model.columns import (
     check_name,
     ruled,
 )
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.objects import call_of
 from streamplace.model.units import seconds, size_bytes, tuple_rate
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import BrokenRule, CountRule, NumberRule
-from streamplace.model.messages import counted, listed, quoted
+from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.objects import Displayed, data_frame, same_fields
 from streamplace.model.units import LARGEST
 

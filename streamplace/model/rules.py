@@ -18,7 +18,7 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rival_columns
 from streamplace.model.memory import made_room, most, needed, packed, short_memory, too_large, used
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
 

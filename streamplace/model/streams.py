@@ -22,7 +22,7 @@ from streamplace.model.columns import (
     distinct_rows,
     ruled,
 )
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import Operators
 from streamplace.model.units import size_bytes
 

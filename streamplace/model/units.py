@@ -15,7 +15,7 @@ from fractions import Fraction
 from numbers import Real
 
 from streamplace.errors import UnitError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 Quantity = float | str
 

@@ -10,7 +10,7 @@ import numpy as np
 from streamplace.errors import GraphError, ProblemError, UnitError
 from streamplace.model.columns import CountRule, NumberRule, rules_of
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.operators import Operators
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Streams

@@ -10,7 +10,7 @@ from streamplace.display.report import Names, Report, Sheet, brief_and_detail
 from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import Bools
 from streamplace.model.expansion import operators_by_subtask
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.objects import WIDEST, Displayed
 from streamplace.model.placement import Placement
 

@@ -16,7 +16,7 @@ from streamplace.display.report import percent, quantity
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation

@@ -23,7 +23,7 @@ from streamplace.display.report import (
 from streamplace.display.sheets import with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -18,7 +18,7 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

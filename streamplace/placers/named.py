@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.units import seconds
 from streamplace.placers.oracle import oracle_of
 from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer

@@ -21,7 +21,7 @@ from streamplace.model.buffers import MessageLoads
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
 from streamplace.model.key_groups import useful_parallelisms
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.planning.offers import Catalogue

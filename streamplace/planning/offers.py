@@ -27,7 +27,7 @@ from streamplace.model.columns import (
     rules_of,
 )
 from streamplace.model.devices import Device, settle_units
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.units import LARGEST, Quantity, seconds
 
 LEAST_PRICE = 1e-15

@@ -19,7 +19,7 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import counted, quoted
+from streamplace.model.message_text import counted, quoted
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import digits, format_bytes

@@ -12,7 +12,7 @@ from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.intervals import PredictionErrors
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget

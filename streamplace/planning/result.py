@@ -39,7 +39,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.messages import counted, shown
+from streamplace.model.message_text import counted, shown
 from streamplace.model.objects import WIDEST, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -22,7 +22,7 @@ from streamplace.io.files import located, read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import tuple_rate
 from streamplace.planning.demand import unchained

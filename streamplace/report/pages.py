@@ -16,7 +16,7 @@ from streamplace.drawing.graphs import NamedPlacements
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, write_text
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.document import VERSION, ReportDocument
 from streamplace.report.problems import (

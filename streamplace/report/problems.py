@@ -16,7 +16,7 @@ from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
-from streamplace.model.messages import counted, printable, shown
+from streamplace.model.message_text import counted, printable, shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules

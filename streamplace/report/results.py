@@ -10,7 +10,7 @@ from streamplace.evaluate.results import ObjectiveResults, ResultColumns
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.offers import offer_of

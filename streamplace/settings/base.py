@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PrivateAttr, V
 from pydantic_core import CoreSchema, core_schema
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError, UnitError
-from streamplace.model.messages import quoted, suggestion
+from streamplace.model.message_text import quoted, suggestion
 from streamplace.settings.option import WHAT, OptionField
 
 

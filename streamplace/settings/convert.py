@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.settings.base import FieldKind as FieldKind
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLACE_SECONDS
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
     BUDGET,

@@ -33,7 +33,7 @@ from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
 from streamplace.learn.reward import JUDGES, Measure, check_reward, rewards_of_values
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.messages import counted, quoted
+from streamplace.model.message_text import counted, quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective
 from streamplace.progress import Ticker, progress

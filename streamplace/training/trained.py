@@ -14,7 +14,7 @@ from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ObjectiveResults, Row
 from streamplace.learn.history import History
 from streamplace.model.arrays import Floats
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streamplace.cli._output import print_json, progress, say, say_notes, waiting
 from streamplace.cli.main import main
-from streamplace.model.messages import printable
+from streamplace.model.message_text import printable
 
 STYLES = ("\x1b[1m", "\x1b[0m")
 TO_SIMULATE = ["simulate", "g.json", "p.json", "--cluster", "c.toml"]

@@ -35,7 +35,7 @@ from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PATIENCE_SECONDS, SPEED
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 

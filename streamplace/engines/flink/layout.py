@@ -14,7 +14,7 @@ from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import parse_document
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 _SUBTASK = re.compile(r"(.+?)#+(\d{1,9})")
 

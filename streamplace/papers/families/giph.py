@@ -28,7 +28,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
 from streamplace.papers.families.tasks import INSTRUCTIONS, task_graph, tasks_of
 

@@ -46,7 +46,7 @@ from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import RateInterval
-from streamplace.model.messages import counted, listed, quoted
+from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.objects import Displayed
 from streamplace.model.trust import WRONG
 from streamplace.model.units import Quantity, digits, format_bytes

@@ -17,7 +17,7 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.files import spot
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 TRIED = (1, 2)
 """Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""

@@ -51,7 +51,7 @@ from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
 from streamplace.model.intervals import RateInterval
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 from streamplace.model.trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 

@@ -34,7 +34,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips

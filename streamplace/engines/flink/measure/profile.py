@@ -79,7 +79,7 @@ from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.arrays import Floats
 from streamplace.model.defaults import PATIENCE_SECONDS
 from streamplace.model.key_groups import subtask_parts
-from streamplace.model.messages import listed, quoted, shown
+from streamplace.model.message_text import listed, quoted, shown
 
 LOG = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from streamplace.engines.flink.rest.answers import Metric
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
 from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settings
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 UPDATE_SECONDS = 30.0
 """Maximum wait for metrics; Flink has fetched them thrice by then, so what has not changed is idle.

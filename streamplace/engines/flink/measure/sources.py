@@ -38,7 +38,7 @@ from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import job_operators, source_names
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 
 LOG = logging.getLogger(__name__)

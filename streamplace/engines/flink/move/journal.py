@@ -18,7 +18,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FlinkError, chain_of, successor
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 
 
 class MoveUnderWay(StreamplaceError):

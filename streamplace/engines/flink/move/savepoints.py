@@ -35,7 +35,7 @@ from streamplace.engines.flink.rest.client import (
     turns,
 )
 from streamplace.model.defaults import SAVEPOINT_SECONDS
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 
 LOG = logging.getLogger(__package__)
 STOPPING = "SYNC_SAVEPOINT"

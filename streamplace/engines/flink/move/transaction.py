@@ -71,7 +71,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.model.messages import listed, shown
+from streamplace.model.message_text import listed, shown
 
 LOG = logging.getLogger(__package__)
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})

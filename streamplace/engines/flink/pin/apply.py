@@ -34,7 +34,7 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.model.defaults import START_SECONDS
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 
 RESTORING = "INITIALIZING"
 """State of a task that has its slots and restores its state, and of a job without a plan yet."""

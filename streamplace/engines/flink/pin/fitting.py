@@ -25,7 +25,7 @@ from streamplace.engines.flink.rest.settings import BUFFER_SIZE, cluster_fault, 
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 from streamplace.planning.demand import group_slots
 
 Managers = Sequence[dict[str, Any]]

@@ -30,7 +30,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.names import resource, resources, slug
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import PlacementError
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 
 PIN_UNITS = 10_000
 """Maximum number of slots that can be pinned to one TaskManager at a time, over all jobs."""

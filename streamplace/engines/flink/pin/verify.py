@@ -10,7 +10,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import placed_subtasks
 from streamplace.engines.flink.rest.settings import job_fault
-from streamplace.model.messages import listed
+from streamplace.model.message_text import listed
 
 UNCOUNTED = (
     "the placement does not say how many subtasks its operators have, so they were not counted; "

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from streamplace.engines.flink.pin.hook import stem_of
 from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.model.messages import listed
+from streamplace.model.message_text import listed
 
 FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""

@@ -20,7 +20,7 @@ from streamplace.engines.flink.rest.answers import LONGEST
 from streamplace.engines.text import quoted_java
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 
 MANIFEST = "META-INF/MANIFEST.MF"
 DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)

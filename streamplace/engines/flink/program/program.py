@@ -19,7 +19,7 @@ from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import FormatError, PlacementError, SettingError
 from streamplace.io.files import spot
 from streamplace.io.store import WHOLE, Store, Table
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 
 MOST = 1000
 """Maximum number of stored programs; the oldest are deleted first."""

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from streamplace.errors import SettingError
 from streamplace.io.files import read_bytes, spot
-from streamplace.model.messages import shown
+from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
     import httpx

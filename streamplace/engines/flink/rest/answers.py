@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from streamplace.io.fields import ListOf
 from streamplace.model.devices import MOST_CORES
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
 
 LONGEST = 300

@@ -26,7 +26,7 @@ from streamplace.engines.flink.rest.answers import (
     root_cause,
 )
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.model.messages import listed, quoted, shown
+from streamplace.model.message_text import listed, quoted, shown
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"

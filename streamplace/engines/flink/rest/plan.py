@@ -10,7 +10,7 @@ from streamplace.engines.flink.program.chains import FUSED, TaskOperators, check
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.model.key_groups import joined_subtasks
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
 _ITERATIONS = ("IterationSource-", "IterationSink-")

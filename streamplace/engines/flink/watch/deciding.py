@@ -40,7 +40,7 @@ from streamplace.io.watches import (
     WatchRound,
 )
 from streamplace.model.intervals import RateInterval
-from streamplace.model.messages import counted
+from streamplace.model.message_text import counted
 from streamplace.model.units import digits
 from streamplace.planning.result import HOUR
 

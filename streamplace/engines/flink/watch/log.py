@@ -22,7 +22,7 @@ from streamplace.io.watches import (
     WatchRound,
     utc_now,
 )
-from streamplace.model.messages import quoted
+from streamplace.model.message_text import quoted
 
 
 class JobWatched(SettingError):

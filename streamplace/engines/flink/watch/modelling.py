@@ -23,7 +23,7 @@ from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CPU_OF
 from streamplace.model.intervals import RateInterval
-from streamplace.model.messages import listed, shown
+from streamplace.model.message_text import listed, shown
 from streamplace.model.trust import profile_spread
 from streamplace.objectives.throughput.loads import RESOURCES, at_max_rate
 from streamplace.placers.registry import USUAL_BUDGET, Budget

@@ -35,7 +35,7 @@ from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import PlacementError, SettingError, StreamplaceError
 from streamplace.io.store import Store
 from streamplace.io.watches import BEGUN, UNBEGUN
-from streamplace.model.messages import listed, quoted
+from streamplace.model.message_text import listed, quoted
 
 FAULT_SECONDS = 120.0
 """Time for which errors of Flink are asked about again, as another JobManager may begin (taste)."""

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.model.messages import quoted, shown
+from streamplace.model.message_text import quoted, shown
 
 
 @given(st.text() | st.binary() | st.lists(st.text()) | st.integers() | st.floats())
