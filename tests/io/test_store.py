@@ -176,7 +176,7 @@ def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
     with pytest.raises(StoreError, match="row 1 of table watches is gone"):
         log.begin(WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
     log.add(WatchRound("", 1.0, JOB, 1.0, 1.0, False, 0.0, 1))
-    assert "rounds are not recorded, and nothing is moved" in told[0]
+    assert "records no rounds and moves nothing" in told[0]
 
 
 def test_a_full_disk_is_told_without_advice_to_move_the_file(
