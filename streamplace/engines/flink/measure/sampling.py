@@ -6,6 +6,7 @@ between two times at which counters changed, because both answers are then equal
 begins with the last such time of the previous window, and windows can be combined.
 """
 
+import itertools
 import math
 import re
 import time
@@ -452,7 +453,8 @@ class JobWindows:
             after = last.pending.get(source, ())
             by_subtask = last.offsets.get(source, {})
             offsets = [[*by_subtask.get(i, {}).values()] for i in range(len(sent))]
-            is_known = any(offsets) and min(map(min, filter(None, offsets))) >= 0  # -1: none read
+            # An offset is -1 until a tuple of its partition was read.
+            is_known = min(itertools.chain(*offsets), default=-1.0) >= 0
             read = [sum(one) if is_known else math.nan for one in offsets]
             if len(sent) == len(before) == len(after):
                 answer[source] = [*map(Lag, sent, before, after, read)]
