@@ -23,7 +23,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
-from streamplace.engines.flink.move.interruption import Interruption, Interruptions
+from streamplace.engines.flink.move.interruption import Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
@@ -54,7 +54,6 @@ class World:
     unmeasured: Mapping[str, Exception] = field(default_factory=dict)
     interrupted: int = -1  # number of the step at which Ctrl-C is pressed; -1 for never
     ends: str = ""  # layout in which the job finishes
-    expected: tuple[float, float, float] = (2.0, 2.0, 2.0)  # interruption, before it was moved
     where: str = START
     number: int = 0
     steps: int = 0
@@ -120,15 +119,16 @@ class World:
         if self.where in self.unmeasured and self.number:
             raise self.unmeasured[self.where]
         ipt = (0.1 if self.is_contradicted else 1.0) * 1e6
-        graph = StreamGraph.of("job", [Operator("src", ipt=ipt, rate=self.rate)], [])
+        operators = [Operator("src", ipt=ipt, rate=self.rate)]
+        graph = StreamGraph.of("job", operators, attributes={"mips": 100.0})
         devices = Cluster.of([Device(name, mips=rate) for name, rate in self.carries.items()])
         measured = Measurement(graph, devices, self.rate < self.offered)
         question = Question(measured, Layout({"src": [self.where]}), {}, True, self.asked)
         others = [self.candidate(name) for name in self.carries if name != self.where]
         present = Trial.present(question)
         self.known.append(self.where)
-        pauses = Interruptions(Interruption(2.0, 2.0, 2.0), Interruption(*self.expected))
-        return Proposal(job, question, tuple(others), pauses, (*trials, present), present)
+        expected = Interruptions(stop=0.0, start=0.0)
+        return Proposal(job, question, tuple(others), expected, (*trials, present), present)
 
     def await_running(self, job: str, _: float) -> None:
         """Wait for a job that Flink restarts."""
@@ -303,14 +303,18 @@ def test_a_trial_may_be_refused() -> None:
     assert asked[0].startswith("try a: 500 tuples/s")
 
 
-def test_a_measured_interruption_replaces_the_expected_one() -> None:
-    """As the mean of what the sources have shown, where TaskManagers are as cold as there."""
-    carries = {START: 100.0, "a": 500.0, "b": 900.0}
-    world, asked = World(carries, {"b": 0.9}, expected=(5.0, 11.0, 25.0)), list[str]()
-    world.improved(agrees=lambda question: not asked.append(question))
-    told = [question.partition("stops the job for about ")[2] for question in asked]
-    assert told[:1] == ["5 to 25 s"]
-    assert set(told[1:]) <= {"2 s"}
+def test_what_earlier_moves_took_corrects_the_expected_interruption() -> None:
+    """A move takes 2 s here.
+
+    Expected are 2 s, and 0.3 core seconds on the TaskManager that has run the job, 1.3 on others.
+    """
+    world = World({START: 10.0, "a": 50.0, "slow": 20.0}, {"a": 0.9})
+    assert world.improver().propose(world.job).interruption.value == pytest.approx(2 + 1.3 / 0.5)
+    moved = world.improved(tries=1)
+    assert world.visited == ["a"]
+    cold, warm = (moved.interruption_to(Layout({"src": [one]})) for one in ("slow", START))
+    assert cold.value == pytest.approx((2 + 1.3 / 0.2) * 2 / (2 + 1.3 / 0.5))
+    assert warm.value == pytest.approx(2 + 0.3 / 0.1)
 
 
 def test_a_layout_on_an_equal_task_manager_is_not_tried() -> None:

@@ -103,7 +103,7 @@ def test_full_queues_prolong_the_expected_interruption(
     """Hundreds of tuples wait, each of which takes some ten milliseconds."""
     job = submit(SATURATED, {"src": ["dev-0"], "slow": ["dev-1"]})
     await_flow(rest, job)
-    awaited(lambda: expected_interruptions(rest, job).warm.low >= 2 * LAUNCH_SECONDS, 60)
+    awaited(lambda: expected_interruptions(rest, job).on([1.0]).low >= 2 * LAUNCH_SECONDS, 60)
 
 
 FUSED: dict[str, Any] = {

@@ -336,14 +336,14 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
     flink.answers[f"GET /jobs/{JOB}"] = document | {"vertices": rows}
     flink.answers[f"GET /jobs/{JOB}/checkpoints"] = checkpoints()
     assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
-    assert expected_interruptions(flink.rest, JOB).warm.low == pytest.approx(2.0 + seconds)
+    assert expected_interruptions(flink.rest, JOB).on([1.0]).low == pytest.approx(2.0 + seconds)
     flink.answers[f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics"] = []
     assert draining_seconds(flink.rest, JOB) == 0
     assert draining_seconds(FakeFlink({}).rest, JOB) == 0
 
 
 @pytest.mark.parametrize(
-    ("deployed", "expected"), [(10_000, "7 to 21 s"), (15_800, "2 to 16 s"), (0, "2 to 16 s")]
+    ("deployed", "expected"), [(10_000, "7 to 10 s"), (15_800, "2 to 5 s"), (0, "2 to 5 s")]
 )
 def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     deployed: int, expected: str
@@ -353,7 +353,7 @@ def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     times = {"DEPLOYING": deployed, "INITIALIZING": 15_900, "RUNNING": 16_000}
     for task in ("v0", "v1"):
         flink.answers[f"GET /jobs/{JOB}/vertices/{task}/subtasktimes"] = moments(times)
-    assert str(expected_interruptions(flink.rest, JOB).cold) == expected
+    assert str(expected_interruptions(flink.rest, JOB).on([], [1.0])) == expected
 
 
 def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:

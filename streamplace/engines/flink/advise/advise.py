@@ -30,6 +30,7 @@ from streamplace.engines.flink.measure.cluster import (
     MeasuredCluster,
     MeasuredDevice,
     Measurement,
+    cores_of,
     finite,
 )
 from streamplace.engines.flink.measure.profile import JobProfile
@@ -394,6 +395,7 @@ def advise(
         and not current.unmatched
         and current.cost <= plan.cost
     )
+    expected = expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges]))
     is_known = parts is not None and program is None
     change = change_commands(rest, found.id, current, plan, folder, is_known)
     return Advice(
@@ -405,7 +407,7 @@ def advise(
         carried,
         _operator_loads(seen, plan),
         plan,
-        expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges])).cold,
+        expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
         () if is_enough else tuple(change),
         (*_notes(rest, found, machines, plan), *doubts, told),
         folder,

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf
+from statistics import geometric_mean
 from types import MappingProxyType
 from typing import Any
 
@@ -26,7 +27,7 @@ from streamplace.engines.flink.constants import CLEAR, UNLIKE, WORTHWHILE
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import Measurement, finite
+from streamplace.engines.flink.measure.cluster import Measurement, cores_of, finite
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import (
@@ -118,7 +119,7 @@ class Proposal:
     job: str  # id of the job
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
-    interruptions: Interruptions  # by moves, as they are expected
+    interruptions: Interruptions  # from which those by moves are predicted
     trials: tuple[Trial, ...]  # layouts in which it has run, in order
     where: Trial  # its present layout
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
@@ -184,9 +185,34 @@ class Proposal:
     @property
     def interruption(self) -> Interruption:
         """Seconds for which the next trial is expected to stop the job."""
-        target, known = self.target, _warmed(self.trials)
-        is_warm = target is None or target.layout.devices <= known
-        return self.interruptions.warm if is_warm else self.interruptions.cold
+        target = self.target
+        return self.interruption_to(self.where.layout if target is None else target.layout)
+
+    def interruption_to(self, layout: Layout) -> Interruption:
+        """Seconds for which a move to a layout is expected to stop the job.
+
+        What earlier moves took corrects it: of those to cold TaskManagers, or of the others.
+        """
+        is_warm, expected = self._expected(layout, self.trials)
+        factors = []
+        for i, trial in enumerate(self.trials):
+            was_warm, then = self._expected(trial.layout, self.trials[:i])
+            if trial.interruption and was_warm == is_warm:
+                factors.append(trial.interruption / then.value)
+        return expected.times(geometric_mean(factors)) if factors else expected
+
+    def _expected(self, layout: Layout, trials: Sequence[Trial]) -> tuple[bool, Interruption]:
+        """Whether all TaskManagers of a layout have run the job; the interruption by a move there.
+
+        The latter as it is expected without a measurement.
+        """
+        known = {device for trial in trials if trial.runs for device in trial.layout.devices}
+        cores = cores_of(self.measured.cluster.devices, self.measured.graph)
+        warm, cold = layout.devices & known, layout.devices - known
+        expected = self.interruptions.on(
+            [cores.get(one, 1.0) for one in warm], [cores.get(one, 1.0) for one in cold]
+        )
+        return not cold, expected
 
     def distance(self, layout: Layout) -> float:
         """Share of the subtasks that are elsewhere than in the nearest measured layout."""
@@ -335,7 +361,7 @@ class JobImprover:
             self.tell(f"note: {against}; layouts are tried and measured nevertheless")
         found = tuple(self.decides(question))
         present = Trial.present(question)
-        expected = _learned(expected_interruptions(rest, job), trials)
+        expected = expected_interruptions(rest, job)
         return Proposal(job, question, found, expected, (*trials, present), present)
 
     def planned(self, proposal: Proposal) -> Proposal:
@@ -366,7 +392,7 @@ class JobImprover:
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether another trial and the move back are within the limit, and the user agrees."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
-        once, back = proposal.interruption, proposal.interruptions.warm
+        once, back = proposal.interruption, proposal.interruption_to(proposal.best.layout)
         spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
         if spent + once.value + back.value > self.most_interruption:
             self.tell(
@@ -431,10 +457,7 @@ class JobImprover:
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         trials = (*proposal.trials, trial)
-        expected = _learned(now.interruptions, trials)
-        return replace(
-            now, trials=trials, where=trial, savepoint=moved.savepoint, interruptions=expected
-        )
+        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
         """Record the predicted and the measured rate of a layout."""
@@ -487,21 +510,6 @@ class JobImprover:
         """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
         return layout_of(rest, job, rest.running_job(job))
-
-
-def _warmed(trials: Sequence[Trial]) -> set[str]:
-    """TaskManagers that have run a job."""
-    return {device for trial in trials if trial.runs for device in trial.layout.devices}
-
-
-def _learned(expected: Interruptions, trials: Sequence[Trial]) -> Interruptions:
-    """Expected interruptions by moves, from earlier moves of the job if there are any."""
-    known: dict[bool, list[float]] = {True: [], False: []}
-    for i, trial in enumerate(trials):
-        if trial.interruption is not None:
-            known[trial.layout.devices <= _warmed(trials[:i])].append(trial.interruption)
-    measured = {is_warm: Interruption.measured(own) for is_warm, own in known.items() if own}
-    return Interruptions(measured.get(True, expected.warm), measured.get(False, expected.cold))
 
 
 def _named(proposal: Proposal) -> Candidate | None:

@@ -32,6 +32,7 @@ from streamplace.errors import SettingError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
+from streamplace.model.devices import Devices
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
@@ -372,6 +373,12 @@ class Measurement:
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     flow: SourceFlow | None = None  # flow of its sources; None if unknown
+
+
+def cores_of(devices: Devices, graph: StreamGraph) -> dict[str, float]:
+    """Device → number of those cores, which a graph was measured on, that its CPU is worth."""
+    cores = devices.mips * devices.cores / float(graph.attributes["mips"])
+    return dict(zip(devices.name, cores.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ It lasts from the last tuple before the savepoint to the first second at 90 % of
     start    slots, classes, restored state: as long as the job's own start took
     warm up  the sources run already, while Java loads and compiles the code of the job anew
 
-Flink does not report the warm-up, which takes longest on *cold* TaskManagers: those that have never
-run the job. So the prediction is an interval. Once a job was moved, it is the mean of what was
-measured.
+Flink does not report the warm-up. It is work, so it takes longest on the slowest TaskManagers, and
+on *cold* ones: those that have never run the job. The prediction is an interval, and what earlier
+moves of the job took corrects it.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -34,10 +34,10 @@ READ = "numBytesInPerSecond"
 LAUNCH_SECONDS = 1.0
 """Time for a submission, half a second to three by its classes, and least time for the start of a
 job (measured)."""
-COLD_SECONDS, WARM_SECONDS = (0.0, 8.0, 14.0), (0.0, 2.0, 6.0)
-"""Least, usual and most time to warm up where some TaskManagers are cold, and where none is.
+COLD_CPU, WARM_CPU = (0.2, 1.3, 3.0), (0.0, 0.3, 1.5)
+"""Least, usual and most core seconds to warm up a TaskManager that is cold, and one that is not.
 
-Measured: 5 to 14 and 0.5 to 5 seconds in 17 moves of six jobs on TaskManagers of 0.09 to 0.27 cores
+Measured in 44 moves of 13 jobs on TaskManagers of 0.09 to 0.27 cores
 (docs/assets/against-flink.jsonl).
 """
 RECOVERED = 0.9
@@ -54,40 +54,50 @@ class Interruption(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        """Format the interval, or its value if that was measured.
+        """Format the interval.
 
-        >>> str(Interruption(5.0, 9.0, 20.0)), str(Interruption.measured([4.0, 6.0]))
-        ('5 to 20 s', '5 s')
+        >>> str(Interruption(5.0, 9.0, 20.0))
+        '5 to 20 s'
         """
-        if self.low == self.high:
-            return duration(round(self.value))
         return f"{self.low:.0f} to {duration(round(self.high))}"
 
-    @classmethod
-    def measured(cls, seconds: Iterable[float]) -> "Interruption":
-        """Mean of the interruptions of earlier moves."""
-        known = [*seconds]
-        mean = sum(known) / len(known)
-        return cls(mean, mean, mean)
+    def times(self, factor: float) -> "Interruption":
+        """The interval, with each end multiplied by a factor."""
+        return Interruption(*(factor * end for end in self))
 
 
 class Interruptions(NamedTuple):
-    """Interruptions by moves to TaskManagers that have all run the job, and to cold ones."""
+    """What interruptions by moves of a job are predicted from."""
 
-    warm: Interruption
-    cold: Interruption
+    stop: float  # seconds until its savepoint is written
+    start: float  # seconds that its own start took
+
+    def on(self, warm: Sequence[float], cold: Sequence[float] = ()) -> Interruption:
+        """Predict the interruption by a move to TaskManagers of so many cores each.
+
+        If all of them are warm, the start may take less than the job's own, which loaded classes.
+
+        >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
+        ('6 to 34 s', '3 to 6 s')
+        """
+        own = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
+        start = own if cold else 2 * LAUNCH_SECONDS
+        kinds = [(cpu, cores) for cpu, cores in ((WARM_CPU, warm), (COLD_CPU, cold)) if cores]
+        low, value, high = (
+            max((cpu[end] / min(1.0, *cores) for cpu, cores in kinds), default=0.0)
+            for end in range(3)
+        )
+        return Interruption(
+            self.stop + start + low, self.stop + start + value, self.stop + own + high
+        )
 
 
 def expected_interruptions(rest: Rest, job: str, plan: JobPlan | None = None) -> Interruptions:
     """Predict the interruption of a running job by a move; its plan may have been read already."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
-    start = LAUNCH_SECONDS + max(LAUNCH_SECONDS, started_seconds(rest, job))
+    start = started_seconds(rest, job)
     LOG.debug("stopping job %s takes %.1f s, a start like its own %.1f s", job, stop, start)
-    warm, cold = (
-        Interruption(*(stop + start + seconds for seconds in warming_up))
-        for warming_up in (WARM_SECONDS, COLD_SECONDS)
-    )
-    return Interruptions(warm, cold)
+    return Interruptions(stop, start)
 
 
 def interruption_of(rest: Rest, old: str, new: str) -> float | None:
