@@ -197,6 +197,24 @@ def test_python_processes_are_told(threads: Clock, monkeypatch: pytest.MonkeyPat
     assert isinstance(doubt, Remedy)  # the job can be run without them, so moves print it
 
 
+def test_a_heap_that_is_nearly_full_is_told(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks take 0.26 cores."""
+    whole, began = cpu.java_threads, threads.now
+
+    def with_garbage(process: int) -> list[JavaThread]:
+        known = whole(process)
+        return [*known, JavaThread(99, "VM Thread", cores * (threads.now - began), threads.now)]
+
+    monkeypatch.setattr(cpu, "java_threads", with_garbage)
+    cores = 0.2
+    assert profile(writing_shop(threads).rest, "job", 10).doubts == []
+    cores = 0.4
+    (doubt,) = profile(writing_shop(threads).rest, "job", 10).doubts
+    assert doubt.startswith("on 'dev-0', garbage collection takes more CPU than the tasks")
+
+
 def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock: Clock) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
     seen = profile(writing_shop(clock, blocked=1.5).rest, "job", 10)

@@ -47,6 +47,7 @@ from streamplace.engines.flink.cpu.threads import (
     MEASURED,
     NETWORK,
     SOURCES_OF_CPU,
+    TASKS,
     UNKNOWN,
     RunningSubtask,
     TaskCpu,
@@ -531,6 +532,13 @@ def _doubts(
         )
     if is_python:
         yield UNMEASURED_PYTHON
+    kinds = {name: cores_by_kind(loads) for name, loads in seen.cluster.loads.items()}
+    full = [name for name, one in kinds.items() if one.get(GARBAGE, 0.0) > one.get(TASKS, math.inf)]
+    if full:
+        yield Remedy(
+            f"on {listed(sorted(full))}, garbage collection takes more CPU than the tasks: the "
+            "heap is nearly full; raise taskmanager.memory.process.size"
+        )
 
 
 def key_shares(
