@@ -36,8 +36,8 @@ from streamplace.model.devices import SLACK
 from streamplace.planning.cuts import (
     ROOM,
     Cut,
+    WholeCut,
     cheapest_counts,
-    enough,
     item_cuts,
     least_cost,
     resource_cuts,
@@ -303,11 +303,12 @@ class Optimum(NamedTuple):
     multipliers: Floats  # one for each row
 
 
-class Separation(NamedTuple):
-    """Whether numbers of machines can hold all operators, in fractional shares."""
+class Covering(NamedTuple):
+    """Solution of a linear program whose rows require some amount of each operator."""
 
-    missing: float  # sum of missing and surplus shares; 0 if all operators fit
-    worth: Floats  # prices of the operators for a cut that excludes these numbers, [N]
+    cost: float  # of machines or columns, and penalties of missing and surplus amounts
+    worth: Floats  # dual value of a unit of each operator, [N]
+    rent: Floats  # dual value of a machine of each type, if their numbers are limited, [T]
 
 
 def best_contents(polytope: Polytope, worth: Floats) -> Optimum:
@@ -347,8 +348,11 @@ def cheapest_worth(polytopes: Sequence[Polytope], catalogue: Catalogue) -> Float
     return _covered(solver, blocks, polytopes[0].n_operators, penalty).worth
 
 
-def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation:
-    """Test whether these numbers of machines can hold all operators in fractional shares."""
+def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Covering:
+    """Test whether these numbers of machines can hold all operators in fractional shares.
+
+    If so, the cost is 0; else the worth makes a cut that excludes these numbers.
+    """
     solver = new_solver()
     blocks = [
         _block(solver, polytope, float(count))[0]
@@ -358,21 +362,13 @@ def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation
     return _covered(solver, blocks, polytopes[0].n_operators, 1.0)
 
 
-class MasterSolution(NamedTuple):
-    """Cost of the columns and penalties, and the dual values."""
-
-    cost: float
-    worth: Floats  # dual value of a unit of each operator, [N]
-    rent: Floats  # dual value of a machine of each type, if their numbers are limited, [T]
-
-
 def solve_master(
     amounts: Sequence[float],
-    columns: Iterable[tuple[int, Sequence[float]]],
+    columns: Iterable[tuple[int, Sequence[float] | Floats]],
     prices: Sequence[float],
     penalty: float,
     counts: Sequence[int] | None = None,
-) -> MasterSolution:
+) -> Covering:
     """Cover these amounts of every operator at least cost, with at most ``counts`` machines.
 
     A column is a type of machine and contents. Missing and surplus units cost the penalty.
@@ -387,26 +383,24 @@ def solve_master(
             cover[v].SetCoefficient(column, float(contents[v]))
         if limits:
             limits[t].SetCoefficient(column, 1.0)
-    solver.Objective().SetMinimization()
-    if solver.Solve() != solver.OPTIMAL:
-        return MasterSolution(0.0, np.zeros(len(cover)), np.zeros(len(limits)))
-    return MasterSolution(solver.Objective().Value(), _duals(cover), -_duals(limits))
+    return _minimised(solver, cover, limits)
 
 
-def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Separation:
+def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Covering:
     """Solve with every operator held once; missing and surplus shares cost the penalty."""
     cover = _covering_rows(solver, [1.0] * n, penalty)
     for v, row in enumerate(cover):
         for block in blocks:
             row.SetCoefficient(block[v], 1.0)
+    return _minimised(solver, cover, [])
+
+
+def _minimised(solver: Any, cover: list[Any], limits: list[Any]) -> Covering:
     solver.Objective().SetMinimization()
     if solver.Solve() != solver.OPTIMAL:
-        return Separation(0.0, np.zeros(n))
-    return Separation(solver.Objective().Value(), _duals(cover))
-
-
-def _duals(rows: list[Any]) -> Floats:
-    return np.array([row.dual_value() for row in rows])
+        return Covering(0.0, np.zeros(len(cover)), np.zeros(len(limits)))
+    worth, rent = (np.array([row.dual_value() for row in rows]) for rows in (cover, limits))
+    return Covering(solver.Objective().Value(), worth, -rent)
 
 
 def _covering_rows(solver: Any, amounts: Sequence[float], penalty: float) -> list[Any]:
@@ -490,8 +484,8 @@ def proven_bound(
     for strength, generator in generators.items():
         for cut in generator:
             cuts.append(cut)  # one by one: the next depends on those so far
-        if not enough(cuts, catalogue):
-            return None
+        if not all(WholeCut.of(cut).holds(most) for cut in cuts):
+            return None  # all machines together are too few; none has a worth below 0
         counts = cheapest_counts(cuts, catalogue) or most
         goal = Prices.of(catalogue).cost(counts)
         by_strength[strength] = least_cost(cuts, catalogue, goal, stop)
@@ -527,9 +521,9 @@ def _network_cuts(
         return Cut(tuple(bounds), exact(scaled), "network")
 
     def separated(counts: tuple[int, ...]) -> Cut | None:
-        missing, worth = separate(polytopes, counts)
-        cut = cut_of(worth)
-        return None if missing <= NO_GAP or cut.holds(counts) else cut
+        found = separate(polytopes, counts)
+        cut = cut_of(found.worth)
+        return None if found.cost <= NO_GAP or cut.holds(counts) else cut
 
     yield cut_of(cheapest_worth(polytopes, catalogue))
     yield from _excluding(separated, catalogue, cuts, stop)
@@ -623,18 +617,12 @@ def _bound(leaves: list[_Node], worth: Floats) -> Fraction:
     return max([Fraction(0), *bounds])
 
 
-class _Column(NamedTuple):
-    kind: int
-    contents: list[float]
-    exact: bool
-
-
 class Columns:
     """Columns found so far; pricing begins again while it explored less than ``most_nodes``."""
 
     def __init__(self, relaxation: Relaxation, most_nodes: int) -> None:
         self._relaxation, self._most_nodes = relaxation, most_nodes
-        self._columns: list[_Column] = []
+        self._columns: list[tuple[int, Priced]] = []  # with the type of machine
         self._nodes = 0
 
     def cut(self, counts: Sequence[int], stop: Callable[[], bool]) -> Cut | None:
@@ -648,7 +636,7 @@ class Columns:
             cut = self._cut(counts, nodes, stop)
             if cut is not None or nodes >= self._most_nodes or self._nodes > MOST_NODES:
                 return cut
-            columns = [column for column in self._columns if column.exact]
+            columns = [(t, priced) for t, priced in self._columns if priced.exact]
             if len(columns) == len(self._columns):
                 return None
             self._columns, nodes = columns, 4 * nodes
@@ -658,7 +646,7 @@ class Columns:
         for _ in range(MOST_PRICINGS):
             missing, worth, rent = solve_master(
                 [1.0] * self._relaxation.demand.n_operators,
-                [(column.kind, column.contents) for column in self._columns],
+                [(t, priced.contents) for t, priced in self._columns],
                 [0.0] * self._relaxation.n_types,
                 1.0,
                 counts,
@@ -674,7 +662,7 @@ class Columns:
             if not cut.holds(tuple(counts)):
                 return cut
             helpful = [
-                _Column(t, p.contents.tolist(), p.exact)
+                (t, p)
                 for t, p in enumerate(priced)
                 if counts[t] and float(p.contents @ worth) > rent[t] + NO_GAIN
             ]

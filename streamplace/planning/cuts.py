@@ -20,7 +20,15 @@ from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.demand import Demand, least_parallelism, slot_groups, slots_of
 from streamplace.planning.offers import Catalogue, Prices
-from streamplace.planning.packing import CORE, CPU, MEMORY, SLOTS, allowed, capacities
+from streamplace.planning.packing import (
+    CORE,
+    CPU,
+    MEMORY,
+    RESOURCES,
+    SLOTS,
+    allowed,
+    capacities,
+)
 
 ROOM = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""
@@ -80,8 +88,7 @@ class ResourceNeed(NamedTuple):
     tags: frozenset[str]
     rows: Bools  # [N] whether each operator is one of them
     runs: Bools  # [T] whether a machine of each type may run any of them
-    origin: str  # "cpu", "memory" or "slots"
-    resource: int
+    resource: int  # `CPU`, `MEMORY` or `SLOTS`
     total: Fraction
 
 
@@ -93,12 +100,12 @@ def resource_needs(demand: Demand, catalogue: Catalogue) -> Iterator[ResourceNee
         rows = np.array([tags <= required for required in demand.requires])
         runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
         slots = int(slots_of(groups, np.where(rows, subtasks, 0)[None])[0])
-        for origin, resource, total in (
-            ("cpu", CPU, sum(map(Fraction, demand.instructions[rows].tolist()), Fraction(0))),
-            ("memory", MEMORY, sum(map(Fraction, demand.memory[rows].tolist()), Fraction(0))),
-            ("slots", SLOTS, Fraction(slots)),
+        for resource, total in (
+            (CPU, sum(map(Fraction, demand.instructions[rows].tolist()), Fraction(0))),
+            (MEMORY, sum(map(Fraction, demand.memory[rows].tolist()), Fraction(0))),
+            (SLOTS, Fraction(slots)),
         ):
-            yield ResourceNeed(tags, rows, runs, origin, resource, total)
+            yield ResourceNeed(tags, rows, runs, resource, total)
 
 
 def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
@@ -112,7 +119,7 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
                 for c, r in zip(room, need.runs, strict=True)
             ]
             needed = True
-            yield Cut(tuple(ROOM * z for z in worth), need.total, need.origin)
+            yield Cut(tuple(ROOM * z for z in worth), need.total, RESOURCES[need.resource])
     if not needed:
         yield Cut((Fraction(1),) * len(catalogue.offers), Fraction(1), "machines")
 
@@ -125,9 +132,9 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
     worth at most 1.
     """
     capacity = capacities(catalogue)
-    for origin, resource, need, pieces_of in (
-        ("cpu", CPU, demand.least_instructions, demand.pieces),
-        ("memory", MEMORY, demand.memory, demand.memory_pieces),
+    for resource, need, pieces_of in (
+        (CPU, demand.least_instructions, demand.pieces),
+        (MEMORY, demand.memory, demand.memory_pieces),
     ):
         room = capacity[:, resource]
         largest = float(room.max())
@@ -142,7 +149,7 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
             if total > 0 and best > 0:
                 ratio = [Fraction(float(c)) * ROOM / whole for c in room]
                 worth = tuple(min(Fraction(1), best * r) for r in ratio)
-                yield Cut(worth, total, f"{origin} items")
+                yield Cut(worth, total, f"{RESOURCES[resource]} items")
 
 
 def _items(
@@ -207,12 +214,6 @@ def cheapest_counts(
         tried=tried,
     )
     return cheapest.counts
-
-
-def enough(cuts: Iterable[Cut], catalogue: Catalogue) -> bool:
-    """Whether all machines of the offers together satisfy the cuts; none has a worth below 0."""
-    every = [offer.at_most for offer in catalogue.offers]
-    return all(WholeCut.of(cut).holds(every) for cut in cuts)
 
 
 def solve_counts(

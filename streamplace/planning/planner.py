@@ -54,7 +54,9 @@ from streamplace.planning.packing import (
     CPU,
     EGRESS,
     INGRESS,
+    MEMORY,
     RESOURCES,
+    SLOTS,
     PackedMachines,
     Packing,
     allowed,
@@ -513,12 +515,12 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: 
     if need.tags:
         which += f" that require {', '.join(sorted(need.tags))}"
         machines += " that may run them"
-    ways: dict[str, tuple[Floats | Longs, Callable[[float], str]]] = {
-        "cpu": (demand.instructions, lambda speed: f"{_mips(speed)} of CPU"),
-        "memory": (demand.memory, lambda size: f"{format_bytes(size)} of memory"),
-        "slots": (least_subtasks(demand, catalogue), lambda number: f"{number:.6g} slots"),
+    ways: dict[int, tuple[Floats | Longs, Callable[[float], str]]] = {
+        CPU: (demand.instructions, lambda speed: f"{_mips(speed)} of CPU"),
+        MEMORY: (demand.memory, lambda size: f"{format_bytes(size)} of memory"),
+        SLOTS: (least_subtasks(demand, catalogue), lambda number: f"{number:.6g} slots"),
     }
-    each, text = ways[need.origin]
+    each, text = ways[need.resource]
     name = quoted(demand.name[int((each * need.rows).argmax())])
     return (
         f"{which} need {text(float(need.total))}, most of it {name}, and {machines} together have "
