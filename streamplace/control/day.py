@@ -89,21 +89,14 @@ class TraceSlots:
                 "possible; give a longer slot"
             )
         number = max(1, math.ceil(slots))
-        edges = start + seconds * np.arange(number + 1)
+        edges = np.asarray(start + seconds * np.arange(number + 1), np.float64)
         passed = np.concatenate(([0.0], np.cumsum(ends - trace.time)))
-        emitted = np.concatenate(
-            (
-                np.zeros((1, trace.rates.shape[1])),
-                np.cumsum(trace.rates.T * (ends - trace.time), axis=1).T,
-            )
-        )
+        amounts = trace.rates * (ends - trace.time)[:, None]
+        emitted = np.concatenate((np.zeros((1, amounts.shape[1])), np.cumsum(amounts, axis=0)))
         at = np.clip(edges - start, 0.0, passed[-1])
         whole = np.stack([np.interp(at, passed, column) for column in emitted.T], axis=1)
         held = np.maximum(np.diff(at), 1e-9)[:, None]
-        first = np.maximum(np.searchsorted(trace.time, edges[:-1], side="right") - 1, 0)
-        beyond = np.maximum(np.searchsorted(trace.time, edges[1:], side="left"), first + 1)
-        peak = np.stack([trace.rates[a:b].max(axis=0) for a, b in zip(first, beyond, strict=True)])
-        return cls(start, seconds, peak, np.diff(whole, axis=0) / held)
+        return cls(start, seconds, trace.peaks(edges), np.diff(whole, axis=0) / held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +130,6 @@ class ControlDay:
         return np.array([plan.cost for plan in self.plans], np.float64)
 
     @cached_property
-    def rated(self) -> Floats:
-        """[T, K] part of the largest rates of the slot that each plan carries with its headroom."""
-        return np.asarray(self.carried * self._usable)
-
-    @cached_property
     def capacity(self) -> Floats:
         """[T, K] tuples/s that each plan carries, of the mix of sources of the slot, no headroom.
 
@@ -172,10 +160,17 @@ class ControlDay:
 
     @cached_property
     def carries(self) -> Bools:
-        """[T, K] whether a plan carries a slot; if none does, the largest counts as carrying it."""
-        fits = self.rated >= 1 - TOLERANCE
+        """[T, K] whether a plan carries a slot with its headroom; see `carries_in`."""
+        return self.carries_in(1.0)
+
+    def carries_in(self, part: float) -> Bools:
+        """[T, K] whether a plan carries a slot, with its headroom, in this part of its time.
+
+        If none does, the largest counts as carrying it.
+        """
+        fits = self.carried * self._usable * part >= 1 - TOLERANCE
         fits[:, -1] |= ~fits.any(axis=1)
-        return fits
+        return np.asarray(fits)
 
     @property
     def static(self) -> int:

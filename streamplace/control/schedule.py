@@ -26,7 +26,6 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.message_text import counted
 from streamplace.model.objects import Pictured
 from streamplace.model.units import floor_digits
-from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.result import HOUR, PlanResult, ends_in_words, machines_in_words, moment
 
 if TYPE_CHECKING:
@@ -61,10 +60,8 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
     """[T, K] cost of each slot on each plan, if it ran before and if the job moves to it now."""
     cost = np.broadcast_to(day.cost * day.hours, day.carried.shape)
     stay = np.where(day.carries, cost, np.inf)
-    left = max(0.0, 1 - day.terms.interruption / day.slots.seconds)
-    rested = day.rated * left >= 1 - TOLERANCE
-    rested[:, -1] |= ~rested.any(axis=1)
-    return stay, np.where(rested, cost, np.inf)
+    running = max(0.0, 1 - day.terms.interruption / day.slots.seconds)
+    return stay, np.where(day.carries_in(running), cost, np.inf)
 
 
 def lower_bound(day: ControlDay) -> float:

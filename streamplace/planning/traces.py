@@ -61,7 +61,7 @@ class RateTrace:
 
     def __post_init__(self) -> None:
         if not len(self.time):
-            raise SettingError("the trace has no rows")
+            raise SettingError("the trace has no rows; add one for each time")
         is_time = np.abs(self.time) <= LATEST
         if not is_time.all():
             row = int(is_time.argmin())
@@ -100,11 +100,14 @@ class RateTrace:
         The rate with which an hour begins is that of the last row before.
         """
         first, last = np.floor(self.time[[0, -1]] / HOUR)
-        starts = HOUR * np.arange(first, last + 1)
-        begins = np.maximum(np.searchsorted(self.time, starts, side="right") - 1, 0)
-        ends = np.maximum(np.searchsorted(self.time, starts + HOUR), begins + 1)
-        for start, a, b in zip(starts.tolist(), begins.tolist(), ends.tolist(), strict=True):
-            yield start, self.rates[a:b].max(axis=0)
+        edges = HOUR * np.arange(first, last + 2)
+        yield from zip(edges[:-1].tolist(), self.peaks(edges), strict=True)
+
+    def peaks(self, edges: Floats) -> Floats:
+        """Largest rate of each source between each two of these times, [len(edges) - 1, S]."""
+        begins = np.maximum(np.searchsorted(self.time, edges[:-1], side="right") - 1, 0)
+        ends = np.maximum(np.searchsorted(self.time, edges[1:]), begins + 1)
+        return np.stack([self.rates[a:b].max(axis=0) for a, b in zip(begins, ends, strict=True)])
 
     def graph(self, graph: StreamGraph, rates: Floats, little: float = LEAST_RATE) -> StreamGraph:
         """Return the graph with these rates, at least ``little`` times the peaks of its sources."""
@@ -161,9 +164,7 @@ def parse_trace(content: bytes, where: str) -> RateTrace:
         for number, cells in lines[1:]
         if any(cell.strip() for cell in cells)
     ]
-    if not rows:
-        raise FormatError(f"{where}: has no rates; add a line for each time")
-    values = np.array(rows, np.float64)
+    values = np.array(rows, np.float64).reshape(len(rows), len(head))
     with located(where):
         return RateTrace(values[:, 0], tuple(head[1:]), values[:, 1:])
 
@@ -221,27 +222,15 @@ def planned_for_trace(
     graphs.pop(level.tobytes(), None)
     alone = dict(zip(graphs, plan_each(list(graphs.values())), strict=True))
     graphs[level.tobytes()], alone[level.tobytes()] = peak, plan
-    return replace(
-        plan,
-        hours=tuple(
-            _hour(start, rates, graphs.get(rates.tobytes()), alone.get(rates.tobytes()), plan)
-            for start, rates in hours
-        ),
-    )
 
+    def hour_of(start: float, rates: Floats) -> PlanHour:
+        key, rate = rates.tobytes(), float(rates.sum())
+        is_carried, own = key in graphs and _is_carried(plan, graphs[key]), alone.get(key)
+        if own is None:
+            return PlanHour(start, rate, {}, None, None, is_carried)
+        return PlanHour(start, rate, own.machines, own.cost, own.bound, is_carried, own.interval)
 
-def _hour(
-    start: float,
-    rates: Floats,
-    graph: StreamGraph | None,
-    alone: PlanResult | None,
-    plan: PlanResult,
-) -> PlanHour:
-    rate = float(rates.sum())
-    carried = graph is not None and _is_carried(plan, graph)
-    if alone is None:
-        return PlanHour(start, rate, {}, None, None, carried)
-    return PlanHour(start, rate, alone.machines, alone.cost, alone.bound, carried, alone.interval)
+    return replace(plan, hours=tuple(hour_of(start, rates) for start, rates in hours))
 
 
 def _is_carried(plan: PlanResult, graph: StreamGraph) -> bool:

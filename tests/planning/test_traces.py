@@ -18,17 +18,11 @@ TWO = (
 )
 
 
-def joined() -> StreamGraph:
+def joined(fires: str = "each") -> StreamGraph:
     """Two sources and what joins them."""
-    return StreamGraph.of(
-        "joined",
-        [
-            Operator("left", ipt=1e3, rate=1),
-            Operator("right", ipt=1e3, rate=1),
-            Operator("join", ipt=1e3),
-        ],
-        [Stream("left", "join"), Stream("right", "join")],
-    )
+    operators = [Operator(name, ipt=1e3, rate=1) for name in ("left", "right")]
+    streams = [Stream("left", "join"), Stream("right", "join")]
+    return StreamGraph.of("joined", [*operators, Operator("join", ipt=1e3, fires=fires)], streams)
 
 
 def test_a_trace_has_times_rates_and_hours() -> None:
@@ -121,12 +115,9 @@ def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile(
 
 
 def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
-    operators = [Operator(name, ipt=1e3, rate=1) for name in ("left", "right")]
-    operators.append(Operator("join", ipt=1e3, fires="all"))
-    streams = [Stream("left", "join"), Stream("right", "join")]
-    graph = StreamGraph.of("pairs", operators, streams)
     trace = parse_trace(b"time,left,right\n0,100,100\n3600,50,60\n7200,50,50\n", "rates.csv")
-    result = plan(graph, trace=trace, offers=[Offer("s", 0.1)], budget=Budget(None, 1000))
+    offers, budget = [Offer("s", 0.1)], Budget(None, 1000)
+    result = plan(joined(fires="all"), trace=trace, offers=offers, budget=budget)
     assert [hour.cost for hour in result.hours] == [0.1, None, 0.1]
     assert [hour.carried for hour in result.hours] == [True, False, True]
     assert result.hours[1].rate == 110
@@ -134,13 +125,10 @@ def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
 
 def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
     """Before anything is planned."""
-    operators = [Operator("left", rate=1), Operator("right", rate=1), Operator("x", fires="all")]
-    graph = StreamGraph.of("sets", operators, [Stream("left", "x"), Stream("right", "x")])
     trace = parse_trace(b"time,left,right\n0,9,9\n3600,9,4\n", "rates.csv")
-    offers = [Offer("a", 1.0)]
-    words = r"the trace has impossible rates at 1:00: operator 'x' fires once per set"
+    words = r"the trace has impossible rates at 1:00: operator 'join' fires once per set"
     with pytest.raises(GraphError, match=words):
-        plan_schedule(graph, trace, slot="1 h", offers=offers)
+        plan_schedule(joined(fires="all"), trace, slot="1 h", offers=[Offer("a", 1.0)])
 
 
 @pytest.mark.parametrize(
@@ -148,7 +136,7 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
     [
         ("", "the first line must be time,rate"),
         ("time,a,a\n0,1,1", "the first line must be time,rate"),
-        ("time,rate\n", "has no rates"),
+        ("time,rate\n", "has no rows"),
         ("time,rate\n0,1,2", "rates.csv:2: has 3 cells, and the first line 2"),
         ("time,rate\n0,1\n0,2", r"time\[1\] of the trace is not after time\[0\]; sort"),
         ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),

@@ -57,7 +57,8 @@ class WorkFunctionPolicy:
     def choose(self, observed: SlotObservation) -> int:
         """The plan that the forecast advises, or that of the rule."""
         plans = self._plans
-        needs = self._needs(observed)
+        needs = self._forecast.after(observed.rate)  # tuples/s in the periods to come
+        needs[0] += observed.backlog / CATCH_UP
         fits = _fitting(observed.capacity, float(needs[0]))
         cost = self._costs(fits) * self._hours
         before, self._rule = self._rule, self._ruled(observed, cost, fits)
@@ -80,12 +81,6 @@ class WorkFunctionPolicy:
         if level == after or level != before:
             return 0.0
         return float(self._plans.price[before, after] + cost[after] - cost[before])
-
-    def _needs(self, observed: SlotObservation) -> Floats:
-        """Tuples/s that the periods to come may bring, the first with what waits."""
-        needs = self._forecast.after(observed.rate)
-        needs[0] += observed.backlog / CATCH_UP
-        return needs
 
     def _period_hours(self) -> Floats:
         """Hours for which each period of the forecast counts; the last stands for what follows."""
