@@ -9,7 +9,7 @@ move; if that is not enough, the plan is refused and the search goes on. Ignorin
 the cost, so the bound holds.
 """
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.constraints import Constraints
-from streamplace.model.devices import SLACK
+from streamplace.model.devices import SLACK, Device
 from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
@@ -102,12 +102,15 @@ def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
 def deployment_of(
     demand: Demand, catalogue: Catalogue, packed: PackedMachines
 ) -> PlannedDeployment:
-    """Return the deployment of packed machines, named after their offers."""
+    """Return the deployment of packed machines, named after their offers and numbered."""
     expansion = expand(with_parallelism(demand.graph, packed.parallelism))
-    kinds = packed.kinds.tolist()
-    names = machine_names(catalogue, kinds)
+    number, devices = Counter[int](), list[Device]()
+    for kind in packed.kinds.tolist():
+        offer = catalogue.offers[kind]
+        devices.append(offer.device(f"{offer.name}-{number[kind]}"))
+        number[kind] += 1
     cluster = Cluster.of(
-        [catalogue.offers[kind].device(name) for kind, name in zip(kinds, names, strict=True)],
+        devices,
         bandwidth=UNLIMITED_BPS,
         overhead=catalogue.overhead,
         overhead_per_byte=catalogue.overhead_per_byte,
@@ -116,17 +119,6 @@ def deployment_of(
     subtasks = expansion.graph.operators.name
     placement = Placement(subtasks, cluster.devices.name, np.concatenate(where).astype(np.int32))
     return PlannedDeployment(expansion, cluster, placement, is_apart)
-
-
-def machine_names(catalogue: Catalogue, kinds: Sequence[int]) -> tuple[str, ...]:
-    """Name each machine after its offer, with a running number."""
-    number: dict[int, int] = {}
-    names = []
-    for kind in kinds:
-        i = number.get(kind, 0)
-        number[kind] = i + 1
-        names.append(f"{catalogue.offers[kind].name}-{i}")
-    return tuple(names)
 
 
 def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], bool]:

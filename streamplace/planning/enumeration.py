@@ -136,8 +136,7 @@ class Enumeration:
 
     def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
         """Parallelisms to try, fewest subtasks first, and whether these are all that may do."""
-        demand, offers = self._demand, self._catalogue.offers
-        slots = sum(o.slots * n for o, n in zip(offers, counts, strict=True) if n)
+        demand, slots = self._demand, self._catalogue.slots(counts)
         lowest = least_subtasks(demand, self._catalogue, counts)
         low, high = [], []
         for group in range(int(demand.tied.max()) + 1):

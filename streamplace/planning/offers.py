@@ -93,8 +93,12 @@ class Offer(CheckedRow):
         settle_units(self)
         put("tags", frozenset(self.tags))
         if self.slots != math.inf:
-            refused = partial(_refused, f"{self._owner} has slots")
-            check_whole(self.slots, 1, int(LARGEST), refused)
+            check_whole(
+                self.slots,
+                1,
+                int(LARGEST),
+                lambda value, rule: ClusterError(f"{self._owner} has slots {value}; {rule}"),
+            )
         if not float(self.reserved) < float(self.mips) * self.cores:
             raise ClusterError(
                 f"{self._owner} has reserved {float(self.reserved):g}; it must be less than mips "
@@ -179,6 +183,10 @@ class Catalogue:
             per_byte = seconds(overhead_per_byte)
         return cls(tuple(offers), per_tuple, per_byte, slot_sharing)
 
+    def slots(self, counts: Sequence[int]) -> float:
+        """Slots of these numbers of machines together."""
+        return sum(offer.slots * n for offer, n in zip(self.offers, counts, strict=True) if n)
+
     @property
     def handles(self) -> bool:
         """Whether sending or receiving takes CPU."""
@@ -244,7 +252,3 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
             tables.get("overhead_per_byte", 0.0),
             tables.get("slot_sharing", False),
         )
-
-
-def _refused(what: str, value: str, rule: str) -> ClusterError:
-    return ClusterError(f"{what} {value}; {rule}")

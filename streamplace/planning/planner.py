@@ -45,7 +45,6 @@ from streamplace.planning.deployment import (
     acceptor,
     deployed,
     fullest_link,
-    machine_names,
 )
 from streamplace.planning.enumeration import Enumeration, is_small
 from streamplace.planning.offers import Catalogue, Prices
@@ -98,13 +97,15 @@ def planned(
     The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
     asked = PlanProblem.of(graph, machines, settings)
-    check_tags(asked)
     meter = Meter(settings.budget, 1)
     problem, bound = asked.with_useful_offers(), _bound(asked, meter)
     found = _Cheapest(None, None, False) if bound is None else _cheapest(problem, bound, meter)
     if found.bound is None or found.packed is None:
-        if not slow_operator(asked):
-            check_offers(asked)
+        if not slow_operator(asked) and asked.cluster is None and not asked.useful_offers():
+            raise ProblemError(
+                f"offer {quoted(asked.catalogue.offers[0].name)} can never be used: no operator of "
+                f"{quoted(graph.name)} fits on it at this rate; add a larger one"
+            )
         raise ProblemError(refusal(asked, found.bound, found.is_over))
     fewest, notes = _with_fewer_machines(problem, found.packed, meter)
     result = result_of(problem, fewest, found.bound)
@@ -124,7 +125,6 @@ def planned_most(
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     asked = PlanProblem.of(graph, machines, settings)
-    check_tags(asked)
     rate = highest_found(asked)
     if not rate:
         meter = Meter(settings.budget, 1)
@@ -142,7 +142,7 @@ def planned_most(
 def _bound(asked: PlanProblem, meter: Meter) -> CostBound | None:
     """Bound of the cost of every plan; None if it is proven that there is no plan."""
     if not least_subtasks(asked.demand, asked.catalogue).all():
-        return None  # an operator has no machines with its tags, or no core that is fast enough
+        return None  # no core is fast enough for some operator
     if asked.cluster is None and not asked.useful_offers():
         return None
     problem = asked.with_useful_offers()
@@ -232,7 +232,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     if made.is_apart:
         use = np.maximum(use, _simulated_use(made, packed))
     counts = packed.counts(len(catalogue.offers))
-    names, slots = _machines(problem, packed)
+    names, slots = _machines(problem, packed, made.cluster.devices.name)
     limit = _limit(demand, packed, packing, names, use)
     machines, prices = dict.fromkeys(names, 1), dict[str, float]()
     if problem.cluster is None:
@@ -276,19 +276,21 @@ def _simulated_use(made: PlannedDeployment, packed: PackedMachines) -> Floats:
     return use
 
 
-def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, ...], PlanSlots]:
+def _machines(
+    problem: PlanProblem, packed: PackedMachines, devices: tuple[str, ...]
+) -> tuple[tuple[str, ...], PlanSlots]:
     """Names of the machines in order, and the slots of the job and of machines or their types."""
     demand, catalogue = problem.demand, problem.catalogue
     slots = slots_of(slot_groups(demand, catalogue), packed.rows)
-    if problem.cluster is None or packed.devices is None:
-        names = machine_names(catalogue, packed.kinds.tolist())
+    if packed.devices is None:
+        names = devices
         largest = {
             offer.name: int(slots[packed.kinds == t].max())
             for t, offer in enumerate(catalogue.offers)
             if (packed.kinds == t).any()
         }
     else:
-        names = tuple(problem.cluster.devices.name[d] for d in packed.devices.tolist())
+        names = tuple(devices[d] for d in packed.devices.tolist())
         largest = dict(zip(names, slots.tolist(), strict=True))
     separate = int(packed.parallelism.sum())
     shared = int(slots_of(demand.slot_group, packed.parallelism[None])[0])
@@ -402,27 +404,6 @@ def _broken_chains(
         yield (
             f"Chained operators run on different machines, where Flink must not chain them: "
             f"{some(broken, separator=', ', most=4)}."
-        )
-
-
-def check_tags(problem: PlanProblem) -> None:
-    """Raise ProblemError for an operator whose tags no offer has."""
-    runs = allowed(problem.demand, problem.catalogue).any(axis=0)
-    if not runs.all():
-        v = int(np.argmin(runs))
-        raise ProblemError(
-            f"operator {quoted(problem.demand.name[v])} requires "
-            f"{', '.join(sorted(problem.demand.requires[v]))}, which no offer has; add the tags to "
-            "an offer"
-        )
-
-
-def check_offers(problem: PlanProblem) -> None:
-    """Raise ProblemError if no offer can run any operator at this rate."""
-    if problem.cluster is None and not problem.useful_offers():
-        raise ProblemError(
-            f"offer {quoted(problem.catalogue.offers[0].name)} can never be used: no operator of "
-            f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"
         )
 
 

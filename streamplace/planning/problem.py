@@ -85,9 +85,19 @@ class PlanProblem:
             )
         headroom, reserves = _reserve(settings)
         if isinstance(machines, Catalogue):
-            return cls(graph, settings, machines, headroom, reserves=reserves)
-        catalogue, members = catalogue_of(machines)
-        return cls(graph, settings, catalogue, headroom, machines, members, reserves)
+            problem = cls(graph, settings, machines, headroom, reserves=reserves)
+        else:
+            catalogue, members = catalogue_of(machines)
+            problem = cls(graph, settings, catalogue, headroom, machines, members, reserves)
+        runs = allowed(problem.demand, problem.catalogue).any(axis=0)
+        if not runs.all():
+            v = int(np.argmin(runs))
+            raise ProblemError(
+                f"operator {quoted(problem.demand.name[v])} requires "
+                f"{', '.join(sorted(problem.demand.requires[v]))}, which no offer has; add the "
+                "tags to an offer"
+            )
+        return problem
 
     @cached_property
     def demand(self) -> Demand:

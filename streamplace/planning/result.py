@@ -271,11 +271,13 @@ class PlanResult(Pictured):
         number = sum(self.machines.values())
         costs = f"cost {self.cost:g} per hour on" if self.priced else "need"
         rate = f"{digits(self.carries, 6)} tuples/s" if isfinite(self.carries) else "any rate"
+        where = WORDS[self.limit.resource].format(**asdict(self.limit))
         parts: list[Part] = [
             *brief_and_detail(self._machines),
             Brief(f"Subtasks: {some(self._numbers(), separator=', ')}."),
             f"{digits(self.rate, 6)} tuples/s {costs} {counted(number, 'machine')}. {_proof(self)}",
-            f"The placement carries {rate}{_likely(self)}. {_limit(self.limit)}",
+            f"The placement carries {rate}{_likely(self)}. What limits is {where} "
+            f"({percent(self.limit.use)} in use).",
             *_reserve(self),
             *self.notes,
             Detail(Sheet(("machines", "subtasks on them"), tuple(contents_of(self).items()))),
@@ -310,7 +312,7 @@ class PlanResult(Pictured):
         ordered = sorted(several, key=lambda name: -several[name])
         single = [name for name in self.parallelism if name not in several]
         if several and len(single) > 1:
-            return [*(f"{name} {several[name]}" for name in ordered), "and 1 of every other"]
+            single = ["and 1 of every other"]
         return [*(f"{name} {several[name]}" for name in ordered), *single]
 
     def figure(self) -> "Figure":
@@ -538,11 +540,6 @@ def gap_in_words(gap: float) -> str:
     ('0.0 %', '0.1 %')
     """
     return percent(ceil(1000 * gap * (1 - 1e-12)) / 1000)
-
-
-def _limit(limit: PlanLimit) -> str:
-    where = WORDS[limit.resource].format(machine=limit.machine, operator=limit.operator)
-    return f"What limits is {where} ({percent(limit.use)} in use)."
 
 
 def _hours(plan: PlanResult) -> Iterator[Part]:

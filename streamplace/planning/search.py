@@ -81,7 +81,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
         return
     tried: set[bytes] = set()
     chains = one_to_one(demand)
-    groups, slots = slot_groups(demand, catalogue), _slots(catalogue, counts)
+    groups, slots = slot_groups(demand, catalogue), catalogue.slots(counts)
     most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
     for wanted in _wanted(demand, catalogue, counts, most):
         for together in (chains, demand.tied):
@@ -105,11 +105,6 @@ def _wanted(
         yield wanted.astype(np.int64)
     for speed in speeds[1:]:
         yield least_of_each(demand, catalogue, counts, speed)
-
-
-def _slots(catalogue: Catalogue, counts: Sequence[int]) -> float:
-    """Slots of these numbers of machines together."""
-    return sum(offer.slots * n for offer, n in zip(catalogue.offers, counts, strict=True) if n)
 
 
 def _streams(demand: Demand, vector: Ints) -> float:
@@ -272,21 +267,16 @@ class PlanSearch:
         low = goal
         while len(tried) < TRIES and (self.cost is None or low < self.cost):
             high = 2 * low + 2 if self.cost is None else self.cost
-            counts = cheapest_counts(
-                bound.cuts,
-                self._catalogue,
-                above=(low + high) // 2 if len(tried) % 3 else low,
-                below=self.cost,
-                tried=tried,
-            )
-            if counts is None:
-                if len(tried) % 3 == 0 or self.cost is None:
-                    return
+            # From the middle on, and every third time, or if nothing is there, the cheapest.
+            floors = ((low + high) // 2, goal) if len(tried) % 3 else (low,)
+            for floor in floors if self.cost is not None else floors[:1]:
                 counts = cheapest_counts(
-                    bound.cuts, self._catalogue, above=goal, below=self.cost, tried=tried
+                    bound.cuts, self._catalogue, above=floor, below=self.cost, tried=tried
                 )
-                if counts is None:
-                    return
+                if counts is not None:
+                    break
+            else:
+                return
             tried.append(counts)
             cost = self._prices.cost(counts)
             yield counts
@@ -397,7 +387,7 @@ def first_fit_machines(
     for machines in sorted(filled, key=lambda m: prices.cost(m.counts(len(catalogue.offers)))):
         packed = machines if accept is None else accept(machines)
         if packed is not None:
-            return without_idle(packed, catalogue)
+            return packed
     return None
 
 
