@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from planning_cases import (
-    catalogues,
-    chain,
-    cheapest_by_brute_force,
-    pipeline,
-    plannable,
-)
+from planning_cases import chain, cheapest_by_brute_force, pipeline
 from streamsim import throughput
 
 from streamplace import Budget, plan
@@ -37,17 +30,6 @@ def bound_of(graph: StreamGraph, *offers: Offer, fixed: bool = False) -> CostBou
 def alone(ipt: float, **changes: Any) -> StreamGraph:
     """An operator that reads 1000 tuples/s."""
     return StreamGraph.of("one", [Operator("v", ipt=ipt, rate=1000, **changes)])
-
-
-@settings(max_examples=25, deadline=None)
-@given(plannable(), catalogues())
-def test_bounds_grow_with_their_strength(graph: StreamGraph, catalogue: Catalogue) -> None:
-    """Each relaxation keeps the cuts of those before."""
-    bound = proven_bound(demand_of(graph), catalogue)
-    if bound is not None:
-        values = [*bound.by_strength.values()]
-        assert values == sorted(values)
-        assert all(cut.holds(bound.counts) for cut in bound.cuts)
 
 
 @pytest.mark.parametrize(("width", "machines"), [(0.26, 2), (0.24, None)])

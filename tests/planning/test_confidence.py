@@ -112,12 +112,6 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: 
         streamplace.plan(pipeline(), confidence=0.9, **bare)
 
 
-def test_a_refusal_says_that_its_rate_is_to_hold() -> None:
-    few = Catalogue.of([Offer("small", 0.1, mips=4.0, cores=2, at_most=1)])
-    with pytest.raises(streamplace.errors.ProblemError, match=r"hold with a confidence of 90 %"):
-        planned(pipeline().at_rate(1000.0), few, CONFIDENT)
-
-
 def test_a_placement_of_a_measured_graph_has_an_interval(ledger: None) -> None:
     """Its sources emit no more than they are offered, whatever the devices would carry."""
     cluster = streamplace.Cluster.uniform(2, mips=4.0)

@@ -100,12 +100,6 @@ def test_the_highest_rate_uses_all_unlike_machines() -> None:
     assert planned_most(uneven_job(1.0), UNEVEN, kept).rate == pytest.approx(2631.57, rel=0.01)
 
 
-def test_machines_that_carry_any_rate_have_no_highest_one() -> None:
-    free = StreamGraph.of("free", [Operator("src", rate=1.0)])
-    with pytest.raises(ProblemError, match="carry any rate of 'free'"):
-        planned_most(free, UNEVEN, ASKED)
-
-
 @pytest.mark.parametrize(
     ("budget", "told"),
     [

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from planning_cases import carried, chain
 
-import streamplace
 from streamplace import Budget, Offer, Operator, StreamGraph
 from streamplace.model.expansion import with_parallelism
 from streamplace.planning import planner
@@ -67,9 +66,3 @@ def test_a_plan_with_fewer_subtasks_does_not_pass_its_check() -> None:
     spoiled = replace(fewer, graph=with_parallelism(graph, np.array([1, 8], np.int32)))
     found = list(contradictions(PlanProblem.of(graph, ONE_CORE, FEW), spoiled))
     assert any("ask#0 would read 118.750000% of the 100 tuples/s" in one for one in found)
-
-
-def test_the_highest_rate_is_that_of_the_limit() -> None:
-    graph = asking(1, 100, groups=4)
-    result = streamplace.plan(graph, offers=ONE_CORE, rate="max", budget=Budget(None, 2000))
-    assert result.rate == pytest.approx(400, rel=1e-3)

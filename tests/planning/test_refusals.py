@@ -89,6 +89,7 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
             asked(one(3000, rate=1e15), replace(ONE, at_most=5)),
             "'v' needs more than 1000000 subtasks; a plan was",
         ),
+        (asked(one(0), ONE, rate="max"), "carry any rate of 'g', so there is no highest"),
         (
             asked(chain(*WINDOWED, Operator("j", fires="all")), ONE),
             "behind a window, the inputs of such an operator are equal at some rates only",

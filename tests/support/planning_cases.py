@@ -320,7 +320,8 @@ def pipeline(rate: float = 1000.0) -> StreamGraph:
     )
 
 
-def carried(result: PlanResult) -> float:
-    """Share of the rate that the placement carries in the simulator, links included."""
-    instance = Problem(expand(result.graph).graph, result.cluster).instance
+def carried(result: PlanResult, rate: float | None = None) -> float:
+    """Share of a rate, or its own, that the placement carries in the simulator, links included."""
+    graph = result.graph if rate is None else result.graph.at_rate(rate)
+    instance = Problem(expand(graph).graph, result.cluster).instance
     return float(throughput(instance, result.placement.index[None])[0])
