@@ -74,11 +74,10 @@ class _Run:
         self.day = day
         self.level = int(day.carries[0].argmax())
         self.backlog, self.moves, self.machine_cost, self.move_cost = 0.0, 0, 0.0, 0.0
-        self.capacity = day.capacity
         self.steps = max(1, round(day.slots.seconds / STEP))
+        self.length = day.slots.seconds / self.steps
         self._target, self._ready, self._down = self.level, 0.0, 0.0
         self._levels: list[int] = []
-        self._arrived: list[Floats] = []
         self._waiting: list[Floats] = []
 
     @property
@@ -97,24 +96,22 @@ class _Run:
 
     def pass_slot(self, slot: int) -> None:
         """Let a slot pass: tuples arrive, the plan works, a move goes on."""
-        length = self.day.slots.seconds / self.steps
-        rate = float(self.day.offered[slot])
         if self.is_moving:
-            service = np.array([self._work_of(slot, length) for _ in range(self.steps)])
+            service = np.array([self._work_of(slot) for _ in range(self.steps)])
         else:
-            service = np.full(self.steps, float(self.capacity[slot, self.level]) * length)
+            capacity = float(self.day.capacity[slot, self.level])
+            service = np.full(self.steps, capacity * self.length)
             self.machine_cost += float(self.day.cost[self.level]) * self.day.hours
-        change = rate * length - service
+        change = float(self.day.offered[slot]) * self.length - service
         walk = self.backlog + np.cumsum(change)
         waiting = walk - np.minimum(np.minimum.accumulate(walk), 0.0)
         self._waiting.append(waiting)
-        self._arrived.append(np.full(self.steps, rate * length))
         self.backlog = float(waiting[-1])
         self._levels.append(self.level)
 
-    def _work_of(self, slot: int, length: float) -> float:
+    def _work_of(self, slot: int) -> float:
         """Tuples that can be processed in a step; its cost is added to `machine_cost`."""
-        costs = self.day.cost[self.level]
+        costs, length = self.day.cost[self.level], self.length
         if self.is_moving:
             costs += self.day.cost[self._target]
         self.machine_cost += float(costs) * length / HOUR
@@ -127,12 +124,12 @@ class _Run:
             if self._down > 1e-9:
                 return 0.0
             self.level = self._target
-        return float(self.capacity[slot, self.level]) * works
+        return float(self.day.capacity[slot, self.level]) * works
 
     def result(self, name: str) -> PolicyReplay:
         """Return what became of all slots."""
-        late = lateness(np.concatenate(self._arrived), np.concatenate(self._waiting))
-        late *= self.day.slots.seconds / self.steps
+        arrived = np.repeat(self.day.offered * self.length, self.steps)
+        late = lateness(arrived, np.concatenate(self._waiting)) * self.length
         punctual: Bools = late <= self.day.terms.lag
         return PolicyReplay(
             name,
