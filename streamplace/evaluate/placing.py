@@ -9,7 +9,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -141,7 +141,7 @@ def place_all(
     or that another process writes, is refused.
     """
     with ExitStack() as claims:
-        append = claims.enter_context(appending(path, START, _is_saved))
+        append = claims.enter_context(appending(path, START))
         lines = data.lines()
         saved: Iterable[PlacedGraph] = _saved(placing, lines, path)
         first_use.prepare()
@@ -149,7 +149,7 @@ def place_all(
             saved = _with_lost_placed(placing, data, list(saved), jobs, on)
             write_bytes(path, b"".join(placed.line for placed in saved))
             # The locked file was replaced.
-            append = claims.enter_context(appending(path, START, _is_saved))
+            append = claims.enter_context(appending(path, START))
         yield from saved
         for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
             append(placed.line)
@@ -171,23 +171,12 @@ def _with_lost_placed(
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:
     """Results that the file has; their lines of the data set are skipped."""
     for number, content in read_lines(path):
-        line = next(lines, None)
-        saved = _parsed(content)
+        line, saved = next(lines, None), None
+        with suppress(FormatError):
+            saved = parse_as(_SavedLine, content, "", extra="ignore")
         if line is None or saved is None or saved.answers != placing.digest(line):
             raise FormatError(
                 f"{spot(path)}:{number}: was written for other graphs, options or another cluster; "
                 "name another file, or remove it"
             )
         yield PlacedGraph(saved.graph, saved.value, saved.error, content)
-
-
-def _parsed(content: bytes) -> _SavedLine | None:
-    """Parse a line; None if it is not a result."""
-    try:
-        return parse_as(_SavedLine, content, "", extra="ignore")
-    except FormatError:
-        return None
-
-
-def _is_saved(content: bytes) -> bool:
-    return _parsed(content) is not None

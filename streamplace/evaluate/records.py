@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from streamplace.errors import FormatError
 from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import appending, make_folder, read_lines, spot
 from streamplace.io.parsing import parse_as
@@ -112,16 +111,8 @@ def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
     A last line that an interrupted process left incomplete is removed.
     """
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-    with appending(path, START, _is_record) as append:
+    with appending(path, START) as append:
         yield lambda records: append("".join(f"{encode(asdict(r))}\n" for r in records).encode())
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        parse_as(Record, line, "")
-    except FormatError:
-        return False
-    return True
 
 
 JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")

@@ -96,7 +96,7 @@ def write_shards(
     facts = {"family": family, "parameters": values_of(parameters), "seed": seed}
     plan = {**facts, "shards": shards, "streamplace": running_version()}
     log = manifest_path(path).with_suffix(".jsonl")
-    with appending(log, START, _holds_plan) as append:
+    with appending(log, START) as append:
         done = _done(log, plan, path, shards)
         if not done:
             log.write_bytes(b"")
@@ -136,7 +136,7 @@ def _check(path: Path, shards: int) -> None:
 def _done(log: Path, plan: dict[str, Any], path: Path, shards: int) -> dict[int, _MadeShard]:
     """Unchanged shards of an earlier run of the same plan, by number."""
     lines = [line for _, line in read_lines(log)]
-    if lines and not _holds_plan(lines[0]):
+    if lines and not lines[0].startswith(START):
         raise FormatError(f"{spot(log)}: is not the log of a data set; remove it or rename it")
     if not lines or lines[0].rstrip() != _line(plan).rstrip():
         return {}
@@ -151,10 +151,6 @@ def _done(log: Path, plan: dict[str, Any], path: Path, shards: int) -> dict[int,
         if is_ours and is_file(target) and packed_sha256(target) == shard.packed_sha256:
             done[shard.number] = shard
     return done
-
-
-def _holds_plan(line: bytes) -> bool:
-    return line.startswith(START)
 
 
 def _manifest(maker: _Maker, shards: list[_MadeShard]) -> Manifest:

@@ -151,14 +151,11 @@ def encoded(text: str, where: str) -> bytes:
 
 
 @contextmanager
-def appending(
-    path: Path, start: bytes, is_ours: Callable[[bytes], bool]
-) -> Iterator[Callable[[bytes], None]]:
+def appending(path: Path, start: bytes) -> Iterator[Callable[[bytes], None]]:
     """Lock a file of lines against other processes, and yield a function that appends lines.
 
-    A line that an interrupted process left incomplete is removed, though not from another kind of
-    file: if its first line is not one of ours, or if no line is complete and the file does not
-    begin as ``start``, with which all lines begin, it is refused.
+    A line that an interrupted process left incomplete is removed. A file with such a line that does
+    not begin with ``start``, as all of ours do, is of another kind, and refused.
     """
     with _write_errors(path):
         file = path.open("a+b", buffering=0)
@@ -171,22 +168,20 @@ def appending(
     with file:
         _lock(file, path, f"adding results to it; {REMEDY}")
         with _write_errors(path):
-            _remove_torn_line(file, path, start, is_ours)
+            _remove_torn_line(file, path, start)
         yield append
 
 
-def _remove_torn_line(
-    file: FileIO, path: Path, start: bytes, is_ours: Callable[[bytes], bool]
-) -> None:
+def _remove_torn_line(file: FileIO, path: Path, start: bytes) -> None:
     size = file.seek(0, os.SEEK_END)
     if not size:
         return
     with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         whole = content.rfind(b"\n") + 1
-        first = content[: content.find(b"\n") + 1 if whole else len(start)]
+        beginning = content[: len(start)]
     if whole == size:
         return
-    if not (is_ours(first) if whole else start.startswith(first)):
+    if not start.startswith(beginning):
         raise FormatError(f"{spot(path)}: does not contain such results; name another file")
     file.truncate(whole)
 

@@ -285,7 +285,7 @@ def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[L
     if out is None:
         yield from (record for _, record in _planned(library, plan, {}))
         return
-    with appending(out, START, _is_run) as append:
+    with appending(out, START) as append:
         for is_new, record in _planned(library, plan, {r.key: r for r in read_runs(out)}):
             if is_new:
                 line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
@@ -303,14 +303,6 @@ def read_runs(path: Path) -> list[LibraryRun]:
 def read_all_runs(paths: Iterable[Path]) -> list[LibraryRun]:
     """Runs of several files; of those that are in them repeatedly, the last."""
     return list({run.key: run for path in paths for run in read_runs(path)}.values())
-
-
-def _is_run(line: bytes) -> bool:
-    try:
-        parse_as(LibraryRun, line, "")
-    except FormatError:
-        return False
-    return True
 
 
 def _planned(

@@ -27,7 +27,7 @@ def data(run: Callable) -> None:
 def test_the_second_is_refused(run: Callable, tmp_path: Path, words: str, file: str) -> None:
     """While the first holds its file; when that is over, it runs."""
     (tmp_path / file).parent.mkdir(exist_ok=True)
-    with appending(tmp_path / file, b"", bool):
+    with appending(tmp_path / file, b""):
         answer = run(*words.split())
     assert answer.status == 2
     assert answer.err.startswith(f"error: {file}: another process is adding results to it")
