@@ -5,7 +5,7 @@ import shlex
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
 from streamplace.engines.text import python_docstring, python_table
-from streamplace.io.modules import SOURCE, parted
+from streamplace.io.modules import SOURCE
 
 SCRIPT = '''\
 """{title}
@@ -197,5 +197,5 @@ def as_torch(deployment: Deployment) -> str:
         example=python_docstring(words),
         first=python_docstring(repr(next(iter(names)))),
         source=repr(str(deployment.problem.graph.attributes[SOURCE])),
-        nodes=python_table({parted(name)[1]: device for name, device in placement.items()}),
+        nodes=python_table({name.rpartition("/")[2]: device for name, device in placement.items()}),
     )

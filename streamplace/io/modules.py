@@ -26,25 +26,6 @@ SOURCE, LOOSE = "torch", "torch_loose"
 """Attributes for the model's source, and for modules and tensors without computation."""
 
 
-def joined(module: str, node: str) -> str:
-    """Join the path of a module and the name of a node to the name of an operator.
-
-    >>> joined("layer1.0", "add_2"), joined("", "cat")
-    ('layer1.0/add_2', 'cat')
-    """
-    return f"{module}/{node}" if module else node
-
-
-def parted(name: str) -> tuple[str, str]:
-    """Split the name of an operator into module and node.
-
-    >>> parted("layer1.0/add_2"), parted("cat")
-    (('layer1.0', 'add_2'), ('', 'cat'))
-    """
-    module, _, node = name.rpartition("/")
-    return module, node
-
-
 def around(module: str) -> Iterator[str]:
     """Enclosing modules of a module, from the network itself to the module.
 
@@ -70,7 +51,7 @@ class Modules:
             zip(graph.operators.name, graph.operators.kind, strict=True)
         ):
             if kind != INPUT:
-                module, _ = parted(name)
+                module = name.rpartition("/")[0]
                 self.own.setdefault(module, []).append(row)
                 for outer in around(module):
                     self.within.setdefault(outer, []).append(row)
@@ -101,12 +82,11 @@ class Modules:
         own, inside = self.own[module], set(self.within[module])
         if not module or len(own) == len(inside):
             return bool(module)
-        memory = self.graph.operators.memory
-        return any(memory[row] or self._joins_others(row, inside) for row in own)
-
-    def _joins_others(self, row: int, inside: set[int]) -> bool:
-        feeders = set(self.feeders[row])
-        return len(feeders) > 1 and not feeders <= inside
+        memory, feeders = self.graph.operators.memory, self.feeders
+        return any(
+            memory[row] or (len(set(feeders[row])) > 1 and not inside.issuperset(feeders[row]))
+            for row in own
+        )
 
 
 def blocks_of(graph: StreamGraph) -> list[list[str]]:
@@ -135,24 +115,21 @@ def blocks_of(graph: StreamGraph) -> list[list[str]]:
 
 
 def chained(graph: StreamGraph) -> Draft:
-    """Return the graph with its chains colocated."""
-    return Draft(graph, Constraints(colocate=chains_of(graph)))
-
-
-def chains_of(graph: StreamGraph) -> list[list[str]]:
-    """Groups of operators, each the only consumer of the one before and fed by it alone.
+    """Colocate the operators of every chain.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [("a", "b"), ("b", "c"), ("b", "d"), ("c", "e"), ("d", "e"), ("e", "f")]
     >>> streams = [Stream(*pair) for pair in ends]
-    >>> chains_of(StreamGraph.of("g", map(Operator, "abcdef"), streams, fires="all"))
+    >>> graph = StreamGraph.of("g", map(Operator, "abcdef"), streams, fires="all")
+    >>> [sorted(group) for group in chained(graph).constraints.colocate]
     [['a', 'b'], ['e', 'f']]
     """
     names, members = graph.operators.name, dict[int, list[str]]()
     first = chain_of(graph)
     for v in graph.order.tolist():
         members.setdefault(int(first[v]), []).append(names[v])
-    return [group for _, group in sorted(members.items()) if len(group) > 1]
+    chains = [group for _, group in sorted(members.items()) if len(group) > 1]
+    return Draft(graph, Constraints(colocate=chains))
 
 
 def chain_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> NDArray[np.intp]:

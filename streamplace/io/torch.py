@@ -23,7 +23,7 @@ from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import located
 from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND
-from streamplace.io.modules import INPUT, LOOSE, SOURCE, around, blocks_of, joined
+from streamplace.io.modules import INPUT, LOOSE, SOURCE, around, blocks_of
 from streamplace.io.problems import Draft, Known
 from streamplace.io.registry import reader
 from streamplace.model.constraints import Constraints
@@ -280,7 +280,8 @@ def _graph(network: ExportedModel, work: "dict[Node, float]") -> StreamGraph:
 
 
 def _name(node: "Node") -> str:
-    return joined(module_of(node), node.name)
+    module = module_of(node)
+    return f"{module}/{node.name}" if module else node.name
 
 
 def _streams(network: ExportedModel) -> Iterator[Stream]:
