@@ -6,15 +6,14 @@ from pathlib import Path
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
-from streamplace.io import placements
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, only
-from streamplace.io.placements import EXPORTED
+from streamplace.io.placements import EXPORTED, parse_document, placement_of
 from streamplace.io.problems import problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
-from streamplace.model.expansion import expand
+from streamplace.model.expansion import expand, named_problem
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -40,10 +39,12 @@ def read_deployment(path: Path, problem: Problem) -> Deployment:
 
 def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
     """Placement of a problem's operators or of their subtasks, with the problem of these."""
-    if path.suffix not in EXPORTED:
-        return placements.read_placed(path, problem)
-    deployment = read_deployment(path, problem)
-    return deployment.placed, deployment.placement
+    if path.suffix in EXPORTED:
+        deployment = read_deployment(path, problem)
+        return deployment.placed, deployment.placement
+    document = parse_document(read_bytes(path), spot(path))
+    placed = named_problem(problem, document["assignment"])
+    return placed, placement_of(document, spot(path), placed)
 
 
 def read_placed_problem(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from streamplace.errors import FormatError, PlacementError
 from streamplace.io.files import json_text, located, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_json, parse_tables, untyped
-from streamplace.model.expansion import named_problem
 from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
@@ -49,13 +48,6 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
         yield document["graph"], None if failed else parse_given(line, where)
 
 
-def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
-    """Placement of this problem's operators or of their subtasks, with the problem of these."""
-    content = read_bytes(path)
-    placed = named_problem(problem, parse_document(content, spot(path))["assignment"])
-    return placed, parse_placement(content, spot(path), placed)
-
-
 class Prediction(NamedTuple):
     """Rate that a placement of a measured graph was predicted to carry, with its interval."""
 
@@ -84,8 +76,12 @@ def prediction_facts(carries: RateInterval | None, confidence: float) -> dict[st
 
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     """Placement from the text of a JSON document; errors begin with ``where``."""
+    return placement_of(parse_document(content, where), where, problem)
+
+
+def placement_of(document: Mapping[str, Any], where: str, problem: Problem) -> Placement:
+    """Placement of a problem from a validated document; errors begin with ``where``."""
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
-    document = parse_document(content, where)
     with located(where):
         try:
             return Placement.of(operators, devices, document["assignment"], *order_given(document))
