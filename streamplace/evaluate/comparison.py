@@ -15,7 +15,6 @@ from streamplace.evaluate.records import Record, problem_hash, problem_number
 from streamplace.evaluate.results import (
     Front,
     ObjectiveResults,
-    ResultColumns,
     Row,
     front_of,
     heading,
@@ -231,34 +230,23 @@ class Comparison(Displayed):
         none, and ``optimum`` where it is not proven. Graphs that `graphs` omits have the number of
         their problem as name.
         """
-        parts = [
-            self._columns(result, rate, placer, columns)
+        known = {number: self.graphs.names[row] for number, row in self.graphs.row.items()}
+        rows = [
+            (result.judge.name, rate, known.get(number, f"{number:016x}"), placer, *numbers)
             for result in self.results
             for rate, by_placer in result.columns.items()
             for placer, columns in by_placer.items()
+            for number, *numbers in zip(
+                columns.problem.tolist(),
+                columns.value.tolist(),
+                columns.bound.tolist(),
+                result.optima.at(columns.problem).tolist(),
+                np.where(np.isnan(columns.value), nan, columns.milliseconds).tolist(),
+                columns.devices_used.tolist(),
+                strict=True,
+            )
         ]
-        return data_frame({name: [v for part in parts for v in part[name]] for name in FRAME})
-
-    def _columns(
-        self, result: ObjectiveResults, rate: float | None, placer: str, columns: ResultColumns
-    ) -> dict[str, list[Any]]:
-        numbers = columns.problem.tolist()
-        rows = [self.graphs.row.get(number) for number in numbers]
-        milliseconds = np.where(np.isnan(columns.value), np.nan, columns.milliseconds)
-        return {
-            "objective": [result.judge.name] * len(rows),
-            "rate": [rate] * len(rows),
-            "graph": [
-                f"{number:016x}" if row is None else self.graphs.names[row]
-                for row, number in zip(rows, numbers, strict=True)
-            ],
-            "placer": [placer] * len(rows),
-            "value": columns.value.tolist(),
-            "bound": columns.bound.tolist(),
-            "optimum": result.optima.at(columns.problem).tolist(),
-            "milliseconds": milliseconds.tolist(),
-            "devices_used": columns.devices_used.tolist(),
-        }
+        return data_frame({name: [row[i] for row in rows] for i, name in enumerate(FRAME)})
 
     def plot(self, kind: str = "cdf", objective: str | None = None) -> "Figure":
         """Plot the results with matplotlib.

@@ -36,10 +36,6 @@ from streamplace.placers.request import PlacementRequest
 from streamplace.placers.result import Improvement
 
 LOG = logging.getLogger(__name__)
-OnFailure = Callable[[str, str], None]
-"""Called with the name of a graph that failed, and the reason."""
-OnSaved = Callable[[Record], None]
-"""Called with every record that the file has before the comparison begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +291,8 @@ def compare(
     *,
     jobs: int | None = None,
     on: str | None = None,
-    on_failure: OnFailure | None = None,
-    on_saved: OnSaved | None = None,
+    on_failure: Callable[[str, str], None] | None = None,
+    on_saved: Callable[[Record], None] | None = None,
 ) -> Iterator[list[Record]]:
     """Yield the records of every problem; those in ``file`` are reused, new ones are added to it.
 
@@ -304,10 +300,10 @@ def compare(
     workers parse the problems of a `DataSet`. Records of a problem are in order of objectives,
     rates and placers, and do not depend on ``jobs`` and ``on`` (see `parallel_map`).
 
-    ``on_failure`` is called for every graph that failed, because a placer raised an error or the
-    worker was killed; by default, it is logged. The other graphs are still compared, and failed
-    ones are tried again next time. ``on_saved`` is called with every record in ``file``, which is
-    read only once.
+    ``on_failure`` is called with every graph that failed, because a placer raised an error or the
+    worker was killed, and the reason; by default, it is logged. The other graphs are still
+    compared, and failed ones are tried again next time. ``on_saved`` is called with every record in
+    ``file``, which is read only once.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
     runner = Runner(comparison, reader)
