@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, count, islice
 from math import nan
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ SAMPLE, MIN_SAMPLE = 20, 3
 SAMPLE_TIME_S = 30.0
 Trained = Mapping[str, frozenset[int]]
 """Hashes of graphs by the placer that was trained on them; see `trained_on`."""
-NONE: Trained = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,7 @@ class Scan:
         return min(self.objectives) if len(self.objectives) == 1 else DEFAULT
 
 
-def scan(
-    data: DataSet, jobs: int | None = None, on: str | None = None, trained: Trained = NONE
-) -> Scan:
+def scan(data: DataSet, jobs: int | None, on: str | None, trained: Trained) -> Scan:
     """Parse all problems of a data set, so that errors are reported before work begins.
 
     ``trained`` has the graphs that placers were trained on.
@@ -74,7 +70,7 @@ def scan(
     return sum(parallel_map(scanned, batches, jobs, on), Scan())
 
 
-def scan_of(problems: Iterable[Problem], trained: Trained = NONE) -> Scan:
+def scan_of(problems: Iterable[Problem], trained: Trained) -> Scan:
     """Common properties of problems."""
     return sum((_scan_of(problem.graph, trained) for problem in problems), Scan())
 
