@@ -11,7 +11,7 @@ from pilots import weights_file
 from problems import chain, diamond, fork_join
 
 import streamplace
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 from streamplace.evaluate import runner
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.parallel import FEW
@@ -259,29 +259,19 @@ def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
     assert len(list(read_records(file))) == 2
 
 
-def test_a_second_comparison_into_the_same_file_is_refused(file: Path) -> None:
-    first = compare(comparison("random"), PROBLEMS, file)
-    next(first)
-    with pytest.raises(FormatError, match="another process is adding results"):
-        played(comparison("round-robin"), file, PROBLEMS)
-    assert len([*first]) == 3
-    assert len(played(comparison("round-robin"), file, PROBLEMS)) == 8
+@pytest.mark.parametrize("change", [{"watts": 20.0}, {"joules_per_byte": 1e-6}, {"payload": 1e4}])
+def test_problems_that_differ_in_one_value_have_other_hashes(change: dict[str, float]) -> None:
+    """In the power of devices, the energy of links, or outputs that are not sent as one."""
 
+    def hash_of(
+        watts: float = 5.0, joules_per_byte: float = 0.0, payload: float | None = None
+    ) -> str:
+        operators = [Operator("a", ipt=1e4, payload=1e4, rate=1e4), *map(Operator, ("b", "c"))]
+        streams = [Stream("a", name, payload=payload) for name in ("b", "c")]
+        cluster = Cluster.of([Device("d", watts=watts)], joules_per_byte=joules_per_byte)
+        return problem_hash(Problem(StreamGraph.of("g", operators, streams), cluster))
 
-@pytest.mark.parametrize(
-    "change",
-    [{"watts": 20.0}, {"joules_per_byte": 1e-6}],
-    ids=["power of devices", "energy of links"],
-)
-def test_another_energy_is_another_problem(file: Path, change: dict[str, float]) -> None:
-    asked = ComparisonRun(("round-robin",), objectives=("energy",))
-
-    def energy_on(watts: float = 5.0, joules_per_byte: float = 0.0) -> float | None:
-        devices = [Device(f"d{i}", watts=watts) for i in range(5)]
-        cluster = Cluster.of(devices, joules_per_byte=joules_per_byte)
-        return played(asked, file, [Problem(chain(), cluster)])[0].value
-
-    assert energy_on() != energy_on(**change)
+    assert hash_of() != hash_of(**change)
 
 
 def test_what_a_placer_refuses_before_it_is_timed_is_no_result(
@@ -295,17 +285,6 @@ def test_what_a_placer_refuses_before_it_is_timed_is_no_result(
     (record,) = played(asked, file, [problem])
     assert record.error is None
     assert record.value is not None
-
-
-def test_outputs_that_are_sent_apart_are_another_problem() -> None:
-    """Streams that state the payload of their operator are sent one by one."""
-    operators = [Operator("a", ipt=1e4, payload=1e4, rate=1e4), *map(Operator, ("b", "c"))]
-
-    def hash_of(payload: float | None) -> str:
-        streams = [Stream("a", name, payload=payload) for name in ("b", "c")]
-        return problem_hash(Problem(StreamGraph.of("g", operators, streams), DEVICES))
-
-    assert hash_of(None) != hash_of(1e4)
 
 
 def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None:

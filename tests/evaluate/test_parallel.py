@@ -28,12 +28,6 @@ def noted(number: int) -> int:
     return number
 
 
-def killed(number: int) -> int:
-    """Die as a process without memory does."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """Even in the middle of their work, and nobody could tell them to."""
@@ -110,7 +104,7 @@ def test_what_workers_log_is_on_stderr(capfd: pytest.CaptureFixture[str]) -> Non
 def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
     """Such as by a system that runs out of memory."""
     with pytest.raises(SettingError, match="a worker process was killed, perhaps because memory"):
-        list(parallel_map(killed, range(40), 2))
+        list(parallel_map(deadly, range(40), 2))
 
 
 def process_of(item: int) -> int:

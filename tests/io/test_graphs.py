@@ -22,7 +22,6 @@ from streamplace.io.graphs import (
     graph_to_dict,
     read_graph,
     read_graphs,
-    write_graph,
     write_graphs,
 )
 from streamplace.io.networkx import from_networkx, to_networkx
@@ -66,12 +65,6 @@ def test_a_data_set_survives_its_file(tmp_path: Any, name: Any) -> None:
     graphs = [problem.graph for problem in PROBLEMS.values()]
     assert write_graphs(graphs, tmp_path / name) == len(graphs)
     assert list(read_graphs(tmp_path / name)) == graphs
-
-
-def test_a_folder_is_read_in_order_of_names(tmp_path: Any) -> None:
-    for n in (3, 2):
-        write_graph(chain(n), tmp_path / f"{n}.json")
-    assert [graph.n_operators for graph in read_graphs(tmp_path)] == [2, 3]
 
 
 def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
