@@ -16,7 +16,7 @@ from streamplace.display.report import quantity
 from streamplace.drawing.figures import BAND, LIMIT, PALETTE
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.message_text import shown
+from streamplace.model.message_text import counted, shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.explanation import PassTimeline
@@ -186,12 +186,15 @@ def gantt(problem: Problem, placement: Placement, timeline: PassTimeline, figure
     schedule = timeline.schedule
     devices = _busiest(runs(problem, placement, schedule))
     used = transfers(problem, placement, schedule)
-    links = _busiest([bars for bars in used if _matters(bars, schedule.makespan)])
+    least = LEAST_BUSY * schedule.makespan
+    links = _busiest([bars for bars in used if bars.critical.any() or _busy(bars) >= least])
     rows = _rows(problem, devices, links)
     axis = figure.subplots()
     bottom = rows[-1].top + rows[-1].height
     figure.set_size_inches(INCHES, min(1.1 + bottom, TALLEST))
-    scale, unit = _scale(schedule.makespan)
+    scale, unit = next(
+        (factor, unit) for least, factor, unit in SCALES if schedule.makespan >= least
+    )
     end = max(schedule.makespan * scale, 1e-300)
     for row in rows:
         _draw(axis, row, scale, end)
@@ -200,7 +203,11 @@ def gantt(problem: Problem, placement: Placement, timeline: PassTimeline, figure
     axis.set(xlabel=unit, xlim=(0, end), ylim=(bottom, 0))
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    _explain(axis, bool(links))
+    colours = {"runs on the device": RUN, "on the critical chain": CRITICAL}
+    if links:
+        colours["is sent over the link"] = SEND
+    for label, colour in colours.items():
+        axis.bar(0, 0, color=colour, label=label)  # outside the axes, for the legend
     left_out = problem.n_devices - len(devices), len(used) - len(links)
     return _title(problem, schedule.makespan, left_out, held=timeline.queue == "order")
 
@@ -212,17 +219,12 @@ def _title(problem: Problem, makespan: float, left_out: tuple[int, int], *, held
         facts.append("devices hold the order")
     for count, what in zip(left_out, ("device", "link"), strict=True):
         if count > 0:
-            facts.append(f"{count} {what}{'' if count == 1 else 's'} with little to do left out")
+            facts.append(f"{counted(count, what)} with little to do left out")
     return ", ".join(facts)
 
 
 def _busy(bars: Bars) -> float:
     return float((bars.end - bars.begin).sum())
-
-
-def _matters(bars: Bars, makespan: float) -> bool:
-    """Whether a link is visibly busy, or part of the critical chain."""
-    return bool(bars.critical.any()) or _busy(bars) >= LEAST_BUSY * makespan
 
 
 def _busiest(rows: list[Bars]) -> list[Bars]:
@@ -245,15 +247,6 @@ def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[Char
         rows.append(ChartRow(bars, RUN if device else SEND, tuple(names), top, height))
         top += height
     return rows
-
-
-def _explain(axis: "Axes", links: bool) -> None:
-    """Add one bar of each colour outside the axes, for the legend."""
-    colours = {"runs on the device": RUN, "on the critical chain": CRITICAL}
-    if links:
-        colours["is sent over the link"] = SEND
-    for label, colour in colours.items():
-        axis.bar(0, 0, color=colour, label=label)
 
 
 def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
@@ -297,8 +290,3 @@ def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[float]) 
             clip_on=True,
             parse_math=False,
         )
-
-
-def _scale(makespan: float) -> tuple[float, str]:
-    """Factor from seconds to the most readable unit, and its name."""
-    return next((factor, unit) for least, factor, unit in SCALES if makespan >= least)

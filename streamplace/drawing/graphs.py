@@ -7,7 +7,8 @@ style.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import log
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ class NamedPlacements(Displayed):
             (shown(name), picture.title, picture.subtitle)
             for (name, _), picture in zip(self.placements, pictures, strict=True)
         )
-        sheet = Sheet(("placement", self.judge.name, ""), rows, names=0)
+        sheet = Sheet(("placement", self.judge.name, ""), rows)
         return Report((sheet,), self.problem.graph.report().title, self)
 
 
@@ -333,7 +334,7 @@ def _best_skeleton(
     graph: StreamGraph, boxes: Boxes, panels: Sequence[Panel]
 ) -> tuple[Skeleton, int]:
     """Direction and number of columns for which all panels are closest to the best shape."""
-    best: tuple[float, Skeleton | None, int] = (inf, None, 1)
+    tried: list[tuple[float, Skeleton, int]] = []
     for downwards in (False, True):
         skeleton = _laid_out(graph, boxes, panels, downwards)
         width, height = skeleton.size
@@ -341,10 +342,9 @@ def _best_skeleton(
             rows = -(-len(panels) // columns)
             shape = columns * max(width, LEAST_WIDTH) / (rows * (height + 110))
             badness = abs(log(shape / ASPECT)) + 0.2 * (rows * columns - len(panels))
-            if badness < best[0]:
-                best = badness, skeleton, columns
-    assert best[1] is not None
-    return best[1], best[2]
+            tried.append((badness, skeleton, columns))
+    _, skeleton, columns = min(tried, key=itemgetter(0))
+    return skeleton, columns
 
 
 def _laid_out(
@@ -395,9 +395,11 @@ def _composed(
     subject: StreamGraph | NamedPlacements,
 ) -> Drawing:  # fmt: skip
     """Arrange panels in rows and columns, with the key of lines below them."""
-    width = max(
-        skeleton.size[0], LEAST_WIDTH, *(min(_title_width(panel), WIDEST_TITLE) for panel in panels)
-    )
+    width = max(skeleton.size[0], LEAST_WIDTH)
+    for panel in panels:
+        title_width = text_width(panel.title, style.TITLE, bold=True)
+        subtitle_width = text_width(panel.subtitle, style.SMALL)
+        width = max(width, min(max(title_width, subtitle_width), WIDEST_TITLE))
     below = max(entries_height(panel.legend, width) for panel in panels)
     height = ABOVE + skeleton.size[1] + BELOW + below
     shapes: list[Shape] = []
@@ -414,11 +416,6 @@ def _composed(
     shapes += entries_shapes(lines, style.MARGIN, bottom - BETWEEN / 4, whole)
     bottom += entries_height(lines, whole)
     return Drawing(Scene(whole + 2 * style.MARGIN, bottom + 4, title, tuple(shapes)), subject)
-
-
-def _title_width(panel: Panel) -> float:
-    title = text_width(panel.title, style.TITLE, bold=True)
-    return max(title, text_width(panel.subtitle, style.SMALL))
 
 
 def _titles(panel: Panel, left: float, top: float, width: float) -> list[Shape]:

@@ -30,6 +30,32 @@ class Rectangle:
     radius: float = 4.0
     hint: str = ""
 
+    def svg(self) -> str:
+        """SVG element."""
+        stroke = (
+            f' stroke="{self.stroke}" stroke-width="{_number(self.stroke_width)}"'
+            if self.stroke_width
+            else ""
+        )
+        head = (
+            f'<rect x="{_number(self.x)}" y="{_number(self.y)}" width="{_number(self.width)}" '
+            f'height="{_number(self.height)}" rx="{_number(self.radius)}" '
+            f'fill="{self.fill}"{stroke}'
+        )
+        return _hinted("rect", head, self.hint)
+
+    def draw(self, axis: "Axes", depth: int) -> None:
+        """Add the box to axes of matplotlib."""
+        from matplotlib.patches import FancyBboxPatch
+
+        axis.add_patch(
+            FancyBboxPatch(
+                (self.x, self.y), self.width, self.height, zorder=depth, facecolor=self.fill,
+                boxstyle=f"round,pad=0,rounding_size={self.radius}", edgecolor=self.stroke,
+                linewidth=self.stroke_width * POINTS,
+            )
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -41,6 +67,38 @@ class Curve:
     dashed: bool = False
     hint: str = ""
 
+    @property
+    def dashes(self) -> tuple[float, float]:
+        """Lengths of the dashes and of the gaps."""
+        return 3 + 0.7 * self.width, 2.5 + 0.4 * self.width
+
+    def svg(self) -> str:
+        """SVG element."""
+        on, off = self.dashes
+        dashed = f' stroke-dasharray="{_number(on)} {_number(off)}"' if self.dashed else ""
+        head = (
+            f'<path d="M{_points(self.points[:1])}C{_points(self.points[1:])}" fill="none" '
+            f'stroke="{self.colour}" stroke-width="{_number(self.width)}"{dashed}'
+        )
+        return _hinted("path", head, self.hint)
+
+    def draw(self, axis: "Axes", depth: int) -> None:
+        """Add the curves to axes of matplotlib."""
+        from matplotlib.patches import PathPatch
+        from matplotlib.path import Path
+
+        codes = [Path.MOVETO, *[Path.CURVE4] * (len(self.points) - 1)]
+        line: str | tuple[float, tuple[float, float]] = "-"
+        if self.dashed:
+            on, off = self.dashes
+            line = (0.0, (on / self.width, off / self.width))  # relative to the width of the line
+        axis.add_patch(
+            PathPatch(
+                Path(list(self.points), codes), fill=False, zorder=depth, edgecolor=self.colour,
+                linewidth=self.width * POINTS, linestyle=line, capstyle="butt",
+            )
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Arrowhead:
@@ -48,6 +106,17 @@ class Arrowhead:
 
     points: tuple[Point, Point, Point]
     colour: str
+
+    def svg(self) -> str:
+        """SVG element."""
+        return f'<path d="M{_points(self.points)}z" fill="{self.colour}"/>'
+
+    def draw(self, axis: "Axes", depth: int) -> None:
+        """Add the triangle to axes of matplotlib."""
+        from matplotlib.patches import Polygon
+
+        head = Polygon(self.points, closed=True, color=self.colour, linewidth=0, zorder=depth)
+        axis.add_patch(head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +130,24 @@ class Label:
     colour: str
     centred: bool = False
     bold: bool = False
+
+    def svg(self) -> str:
+        """SVG element."""
+        anchor = ' text-anchor="middle"' if self.centred else ""
+        weight = ' font-weight="bold"' if self.bold else ""
+        return (
+            f'<text x="{_number(self.x)}" y="{_number(self.y)}" '
+            f'font-size="{_number(self.size)}"{anchor}{weight} fill="{self.colour}">'
+            f"{escape(self.text)}</text>"
+        )
+
+    def draw(self, axis: "Axes", depth: int) -> None:
+        """Add the text to axes of matplotlib."""
+        axis.text(
+            self.x, self.y, self.text, fontsize=self.size * POINTS, color=self.colour,
+            ha="center" if self.centred else "left", va="baseline", zorder=depth,
+            fontweight="bold" if self.bold else "normal", parse_math=False,
+        )  # fmt: skip
 
 
 Shape = Rectangle | Curve | Arrowhead | Label
@@ -84,58 +171,21 @@ def as_svg(scene: Scene) -> str:
         f'viewBox="0 0 {width} {height}" role="img" font-family="{FONT}">\n'
         f"<title>{escape(scene.title)}</title>\n"
         f'<rect width="{width}" height="{height}" rx="6" fill="{PAPER}"/>\n'
-        + "".join(f"{_shape(shape)}\n" for shape in scene.shapes)
+        + "".join(f"{shape.svg()}\n" for shape in scene.shapes)
         + "</svg>\n"
     )
 
 
-def dashes(width: float) -> tuple[float, float]:
-    """Lengths of the dashes of a stream and of its gaps."""
-    return 3 + 0.7 * width, 2.5 + 0.4 * width
-
-
-def _shape(shape: Shape) -> str:
-    if isinstance(shape, Rectangle):
-        return _rectangle(shape)
-    if isinstance(shape, Curve):
-        return _curve(shape)
-    if isinstance(shape, Arrowhead):
-        return f'<path d="M{_points(shape.points)}z" fill="{shape.colour}"/>'
-    return _label(shape)
-
-
-def _rectangle(box: Rectangle) -> str:
-    stroke = (
-        f' stroke="{box.stroke}" stroke-width="{_number(box.stroke_width)}"'
-        if box.stroke_width
-        else ""
-    )
-    head = (
-        f'<rect x="{_number(box.x)}" y="{_number(box.y)}" width="{_number(box.width)}" '
-        f'height="{_number(box.height)}" rx="{_number(box.radius)}" fill="{box.fill}"{stroke}'
-    )
-    return _hinted("rect", head, box.hint)
-
-
-def _curve(curve: Curve) -> str:
-    first, *rest = curve.points
-    on, off = dashes(curve.width)
-    dashed = f' stroke-dasharray="{_number(on)} {_number(off)}"' if curve.dashed else ""
-    head = (
-        f'<path d="M{_points((first,))}C{_points(tuple(rest))}" fill="none" '
-        f'stroke="{curve.colour}" stroke-width="{_number(curve.width)}"{dashed}'
-    )
-    return _hinted("path", head, curve.hint)
-
-
-def _label(label: Label) -> str:
-    anchor = ' text-anchor="middle"' if label.centred else ""
-    weight = ' font-weight="bold"' if label.bold else ""
-    return (
-        f'<text x="{_number(label.x)}" y="{_number(label.y)}" '
-        f'font-size="{_number(label.size)}"{anchor}{weight} fill="{label.colour}">'
-        f"{escape(label.text)}</text>"
-    )
+def as_figure(scene: Scene) -> "Figure":
+    """Convert a scene to a figure of its size on screen."""
+    figure = empty_figure(scene.width / PER_INCH, scene.height / PER_INCH)
+    figure.set_layout_engine("none")
+    axis = figure.add_axes((0, 0, 1, 1))
+    axis.set(xlim=(0, scene.width), ylim=(scene.height, 0))
+    axis.axis("off")
+    for depth, shape in enumerate(scene.shapes):
+        shape.draw(axis, depth)
+    return figure
 
 
 def _hinted(tag: str, head: str, hint: str) -> str:
@@ -150,62 +200,3 @@ def _number(value: float) -> str:
     """Format a number to a tenth, as short as possible."""
     text = f"{value:.1f}"
     return "0" if text == "-0.0" else text.removesuffix(".0")
-
-
-def as_figure(scene: Scene) -> "Figure":
-    """Convert a scene to a figure of its size on screen."""
-    figure = empty_figure(scene.width / PER_INCH, scene.height / PER_INCH)
-    figure.set_layout_engine("none")
-    axis = figure.add_axes((0, 0, 1, 1))
-    axis.set(xlim=(0, scene.width), ylim=(scene.height, 0))
-    axis.axis("off")
-    for depth, shape in enumerate(scene.shapes):
-        if isinstance(shape, Rectangle):
-            _add_rectangle(axis, shape, depth)
-        elif isinstance(shape, Curve):
-            _add_curve(axis, shape, depth)
-        elif isinstance(shape, Label):
-            _add_label(axis, shape, depth)
-        else:
-            from matplotlib.patches import Polygon
-
-            head = Polygon(shape.points, closed=True, color=shape.colour, linewidth=0, zorder=depth)
-            axis.add_patch(head)
-    return figure
-
-
-def _add_rectangle(axis: "Axes", box: Rectangle, depth: int) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    axis.add_patch(
-        FancyBboxPatch(
-            (box.x, box.y), box.width, box.height, zorder=depth, facecolor=box.fill,
-            boxstyle=f"round,pad=0,rounding_size={box.radius}", edgecolor=box.stroke,
-            linewidth=box.stroke_width * POINTS,
-        )
-    )  # fmt: skip
-
-
-def _add_curve(axis: "Axes", curve: Curve, depth: int) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    codes = [Path.MOVETO, *[Path.CURVE4] * (len(curve.points) - 1)]
-    line: str | tuple[float, tuple[float, float]] = "-"
-    if curve.dashed:
-        on, off = dashes(curve.width)
-        line = (0.0, (on / curve.width, off / curve.width))  # relative to the width of the line
-    axis.add_patch(
-        PathPatch(
-            Path(list(curve.points), codes), fill=False, zorder=depth, edgecolor=curve.colour,
-            linewidth=curve.width * POINTS, linestyle=line, capstyle="butt",
-        )
-    )  # fmt: skip
-
-
-def _add_label(axis: "Axes", label: Label, depth: int) -> None:
-    axis.text(
-        label.x, label.y, label.text, fontsize=label.size * POINTS, color=label.colour,
-        ha="center" if label.centred else "left", va="baseline", zorder=depth,
-        fontweight="bold" if label.bold else "normal", parse_math=False,
-    )  # fmt: skip
