@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.errors import GraphError
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import Operators
 from streamplace.model.streams import CHAINED, RESCALE, Streams
@@ -41,8 +41,6 @@ BUFFER_TIMEOUT = "buffer timeout"
 """Attribute of a graph: seconds after which a buffer is sent although it is not full."""
 MESSAGES_OF = "messages per tuple of "
 """Prefix of the attributes that tell how many messages an operator's measured ``ipt`` contains."""
-ROUNDING = 1e-9
-"""Share of the messages below which a difference is one of rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

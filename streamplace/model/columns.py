@@ -208,7 +208,11 @@ class TagsRule(FieldRule):
 
     def value(self, given: Any) -> Any:
         """Set itself, or another collection of texts."""
-        check_tags(given, BrokenRule)
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise BrokenRule(quoted(given), "it must be a set of texts")
+        for tag in given:
+            if not is_text(tag):
+                raise BrokenRule(quoted(tag), "it must be a text")
         return given
 
     def column(
@@ -414,12 +418,10 @@ def name_column(
     column = tuple(names)
     try:
         "".join(column).encode()
-        column = tuple(name if type(name) is str else str.__str__(name) for name in column)
-    except TypeError:
-        bad = next(name for name in column if not isinstance(name, str))
-        raise error(f"{what} is called {quoted(bad)}; a name must be a text") from None
-    except UnicodeEncodeError:
-        raise error(f"the name of {what} is not valid Unicode; correct the name") from None
+    except (TypeError, UnicodeEncodeError):
+        for name in column:
+            check_name(name, what, error)
+    column = tuple(name if type(name) is str else str.__str__(name) for name in column)
     position = dict(zip(column, range(len(column)), strict=True))
     if "" in position:
         raise error(f"{what} has an empty name (number {column.index('')}); give it a name")
@@ -475,15 +477,6 @@ def check_name(name: object, what: str, error: type[StreamplaceError]) -> None:
         raise error(f"{what} has an empty name; give it a name")
     if not is_text(name):
         raise error(f"the name of {what} is not valid Unicode; correct the name")
-
-
-def check_tags(tags: object, refused: Refused) -> None:
-    """Raise an error unless a value is a set of texts."""
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise refused(quoted(tags), "it must be a set of texts")
-    for tag in tags:
-        if not is_text(tag):
-            raise refused(quoted(tag), "it must be a text")
 
 
 def check_whole(number: object, least: int, most: int, refused: Refused) -> None:

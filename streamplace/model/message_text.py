@@ -76,7 +76,9 @@ def printable(text: str) -> str:
     >>> printable("two\nlines"), printable("\x1b[2J")
     ('two\\nlines', '\\x1b[2J')
     """
-    return text if text.isprintable() else "".join(map(_printable, text))
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
@@ -112,7 +114,3 @@ def counted(number: int, noun: str) -> str:
     ('1 graph', '2 graphs')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _printable(character: str) -> str:
-    return character if character.isprintable() else repr(character)[1:-1]

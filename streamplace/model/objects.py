@@ -33,16 +33,12 @@ class Caching:
 
         All callers share the value, so it must not change unless it is a cache itself.
         """
-        try:
-            kept: T = self._compiled[name]
-        except AttributeError:
+        if not hasattr(self, "_compiled"):
             object.__setattr__(self, "_compiled", {})
-        except KeyError:
-            pass
-        else:
-            return kept
-        made = self._compiled[name] = make(self)
-        return made
+        if name not in self._compiled:
+            self._compiled[name] = make(self)
+        kept: T = self._compiled[name]
+        return kept
 
 
 class Displayed:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,7 +74,11 @@ class Placement(Displayed, Mapping[str, str]):
         except BrokenRule as error:
             raise self._bad("has priority", error) from None
         put("priority", ranks)
-        put("queue", self._queue(queue))
+        if queue not in DISCIPLINES:
+            raise PlacementError(f"queue is {quoted(queue)}; it must be priority or order")
+        if queue == "order" and ranks is None:
+            raise PlacementError("the queue is order, but no operator has a priority; add them")
+        put("queue", queue)
         put("_row", {})
 
     @classmethod
@@ -161,13 +165,6 @@ class Placement(Displayed, Mapping[str, str]):
         if self.priority is None:
             return None
         return dict(zip(self.operators, self.priority.tolist(), strict=True))
-
-    def _queue(self, queue: str) -> Discipline:
-        if queue not in DISCIPLINES:
-            raise PlacementError(f"queue is {quoted(queue)}; it must be priority or order")
-        if queue == "order" and self.priority is None:
-            raise PlacementError("the queue is order, but no operator has a priority; add them")
-        return cast(Discipline, queue)
 
     def _bad(self, verb: str, error: BrokenRule) -> PlacementError:
         if error.row < 0:

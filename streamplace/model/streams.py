@@ -111,7 +111,7 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
         self, operators: Operators, source: ArrayLike, target: ArrayLike, **columns: Any
     ) -> None:
         object.__setattr__(self, "operators", operators)
-        size = _length(source)
+        size = len(source) if isinstance(source, Sequence | np.ndarray) else 1
         for column, ends in (("source", source), ("target", target)):
             object.__setattr__(self, column, _ends(column, ends, size, len(operators)))
         self._fill(size, columns)
@@ -161,10 +161,6 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
     def straight(self) -> Bools:
         """Whether each stream is said to join subtask i to subtask i."""
         return np.array([kind in STRAIGHT for kind in self.partitioning], np.bool_)
-
-    def forward(self) -> Bools:
-        """Whether each stream joins subtask i to subtask i, by its partitioning or by default."""
-        return np.asarray(self.distribution() == FORWARD)
 
     def distribution(self) -> Longs:
         """How each stream distributes tuples, by its partitioning or by default.
@@ -262,10 +258,3 @@ def _unknown_end(
         f"stream {shown(str(u))}→{shown(str(v))} names the unknown operator {name}; "
         "add that operator or correct the name"
     )
-
-
-def _length(column: ArrayLike) -> int:
-    try:
-        return len(np.atleast_1d(column))
-    except (TypeError, ValueError):
-        raise GraphError("stream ends must be a column of row numbers of the operators") from None

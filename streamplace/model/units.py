@@ -230,12 +230,15 @@ def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> 
 
 def _number(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
     """Read a quantity in its base unit."""
+    if isinstance(text, Stated):
+        return text
     if isinstance(text, bool) or not isinstance(text, Real | str):
         raise UnitError(f"{what} {quoted(text)} is neither a number nor a string; write {example}")
-    return _from_text(text, units, what, example) if isinstance(text, str) else _float(text)
-
-
-def _from_text(text: str, units: dict[str, float], what: str, example: str) -> float:
+    if not isinstance(text, str):
+        try:
+            return float(text)
+        except OverflowError:
+            return math.inf
     match = _NUMBER.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         raise UnitError(f"{what} {quoted(text)} is not a number with a unit; write {example}")
@@ -253,13 +256,6 @@ def _from_text(text: str, units: dict[str, float], what: str, example: str) -> f
         )
     value = float(number) * units[unit]
     return Stated(value) if what in ("bandwidth", "speed") else value
-
-
-def _float(number: Real) -> float:
-    try:
-        return number if isinstance(number, Stated) else float(number)
-    except OverflowError:
-        return math.inf
 
 
 def _format(value: float, unit: str) -> str:

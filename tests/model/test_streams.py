@@ -46,7 +46,7 @@ def test_a_label_stays_on_one_line() -> None:
         ({"source": [-1]}, "stream number 0 has source -1; it must be a whole number from 0 to 2"),
         ({"target": [1, 2]}, "streams' column target must have 1 values"),
         ({"target": [10**20]}, "stream number 0 has target 1e.20"),
-        ({"source": [[0], [1, 2]]}, "must be a column of row numbers"),
+        ({"source": [[0], [1, 2]]}, "streams' column source must be whole numbers"),
     ],
 )
 def test_a_bad_column_is_refused(operators: Any, columns: Any, message: Any) -> None:
