@@ -24,13 +24,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
+from streamplace.model.arrays import ROUNDING
 from streamplace.model.message_text import counted
 from streamplace.model.units import digits
 
 USUAL_CONFIDENCE = 0.9
-ROUNDING = 1e-9
-LARGEST_LOG = 600.0
-"""Largest logarithm of an end of an interval, relative to the prediction."""
 STEADY_SPREAD = 0.03
 """Spread of the profile of a steady job: runs of one placement differ by it."""
 PROFILED_ERROR = 0.1
@@ -189,9 +187,9 @@ class PredictionErrors:
         return cls(
             confidence,
             width.supported,
-            _ratio(-width.value),
-            _ratio(width.value),
-            min(1.0, _ratio(-below.value)),
+            exp(-width.value),
+            exp(width.value),
+            min(1.0, exp(-below.value)),
             origin,
         )
 
@@ -227,8 +225,8 @@ class PredictionErrors:
         factor = expected_error(spread)
         if factor == 1:
             return self
-        logs = (factor * log(end) for end in (self.low, self.high, self.least))
-        low, high, least = map(_ratio, logs)
+        ends = (self.low, self.high, self.least)
+        low, high, least = (exp(factor * log(end)) for end in ends)
         return replace(self, low=low, high=high, least=least, of_spread=self.least / least)
 
     @property
@@ -265,8 +263,3 @@ def count_in_words(own: int, recorded: int) -> str:
     parts = [counted(recorded, "recorded job")] if recorded else []
     parts += [f"{counted(own, 'job')} of the ledger"] if own else []
     return " and ".join(parts)
-
-
-def _ratio(logarithm: float) -> float:
-    """Ratio of a measured rate to the predicted one with this logarithm, which floats hold."""
-    return exp(max(-LARGEST_LOG, min(LARGEST_LOG, logarithm)))

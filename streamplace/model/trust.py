@@ -29,11 +29,6 @@ class Trust(NamedTuple):
     drift: float = 0.0
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether users should be warned."""
-        return abs(self.error) > DOUBTFUL
-
-    @property
     def is_wrong(self) -> bool:
         """Whether the profile must not be used.
 
@@ -78,7 +73,7 @@ def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
     A profile that is off by more than `WRONG` raises ProblemError, unless the user trusts it.
     """
     trust = trust_of(graph)
-    if trust is None or not trust.is_doubtful:
+    if trust is None or abs(trust.error) <= DOUBTFUL:
         return None
     if trust.is_wrong and not trusts:
         raise ProblemError(
