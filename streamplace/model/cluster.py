@@ -259,7 +259,8 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
     representatives: dict[Hashable, list[tuple[int, int]]] = {}
     classes = np.empty(len(devices), np.int32)
     n_classes = 0
-    for d, facts in enumerate(_facts(devices)):
+    columns = [getattr(devices, name).tolist() for name in NUMERIC_COLUMNS]
+    for d, facts in enumerate(zip(*columns, devices.tags, strict=True)):
         alike = representatives.setdefault((facts, *(p[d] for p in prints)), [])
         for r, of_r in alike:
             if all(_symmetric(matrix, r, d) for matrix in matrices):
@@ -270,11 +271,6 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
             classes[d] = n_classes
             n_classes += 1
     return classes
-
-
-def _facts(devices: Devices) -> Sequence[Hashable]:
-    columns = [getattr(devices, name).tolist() for name in NUMERIC_COLUMNS]
-    return list(zip(*columns, devices.tags, strict=True))
 
 
 def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
 from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.objects import WIDEST
-from streamplace.model.operators import Operators, Window
+from streamplace.model.operators import Operators
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Moving, Problem
 from streamplace.model.streams import FORWARD, HASHED, REBALANCED, RESCALED, Streams
@@ -98,15 +98,11 @@ class Expansion:
     def problem(self, problem: Problem) -> Problem:
         """Return the problem of placing the subtasks, from a problem of the original graph."""
         seconds = None if problem.seconds is None else problem.seconds[self.operator]
-        constraints = self.constraints(problem.constraints)
-        return Problem(self.graph, problem.cluster, constraints, seconds, self._moving(problem))
-
-    def _moving(self, problem: Problem) -> Moving | None:
-        """Costs of moving subtasks: their share of the operator's state, and its start-up time."""
-        if problem.moving is None:
-            return None
-        state, startup = problem.moving.state, problem.moving.startup
-        return Moving(state[self.operator] / _parts(self.original), startup[self.operator])
+        constraints, moving = self.constraints(problem.constraints), problem.moving
+        if moving is not None:
+            state = moving.state[self.operator] / _parts(self.original)
+            moving = Moving(state, moving.startup[self.operator])
+        return Problem(self.graph, problem.cluster, constraints, seconds, moving)
 
     def constraints(self, constraints: Constraints) -> Constraints:
         """Constraints of the original graph, carried over to its subtasks.
@@ -237,7 +233,12 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     sender, receiver = p[graph.streams.source], p[graph.streams.target]
     pairwise = np.isin(distribution, PAIRWISE)
     copies = np.where(pairwise, np.maximum(sender, receiver), sender * receiver)
-    _check_size(graph, int(p.sum()), float(copies.sum(dtype=np.float64)))
+    size, n_streams = int(p.sum()), float(copies.sum(dtype=np.float64))
+    if size > MOST_EXPANDED or n_streams > MOST_STREAMS:
+        raise GraphError(
+            f"graph {quoted(graph.name)} expands to {size} subtasks and {n_streams:.0f} streams; "
+            f"lower its parallelism (at most {MOST_EXPANDED} and {MOST_STREAMS})"
+        )
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     parts = _parts(graph, shares)
     arriving = _arriving(graph, distribution, parts) if graph.operators.window else parts
@@ -306,20 +307,17 @@ def _arriving(graph: StreamGraph, distribution: Longs, parts: Floats) -> Floats:
     return 1 / np.concatenate([e if s is None else s for s, e in zip(shares, even, strict=True)])
 
 
-def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
-    if subtasks > MOST_EXPANDED or streams > MOST_STREAMS:
-        raise GraphError(
-            f"graph {quoted(graph.name)} expands to {subtasks} subtasks and {streams:.0f} streams; "
-            f"lower its parallelism (at most {MOST_EXPANDED} and {MOST_STREAMS})"
-        )
-
-
 def _subtasks(
     graph: StreamGraph, p: Longs, operator: Ints, parts: Floats, arriving: Floats
 ) -> Operators:
     operators = graph.operators
     share = 1 / parts
     rows = operator.tolist()
+    windows = {}  # all windows of an operator together emit what its own does
+    for i, v in enumerate(rows if operators.window else ()):
+        if (window := operators.window.get(v)) is not None:
+            base, limit = window.base / arriving[i], window.limit / arriving[i]
+            windows[i] = replace(window, base=float(base), limit=float(limit))
     return Operators(
         _names(operators.name, p.tolist()),
         ipt=operators.ipt[operator],
@@ -328,11 +326,7 @@ def _subtasks(
         kind=[operators.kind[v] for v in rows],
         requires=[operators.requires[v] for v in rows],
         memory=operators.memory[operator] * share,
-        window={
-            i: _window(operators.window[v], float(arriving[i]))
-            for i, v in enumerate(rows if operators.window else ())
-            if v in operators.window
-        },
+        window=windows,
         fires_all=operators.fires_all[operator],
         about=[operators.about[v] for v in rows],
         constant=(graph.charged_constant / p)[operator],
@@ -353,11 +347,6 @@ def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
         if not unchanged or len(set(made)) == len(made):
             return made
         sign *= 2
-
-
-def _window(window: Window, parts: float) -> Window:
-    """Return one subtask's window; all of them together emit what the operator's window does."""
-    return replace(window, base=window.base / parts, limit=window.limit / parts)
 
 
 def _subtask_streams(

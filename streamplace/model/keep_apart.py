@@ -14,16 +14,11 @@ def rival_columns(pairs: Ints, n_units: int) -> tuple[Longs, Longs]:
     >>> [column.tolist() for column in rival_columns(np.array([[0, 2]]), 3)]
     [[0, 1, 1, 2], [2, 0]]
     """
-    both = _both_ways(pairs)
+    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
+    both = both[np.lexsort((both[:, 1], both[:, 0]))]
     start = np.zeros(n_units + 1, np.int64)
     np.cumsum(np.bincount(both[:, 0], minlength=n_units), out=start[1:])
     return start, np.ascontiguousarray(both[:, 1])
-
-
-def _both_ways(pairs: Ints) -> Longs:
-    """Pairs in both orders, sorted."""
-    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
-    return both[np.lexsort((both[:, 1], both[:, 0]))]
 
 
 def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:

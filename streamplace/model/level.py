@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from streamsim import Instance
 from streamsim.instance import with_constants_as_loads
 from streamsim.jit import kernel
 from streamsim.loads import limits_subtasks
@@ -66,17 +65,24 @@ class Level(NamedTuple):
         return len(self.load)
 
 
-def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
-    """Level with one unit per operator and no rules; parallel streams stay separate entries."""
+def finest_level(problem: "Problem", times: float = 1.0) -> Level:
+    """Level of one unit per operator, or per colocated group, under the problem's rules.
+
+    Constant loads are multiplied by ``times``. A placement carries the full rates divided by
+    ``times`` if and only if its peak is at most ``times``, so a level decides about one rate
+    exactly; about the full rate by default. Without rules, parallel streams are separate entries.
+    """
+    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
     n, d = instance.n_operators, instance.n_devices
     by_tuple = instance.overhead > 0 or instance.gap > 0
     tuples = instance.tuples if by_tuple else np.zeros(0)
     start, peer, sent, taken, sent_tuples, taken_tuples = _entries(
         n, instance.source, instance.target, instance.traffic, tuples
     )
-    return Level(
+    no_core = np.zeros((0, instance.load.shape[1]))
+    level = Level(
         load=instance.load,
-        core=instance.core_load if per_core else np.zeros((0, instance.load.shape[1])),
+        core=instance.core_load if limits_subtasks(instance) else no_core,
         start=start,
         peer=peer,
         sent=sent,
@@ -98,8 +104,9 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
         memory=np.zeros(0),
         room=np.zeros(0),
         ruled=False,
-        plain=plain,
+        plain=is_plain(instance),
     )
+    return level if rules is None else _ruled(level, rules)
 
 
 @kernel
@@ -226,18 +233,6 @@ def _rivals(
                 end += 1
         start[g + 1] = end
     return start, rival
-
-
-def finest_level(problem: "Problem", times: float = 1.0) -> Level:
-    """Level of one unit per operator, or per colocated group, under the problem's rules.
-
-    Constant loads are multiplied by ``times``. A placement carries the full rates divided by
-    ``times`` if and only if its peak is at most ``times``, so a level decides about one rate
-    exactly; about the full rate by default.
-    """
-    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
-    level = operators_level(instance, is_plain(instance), limits_subtasks(instance))
-    return level if rules is None else _ruled(level, rules)
 
 
 def least_peak(problem: "Problem", level: Level) -> float:

@@ -5,8 +5,7 @@ Packing is hard in general, so the search for a first placement stops after `STE
 
 import numpy as np
 
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
-from streamplace.model.cluster import Cluster
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import rival_columns
@@ -72,15 +71,6 @@ def _largest_first(place: Ints, allowed: Bools, pairs: Ints, memory: Floats, roo
     return make_room(place.astype(np.int32), allowed, *rivals, memory, room, order)
 
 
-def _left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, float]:
-    """Units that fit nowhere if the largest are placed first, and the largest free memory."""
-    first, nobody = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
-    place = _largest_first(first, allowed, nobody, memory, room)
-    settled = place >= 0
-    left = room - np.bincount(place[settled], memory[settled], len(room))
-    return np.flatnonzero(~settled), float(left.max())
-
-
 def too_large(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> str:
     """Message that names a unit for which no device has enough memory."""
     u = int(np.argmax(~(allowed & (memory[:, None] <= most(room))).any(axis=1)))
@@ -96,8 +86,12 @@ def too_large(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, ro
 def short_memory(
     graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats
 ) -> str:
-    """Message that names the operators for which too little memory is left."""
-    units, left = _left_over(allowed, memory, room)
+    """Message that names the operators for which too little memory is left by the largest."""
+    wish, nobody = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
+    place = _largest_first(wish, allowed, nobody, memory, room)
+    settled = place >= 0
+    units = np.flatnonzero(~settled)
+    left = float((room - np.bincount(place[settled], memory[settled], len(room))).max())
     first = np.unique(unit, return_index=True)[1]
     names = [graph.operators.name[first[u]] for u in units]
     reason = (
@@ -110,12 +104,3 @@ def short_memory(
         f"found no way to fit all operators into the devices' memory: {reason}; give devices "
         "more memory or loosen a rule"
     )
-
-
-def needed(graph: StreamGraph, cluster: Cluster, unit: Ints) -> tuple[Floats, Floats] | None:
-    """Memory of every unit and of every device; None if all units fit on any device together."""
-    room = cluster.devices.memory
-    total = graph.operators.memory.sum()
-    if total <= room.min():
-        return None
-    return np.bincount(unit, graph.operators.memory).astype(np.float64), room

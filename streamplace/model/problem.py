@@ -21,7 +21,6 @@ from streamplace.model.units import LARGEST, Quantity, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
-    from streamsim.arrays import Records
     from streamsim.passes import Pass
 
 
@@ -152,7 +151,8 @@ class Problem(Caching, Pictured):
         >>> Problem(graph, Cluster.uniform(2)).load.tolist()
         [[0.4, 0.4]]
         """
-        return self.cached("load", Problem._load)
+        instance = self.instance
+        return self.cached("load", lambda _: frozen(instance.full_load[:, instance.device_type]))
 
     @property
     def one_pass(self) -> "Pass":
@@ -294,20 +294,15 @@ class Problem(Caching, Pictured):
             max_rate=self.graph.operators.largest_rates(),
         )
 
-    def _load(self) -> Floats:
-        return frozen(self.instance.full_load[:, self.instance.device_type])
-
     def _pass(self) -> "Pass":
-        from streamsim.passes import compile_pass, link_records
+        from streamsim.passes import compile_pass, link_records, stream_records
 
         links = self.cluster.cached("links", lambda cluster: link_records(cluster.platform))
-        streams = self.graph.cached("streams of a pass", self._pass_streams)
+        streams = self.graph.cached(
+            "streams of a pass",
+            lambda graph: stream_records(self.instance, message=graph.streams.messages()),
+        )
         return compile_pass(self.instance, streams=streams, links=links)
-
-    def _pass_streams(self, graph: StreamGraph) -> "Records":
-        from streamsim.passes import stream_records
-
-        return stream_records(self.instance, message=graph.streams.messages())
 
     def _costs(self) -> tuple[Floats, Ints]:
         """Core seconds per tuple, operators × device types, and the type of each device."""

@@ -99,7 +99,11 @@ class Relocation:
         names = problem.graph.operators.name
         ranks = [order.get(name, 0.0) for name in names]
         stay = problem.placement(place, ranks, self.before.queue)
-        return stay if _can_run(problem, stay) else problem.placement(place, ranks)
+        try:
+            problem.check(stay)
+        except PlacementError:
+            return problem.placement(place, ranks)
+        return stay
 
     def fault(self, problem: Problem) -> str | None:
         """Reason why the relocation does not fit a problem, in one sentence; None if it fits."""
@@ -111,12 +115,3 @@ class Relocation:
                 "graph"
             )
         return None
-
-
-def _can_run(problem: Problem, placement: Placement) -> bool:
-    """Whether the problem accepts the placement; an order of devices may wait for ever."""
-    try:
-        problem.check(placement)
-    except PlacementError:
-        return False
-    return True

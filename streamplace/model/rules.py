@@ -17,7 +17,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rival_columns
-from streamplace.model.memory import made_room, most, needed, packed, short_memory, too_large, used
+from streamplace.model.memory import made_room, most, packed, short_memory, too_large, used
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
@@ -104,8 +104,9 @@ class PlacementRules:
             legal &= (of_unit[:, self.unit] == placements).all(axis=1)
         if len(self.apart):
             legal &= (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
-        if self.memory is not None:
-            legal &= self._fits(of_unit)
+        if self.memory is not None and self.room is not None:
+            taken = used(of_unit, self.memory, len(self.room))
+            legal &= (taken <= most(self.room)).all(axis=1)
         return np.asarray(legal)
 
     def is_legal(self, placement: Ints) -> bool:
@@ -124,12 +125,6 @@ class PlacementRules:
         excess = np.where(taken > most(self.room), taken - self.room, -np.inf)
         d = int(np.argmax(excess))
         return (d, float(excess[d])) if excess[d] > 0 else None
-
-    def _fits(self, of_unit: Ints) -> Bools:
-        if self.memory is None or self.room is None:
-            return np.ones(len(of_unit), np.bool_)
-        taken = used(of_unit, self.memory, len(self.room))
-        return np.asarray((taken <= most(self.room)).all(axis=1))
 
     def broken(self, placement: Ints) -> tuple[Literal["together", "allowed", "apart"], int, int]:
         """Return a broken rule of a placement [N], memory aside, and two operators of it."""
@@ -159,26 +154,26 @@ def compile_rules(
     c, chains = constraints, _chains(graph)
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
     unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged or chains)
-    if unruled and not graph.operators.memory.any():
+    sizes, room = graph.operators.memory, cluster.devices.memory
+    any_fits = bool(sizes.sum() <= room.min())  # all operators together, on any device
+    if unruled and any_fits:
         return None
     unit = _units(graph, [*c.colocate, *chains])
-    need = needed(graph, cluster, unit)
-    if unruled and need is None:
-        return None
     allowed = _allowed(graph, cluster, c, unit, tagged)
     apart = _apart(graph, cluster, c.exlocate, unit)
-    if need is None:
+    if any_fits:
         return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
-    roomy = allowed & (need[0][:, None] <= most(need[1]))
+    memory = np.bincount(unit, sizes).astype(np.float64)
+    roomy = allowed & (memory[:, None] <= most(room))
     if not roomy.any(axis=1).all():
-        reason = too_large(graph, unit, allowed, *need)
-        return _doubted(graph, PlacementRules(unit, allowed, apart, None, *need, reason))
+        reason = too_large(graph, unit, allowed, memory, room)
+        return _doubted(graph, PlacementRules(unit, allowed, apart, None, memory, room, reason))
     if known is not None:
         devices = known[np.unique(unit, return_index=True)[1]]
-        rules = PlacementRules(unit, roomy, apart, devices, *need)
+        rules = PlacementRules(unit, roomy, apart, devices, memory, room)
         if rules.is_legal(known):
             return rules
-    return _fitting(graph, unit, roomy, apart, *need)
+    return _fitting(graph, unit, roomy, apart, memory, room)
 
 
 def _doubted(graph: StreamGraph, rules: PlacementRules) -> PlacementRules:
