@@ -63,7 +63,13 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
         return np.asarray(values + seconds / relocation.passes)
 
     def explain(problem: Problem, placement: Placement) -> Explanation:
-        return explain_moves(problem, placement, objective, relocation)
+        return Relocated(
+            objective.explained(problem, placement),
+            objective.quantity,
+            moves(problem, placement, relocation),
+            relocation.passes,
+            _value_before(problem, objective, relocation),
+        )
 
     return replace(
         objective,
@@ -205,19 +211,6 @@ class Relocated(Displayed):
         if not rows:
             return ()
         return brief_and_detail(lambda brief: with_rest(sheet, FEW_NAMED if brief else MOST_ROWS))
-
-
-def explain_moves(
-    problem: Problem, placement: Placement, objective: Objective, relocation: Relocation
-) -> Relocated:
-    """Explain a placement by an objective, and the moves to it."""
-    return Relocated(
-        objective.explained(problem, placement),
-        objective.quantity,
-        moves(problem, placement, relocation),
-        relocation.passes,
-        _value_before(problem, objective, relocation),
-    )
 
 
 def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tuple[Move, ...]:

@@ -6,13 +6,12 @@ these are full as well, subtasks move to other devices. Where a subtask is limit
 ``max_rate``, more subtasks help on one core, too.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +36,6 @@ from streamplace.display.sheets import with_counts, with_rest
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.expansion import expand, operators_by_subtask, with_parallelism
-from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.message_text import shown
 from streamplace.model.objects import WIDEST, data_frame
@@ -81,7 +79,6 @@ MOST_EXPANDED = 20_000
 """most subtasks of a graph in which some are moved to other devices;"""
 MOST_MOVES = 4096
 """and most moves that are tried."""
-_SUBTASK = re.compile(r"(.+#)\d+")
 
 
 def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvice | None:
@@ -191,8 +188,9 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
     if top.kind != "core":
         return None
     rows = _to_split(problem, place, top)
-    if any(_is_subtask(problem.graph, int(v)) for v in rows):
-        return None  # the original operator is unknown
+    operators = operators_by_subtask(problem.graph.operators.name)
+    if any(operators[name] != name for name in _names(problem, rows)):
+        return None  # subtasks of an expanded graph, whose original operator is unknown
     least, best = _throughput(problem, place), None
     for advice in (_here(problem, place, rows), _spread(problem, place, rows)):
         if advice is not None and advice.relative_throughput > least * (1 + ROUNDING):
@@ -211,16 +209,6 @@ def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
         chosen[source[chosen[target]]] = True
         chosen[target[chosen[source]]] = True
     return np.flatnonzero(chosen).astype(np.int32)
-
-
-def _is_subtask(graph: StreamGraph, v: int) -> bool:
-    """Whether an operator is itself one of several subtasks of an expanded graph."""
-    named = _SUBTASK.fullmatch(graph.operators.name[v])
-    return (
-        named is not None
-        and f"{named[1]}0" in graph.operators
-        and f"{named[1]}1" in graph.operators
-    )
 
 
 def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
@@ -461,7 +449,8 @@ class Sustained(AdvisingExplanation):
         parts: list[Part] = []
         if len(set(map(percent, self.sources.values()))) > 1:
             slowest = sorted(self.sources.items(), key=itemgetter(1))
-            parts.append(f"sources: {some(slowest, _share_of_source, ', ', FEW_LISTED)}")
+            shares = [f"{name} {percent(share)}" for name, share in slowest]
+            parts.append(f"sources: {some(shares, separator=', ', most=FEW_LISTED)}")
         parts += brief_and_detail(self._loads_sheet)
         if self.links or self.cards:
             parts.append(Brief(self._network_sheet()))
@@ -575,16 +564,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _name(carried: Carried) -> str:
-    return carried.name
-
-
 def _share(carried: Carried) -> str:
     return f"{carried.name} {percent(carried.load)}"
-
-
-def _share_of_source(source: tuple[str, float]) -> str:
-    return f"{source[0]} {percent(source[1])}"
 
 
 def _sheet_of_devices(
@@ -608,9 +589,9 @@ def _users(limit: FullestResource) -> str:
     """Bottleneck and its users; for a core, the operators that fill it alone."""
     what = f"Bottleneck: {limit.label} at {limit.loaded}"
     if isinstance(limit, FullestSubtask):
-        others = some(limit.carries[1:], _name, ", ", FEW_NAMED)
+        others = some(limit.carries[1:], attrgetter("name"), ", ", FEW_NAMED)
         return f"{what}; as full: {others}" if others else what
-    names = some(limit.carries, _name, ", ", FEW_NAMED)
+    names = some(limit.carries, attrgetter("name"), ", ", FEW_NAMED)
     if limit.kind == "core":
         who = f"{names} fills alone" if len(limit.carries) == 1 else f"each of {names} fills"
         return f"{what}, which {who}"
@@ -644,7 +625,7 @@ def _carried(part: LinkLoad | CardLoad, operators: Mapping[str, str] | None) -> 
     limit = ", no limit" if most is None else f" of {format_bandwidth(most)}"
     before = f"{format_bandwidth(8 * part.bytes_per_s)}{limit}: "
     if operators is None:
-        return Names.of(part.streams, _name, before=before)
+        return Names.of(part.streams, attrgetter("name"), before=before)
     names = part.streams.names()
     ends = {name: name.split("→") for name in names}
     streams = {name: "→".join(operators.get(end, end) for end in ends[name]) for name in names}

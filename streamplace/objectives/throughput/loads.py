@@ -43,13 +43,15 @@ class Carriers(Sequence[Carried]):
 
     Attributes
     ----------
+    label
+        Function that names a user by its row.
     loads
         Share of the resource that each user needs at full rate.
     """
 
     def __init__(self, label: Callable[[int], str], rows: Ints, loads: Floats) -> None:
         order = np.argsort(-loads, kind="stable")
-        self._label, self._rows, self.loads = label, rows[order], loads[order]
+        self.label, self._rows, self.loads = label, rows[order], loads[order]
 
     def __repr__(self) -> str:
         return f"<Carriers: {some(self, lambda user: f'{user.name} {percent(user.load)}', ', ')}>"
@@ -65,8 +67,8 @@ class Carriers(Sequence[Carried]):
 
     def __getitem__(self, at: int | slice) -> "Carried | Carriers":
         if isinstance(at, slice):
-            return Carriers(self._label, self._rows[at], self.loads[at])
-        return Carried(self._label(int(self._rows[at])), float(self.loads[at]))
+            return Carriers(self.label, self._rows[at], self.loads[at])
+        return Carried(self.label(int(self._rows[at])), float(self.loads[at]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Carriers) and list(self) == list(other)
@@ -79,13 +81,9 @@ class Carriers(Sequence[Carried]):
         """Rows of all users, ascending."""
         return sorted(self._rows.tolist())
 
-    def label(self, row: int) -> str:
-        """Name of a user by its row."""
-        return self._label(row)
-
     def names(self) -> list[str]:
         """Names of all users."""
-        return [self._label(row) for row in self._rows.tolist()]
+        return [self.label(row) for row in self._rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,24 +179,22 @@ class FullestSubtask(FullestResource):
 
 def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tuple[DeviceLoad, ...]:
     """Loads of all devices, in order of the cluster."""
-    return tuple(
-        DeviceLoad(
-            name,
-            float(loads.devices[d]),
-            float(loads.cores[d]),
-            float(loads.egress[d]),
-            float(loads.ingress[d]),
-            _operators_on(problem, placement.index, d),
-            float(loads.constants[d]),
+    instance, label, devices = problem.instance, problem.graph.operators.name.__getitem__, []
+    for d, name in enumerate(placement.devices):
+        rows = np.flatnonzero(placement.index == d).astype(np.int32)
+        own = instance.full_load[rows, instance.device_type[d]]
+        devices.append(
+            DeviceLoad(
+                name,
+                float(loads.devices[d]),
+                float(loads.cores[d]),
+                float(loads.egress[d]),
+                float(loads.ingress[d]),
+                Carriers(label, rows, own),
+                float(loads.constants[d]),
+            )
         )
-        for d, name in enumerate(placement.devices)
-    )
-
-
-def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
-    rows = np.flatnonzero(place == d).astype(np.int32)
-    loads = problem.instance.full_load[rows, problem.instance.device_type[d]]
-    return Carriers(problem.graph.operators.name.__getitem__, rows, loads)
+    return tuple(devices)
 
 
 def link_loads(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]:
