@@ -107,7 +107,7 @@ def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
         most = width if bars == BARS[0] else MOST_WORD
         if sum(column.wanted(most) + PADDING for column in cells) <= width:
             break
-    parts = list(_split(cells, width, 1 + (sheet.names or 0)))
+    parts = list(_split(cells, width, 1 + sheet.names))
     size = max(1, len(sheet.rows) if len(parts) == 1 else MOST_ROWS)
     for begin in range(0, max(1, len(sheet.rows)), size):
         for columns in parts:

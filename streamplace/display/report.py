@@ -75,8 +75,8 @@ class Sheet:
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     # Last of the columns that name a row. These begin each of the tables into which a sheet is
-    # split that is too wide for the terminal; None if it is the first column alone.
-    names: int | None = None
+    # split that is too wide for the terminal.
+    names: int = 0
 
 
 @dataclass(frozen=True, slots=True)

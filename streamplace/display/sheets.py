@@ -100,7 +100,7 @@ def _work_sheet(graph: StreamGraph) -> Sheet:
     head = ("operator", *(("work",) if tasks else ("takes in", "CPU")), "emits", "feeds")
     if len(operators) > len(rows):
         rows.append((f"and {len(operators) - len(rows)} more", *[""] * (len(head) - 1)))
-    return Sheet(head, tuple(rows), names=0)
+    return Sheet(head, tuple(rows))
 
 
 def _work(graph: StreamGraph, v: int) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def operators_sheet(operators: Operators, placement: Mapping[str, str] | None = 
     rows = list(islice(zip(*columns.values(), strict=True), MOST_PLACED))
     if len(operators) > len(rows):
         rows.append((f"and {len(operators) - len(rows)} more", *[""] * (len(columns) - 1)))
-    return Sheet(tuple(columns), tuple(rows), names=0)
+    return Sheet(tuple(columns), tuple(rows))
 
 
 def with_rest(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
@@ -160,7 +160,7 @@ def _device_sheet(devices: Devices) -> Sheet:
         left = len(facts) - begins[MOST_ROWS]
         shown.append((f"and {left} more", "", "", "", "", ""))
     head = ("device", "cores", "speed of a core", "memory", "network card", "tags")
-    return Sheet(head, tuple(shown), names=0)
+    return Sheet(head, tuple(shown))
 
 
 def _network_words(cluster: Cluster) -> str:

@@ -65,12 +65,11 @@ def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[Proble
         for row, problem in sorted(graphs.problems.items())
         if problem.n_operators <= MOST_OPERATORS
     }
-    problems = [
-        problem_part(
-            problem, _placed(graphs, row, problem), judges[graphs.placed[row][0].objective]
-        )
-        for row, problem in shown.items()
-    ]
+    problems = []
+    for row, problem in shown.items():
+        records = graphs.placed[row]
+        placed = [Shown(one.label, one.placement(problem), one.bound) for one in records]
+        problems.append(problem_part(problem, placed, judges[records[0].objective]))
     number = {row: i for i, row in enumerate(shown)}
     part = ComparisonPart(
         graphs=graphs.names,
@@ -81,13 +80,6 @@ def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[Proble
         failures=dict(comparison.failures),
     )
     return part, problems
-
-
-def _placed(graphs: GraphResults, row: int, problem: Problem) -> list[Shown]:
-    return [
-        Shown(record.label, record.placement(problem), record.bound)
-        for record in graphs.placed[row]
-    ]
 
 
 def _compared(result: ObjectiveResults, graphs: GraphResults) -> Iterable[ComparedPart]:
@@ -149,7 +141,16 @@ def plan_part(
         parallelism=dict(plan.parallelism),
         free=dict(plan.free),
         carries=finite(plan.carries),
-        curve=[] if curve is None else _curve(curve),
+        curve=[
+            CurvePart(
+                at=plain(value),
+                cost=plain(result.cost),
+                bound=plain(float(result.bound)),
+                gap=result.gap,
+                machines=dict(result.machines),
+            )
+            for value, result in (zip(curve.values, curve.results, strict=True) if curve else ())
+        ],
     )
     if problem.n_operators > MOST_OPERATORS:
         return part, []
@@ -162,19 +163,6 @@ def plan_part(
         offers = [offer_of(machine) for machine in plan.cluster.devices.name]
         described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])
     return part, [described]
-
-
-def _curve(curve: PlanCurve) -> list[CurvePart]:
-    return [
-        CurvePart(
-            at=plain(value),
-            cost=plain(result.cost),
-            bound=plain(float(result.bound)),
-            gap=result.gap,
-            machines=dict(result.machines),
-        )
-        for value, result in zip(curve.values, curve.results, strict=True)
-    ]
 
 
 def planned_problem(plan: PlanResult) -> Problem:
