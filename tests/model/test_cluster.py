@@ -12,7 +12,6 @@ from strategies import clusters
 
 from streamplace.errors import ClusterError
 from streamplace.model import Cluster, Device
-from streamplace.model.cluster import MOST_DEVICES
 
 
 def swapped(matrix: NDArray[Any], a: int, b: int) -> NDArray[Any]:
@@ -34,12 +33,6 @@ def test_the_diagonal_is_free() -> None:
     cluster = Cluster.of([Device("a"), Device("b")], bandwidth=[[-1, 1], [1, math.nan]])
     assert np.isinf(np.diag(cluster.bandwidth_bps)).all()
     assert not np.diag(cluster.latency_s).any()
-
-
-def test_clusters_are_equal_by_content_and_hash_alike() -> None:
-    assert Cluster.uniform(3) == Cluster.uniform(3)
-    assert hash(Cluster.uniform(3)) == hash(Cluster.uniform(3))
-    assert Cluster.uniform(3) != Cluster.uniform(3, bandwidth=1e8)
 
 
 @given(clusters())
@@ -75,14 +68,6 @@ def test_devices_that_differ_in_any_field_are_not_interchangeable() -> None:
             assert getattr(other, field.name) != field.default, field.name
             differs = replace(plain, name="b", **{field.name: getattr(other, field.name)})
             assert Cluster.of([plain, differs]).interchangeable.tolist() == [0, 1], field.name
-
-
-@pytest.mark.slow
-def test_the_largest_cluster_is_compiled_in_seconds() -> None:
-    """4096 devices, all alike but one."""
-    devices = [Device(f"d{i}", mips=1000 + (i == 7)) for i in range(MOST_DEVICES)]
-    cluster = Cluster.of(devices)
-    assert np.flatnonzero(cluster.interchangeable).tolist() == [7]
 
 
 @pytest.mark.parametrize(

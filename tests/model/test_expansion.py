@@ -137,16 +137,6 @@ def test_windows_of_all_subtasks_emit_what_that_of_the_operator_does(kind: str) 
     assert expand(graph).graph.input_rate[-1] == pytest.approx(1000)
 
 
-def test_a_window_is_shared_among_subtasks() -> None:
-    """Size, advance and factor stay; base and limit are split."""
-    operators = [
-        Operator("a", rate=1),
-        Operator("b", parallelism=2, window=Window(4, 2, base=3, factor=0.5, limit=10)),
-    ]
-    graph = StreamGraph.of("windowed", operators, [Stream("a", "b")])
-    assert expand(graph).graph.operators["b#1"].window == Window(4, 2, 1.5, 0.5, 5)
-
-
 def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask() -> None:
     """Exlocated subtasks of one operator may meet."""
     carried = expand(pair(1, 2)).constraints(Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}}))

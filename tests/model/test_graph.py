@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import chain, diamond, many_sources
+from problems import diamond, many_sources
 from strategies import graphs
 
 from streamplace.errors import GraphError
@@ -58,12 +58,6 @@ def test_a_graph_at_another_rate_is_scaled(graph: Any, rate: Any) -> None:
 def test_graphs_survive_pickling_and_copying(graph: Any) -> None:
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert copy.deepcopy(graph) == graph
-
-
-def test_graphs_of_equal_content_are_equal_and_hash_alike() -> None:
-    assert chain() == chain()
-    assert hash(chain()) == hash(chain())
-    assert chain() != chain(rate=2)
 
 
 def test_attributes_are_plain_and_read_only() -> None:

@@ -1,6 +1,5 @@
 """Columns of operators."""
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -39,13 +38,6 @@ def test_operators_are_found_by_name() -> None:
     assert "c" not in operators
     with pytest.raises(GraphError, match="there is no operator 'c'"):
         operators.index("c")
-
-
-def test_operators_of_equal_content_are_equal_and_hash_alike() -> None:
-    one, two = (Operators(["a"], ipt=[1], window={0: Window(2, 1)}) for _ in range(2))
-    assert one == two == pickle.loads(pickle.dumps(one))
-    assert hash(one) == hash(two)
-    assert one != Operators(["a"], ipt=[2], window={0: Window(2, 1)})
 
 
 def test_names_from_an_array_are_plain_texts() -> None:

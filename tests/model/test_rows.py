@@ -1,12 +1,15 @@
 """Arguments of operators, streams, devices, clusters and constraints are checked at once."""
 
 import math
+import pickle
 from collections.abc import Callable
 
 import pytest
+from problems import chain
 
 from streamplace import Cluster, Constraints, Device, Operator, Stream, StreamGraph, Window
 from streamplace.errors import StreamplaceError
+from streamplace.model import Operators
 
 PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream("a", "b")])
 
@@ -75,3 +78,19 @@ def test_numbers_may_be_texts() -> None:
     assert Device("d", mips="2.5 GIPS", memory="4 GB", egress="1 Gbps").mips == 2500
     operator = Operator("a", payload="12.5 kB", rate="10 k/s", memory="2 GB")  # type: ignore[arg-type]
     assert (operator.payload, operator.rate, operator.memory) == (12500, 10_000, 2e9)
+
+
+@pytest.mark.parametrize(
+    ("make", "other"),
+    [
+        (lambda: Operators(["a"], ipt=[1], window={0: Window(2, 1)}), Operators(["a"], ipt=[1])),
+        (lambda: Cluster.uniform(3), Cluster.uniform(3, bandwidth=1e8)),
+        (chain, chain(rate=2)),
+    ],
+)
+def test_what_has_equal_content_is_equal_and_hashes_alike(
+    make: Callable[[], object], other: object
+) -> None:
+    assert make() == make() == pickle.loads(pickle.dumps(make()))
+    assert hash(make()) == hash(make())
+    assert make() != other

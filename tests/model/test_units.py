@@ -67,11 +67,6 @@ def test_a_value_that_is_no_quantity_is_refused(value: bool | bytes | float) -> 
         units.size_bytes(value)
 
 
-def test_an_unknown_unit_is_named() -> None:
-    with pytest.raises(UnitError, match="unknown unit 'Mbpz'"):
-        units.bandwidth_bps("1000 Mbpz")
-
-
 @pytest.mark.parametrize(
     ("show", "parse"),
     [

@@ -14,7 +14,7 @@ from streamplace.model import (
     Stream,
     StreamGraph,
 )
-from streamplace.objectives.registry import OBJECTIVES, Condition, named_objective
+from streamplace.objectives.registry import OBJECTIVES, named_objective
 
 TASKS = StreamGraph.of(
     "tasks",
@@ -151,10 +151,6 @@ def test_a_preset_has_an_order_of_its_own() -> None:
     ]
     assert starts == [1, 3]
     assert (usual.ordered, preset.ordered) == (True, False)
-
-
-def test_conditions_take_options_too() -> None:
-    assert Condition.of("makespan:network=sender<=5s").text == "makespan:network=sender<=5"
 
 
 @pytest.mark.parametrize(
