@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.learn.models.pilot.options import LOOKS, WALKS
+from streamplace.learn.models.pilot import LOOKS, WALKS
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

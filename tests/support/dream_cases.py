@@ -8,6 +8,7 @@ from problems import chain, diamond, fork_join
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
 from streamplace.learn.models.dream.module import (
     DecisionsSoFar,
@@ -15,7 +16,6 @@ from streamplace.learn.models.dream.module import (
     EncoderDecoder,
     built_module,
 )
-from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]

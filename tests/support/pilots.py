@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
 from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
+from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP, PilotFeatures
 from streamplace.learn.models.pilot.learner import PilotModule
 from streamplace.learn.models.pilot.network import (
@@ -18,7 +19,6 @@ from streamplace.learn.models.pilot.network import (
     places_after,
     rollouts,
 )
-from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph

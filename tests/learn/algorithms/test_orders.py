@@ -11,7 +11,7 @@ from problems import diamond
 from strategies import problems
 
 from streamplace.learn.algorithms.orders import ORDERS, decision_order
-from streamplace.learn.models.dream.options import AllocatorConfig
+from streamplace.learn.models.dream import AllocatorConfig
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))

@@ -15,8 +15,8 @@ from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import StepReport
+from streamplace.learn.models.pilot import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.learner import PilotLearner, elsewhere
-from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask

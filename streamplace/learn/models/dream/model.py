@@ -5,7 +5,7 @@ from typing import Any
 
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import Learner
-from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
+from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
 
 PAPER: dict[str, Any] = {

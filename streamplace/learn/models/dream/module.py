@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
+from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, STREAM_FEATURES, GraphBatch
-from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
 

@@ -16,6 +16,7 @@ from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded, read_model
+from streamplace.learn.models.dream import AllocatorConfig
 from streamplace.learn.models.dream.fresh import FreshGraphs
 from streamplace.learn.models.dream.graphs import (
     FEATURES,
@@ -25,7 +26,6 @@ from streamplace.learn.models.dream.graphs import (
     padded_orders,
 )
 from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
-from streamplace.learn.models.dream.options import AllocatorConfig
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import below, uniform

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
 from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.models.pilot import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
     N_STEP,
@@ -37,7 +38,6 @@ from streamplace.learn.models.pilot.network import (
     places_after,
     rollouts,
 )
-from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.policy_learner import (

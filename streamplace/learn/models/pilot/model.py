@@ -2,7 +2,7 @@
 
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import Learner
-from streamplace.learn.models.pilot.options import PilotConfig
+from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.registry import LearnedModel, LearningTask, register
 
 FAST = TrainingConfig(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import (
     DEVICE_FEATURES,
     PAIR_FEATURES,
@@ -26,7 +27,6 @@ from streamplace.learn.models.pilot.network import (
     rollouts,
     shapes,
 )
-from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
 

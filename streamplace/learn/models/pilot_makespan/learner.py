@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined
 from streamplace.learn.learner import StepReport
+from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     AHEAD,
     N_DEVICE,
@@ -29,7 +30,6 @@ from streamplace.learn.models.pilot_makespan.features import (
     features_of,
 )
 from streamplace.learn.models.pilot_makespan.network import network_of, new_record, rollouts
-from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.placing import (
     FEATURES,
     NOISE,

@@ -2,7 +2,7 @@
 
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import Learner
-from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
+from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.registry import LearnedModel, LearningTask, register
 
 FAST = TrainingConfig(epochs=60, learning_rate=5e-3, final_learning_rate=4e-5, clip=5.0, batch=64)

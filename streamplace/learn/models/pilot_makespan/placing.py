@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     DEVICE_FEATURES,
     STEP_FEATURES,
@@ -23,7 +24,6 @@ from streamplace.learn.models.pilot_makespan.network import (
     rollouts,
     shapes,
 )
-from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.model.arrays import Bools, Floats, Singles
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
