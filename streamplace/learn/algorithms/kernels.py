@@ -4,6 +4,7 @@ Sums are in one order whatever the machine.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +105,11 @@ class DecisionRecord(NamedTuple):
     devices: Singles  # [S, T, D, F] features of every device
     steps: Singles  # [S, T, G] features of the decision itself
     open: Bools  # [S, T, D] devices that could be chosen
+
+
+def feature_names(columns: type[IntEnum]) -> list[str]:
+    """Names of the columns of features, as weights files have them."""
+    return [column.name.lower().replace("_", "-") for column in columns]
 
 
 def empty_record(shape: tuple[int, int, int], of_device: int, of_step: int) -> DecisionRecord:

@@ -6,6 +6,7 @@ any case, at any rate, on any number of devices of any speed. These numbers are 
 the network has, in numba and in torch.
 """
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,8 @@ def features_of(problem: Problem) -> PilotFeatures:
     if problem.rules is not None:
         unit_of = problem.rules.unit.astype(np.int32)
     sequence = decision_order(level)
-    wire = _typical(level.wire) / yardstick
+    between = level.wire[~np.eye(len(level.wire), dtype=bool)]
+    wire = (float(np.median(between)) if len(between) else 0.0) / yardstick
     sent, taken = level.sent * wire, level.taken * wire
     return PilotFeatures(
         level,
@@ -90,12 +92,6 @@ def _position(sequence: Ints) -> Floats:
     position = np.empty(len(sequence))
     position[sequence] = np.arange(len(sequence)) / len(sequence)
     return position
-
-
-def _typical(wire: Floats) -> float:
-    """Median seconds per byte between two devices."""
-    between = wire[~np.eye(len(wire), dtype=bool)]
-    return float(np.median(between)) if len(between) else 0.0
 
 
 def _unit_features(
@@ -168,62 +164,43 @@ def _lightest(level: Level, k: int) -> int:
     return int(np.argsort(flow, kind="stable")[k % level.n_units])
 
 
-DEVICE_FEATURES = (
-    "load",
-    "load-after",
-    "too-much-after",
-    "link-after",
-    "link-too-much-after",
-    "share-at-home",
-    "flow-at-home",
-    "flow-cut",
-    "flow-loose",
-    "empty",
-    "last",
-    "speed",
-    "peak-growth",
-    "room-over-coming",
-    "misfit",
-    "own",
-    "less-room-than-most",
-    "neighbour",
-    "fullest-link",
-    "flow",
-)
-STEP_FEATURES = ("coming", "coming-over-room", "peak", "devices-used", "most-room", "position")
-N_DEVICE, N_STEP = len(DEVICE_FEATURES), len(STEP_FEATURES)
-(
-    LOAD,
-    LOAD_AFTER,
-    EXCESS_AFTER,
-    LINK_AFTER,
-    LINK_EXCESS_AFTER,
-    HOME_SHARE,
-    HOME_FLOW,
-    CUT_FLOW,
-    LOOSE_FLOW,
-    IS_EMPTY,
-    IS_LAST,
-    SPEED,
-    PEAK_GROWTH,
-    ROOM_OVER_COMING,
-    MISFIT,
-    OWN_LOAD,
-    LESS_ROOM,
-    IS_NEIGHBOUR,
-    FULLEST_LINK,
-    FLOW,
-) = range(N_DEVICE)
-"""Columns of `DEVICE_FEATURES`, in this order."""
-(
-    STEP_COMING,
-    STEP_COMING_OVER_ROOM,
-    STEP_PEAK,
-    STEP_DEVICES_USED,
-    STEP_MOST_ROOM,
-    STEP_POSITION,
-) = range(N_STEP)
-"""Columns of `STEP_FEATURES`, in this order."""
+class OfDevice(IntEnum):
+    """Features of a device, by column."""
+
+    LOAD = 0
+    LOAD_AFTER = 1
+    TOO_MUCH_AFTER = 2
+    LINK_AFTER = 3
+    LINK_TOO_MUCH_AFTER = 4
+    SHARE_AT_HOME = 5
+    FLOW_AT_HOME = 6
+    FLOW_CUT = 7
+    FLOW_LOOSE = 8
+    EMPTY = 9
+    LAST = 10
+    SPEED = 11
+    PEAK_GROWTH = 12
+    ROOM_OVER_COMING = 13
+    MISFIT = 14
+    OWN = 15
+    LESS_ROOM_THAN_MOST = 16
+    NEIGHBOUR = 17
+    FULLEST_LINK = 18
+    FLOW = 19
+
+
+class OfStep(IntEnum):
+    """Features of a decision itself, by column."""
+
+    COMING = 0
+    COMING_OVER_ROOM = 1
+    PEAK = 2
+    DEVICES_USED = 3
+    MOST_ROOM = 4
+    POSITION = 5
+
+
+N_DEVICE, N_STEP = len(OfDevice), len(OfStep)
 MOST = 4.0
 """Largest value of a feature that has no bound of its own."""
 
@@ -305,34 +282,34 @@ def look(
         home = out[a] + back[a]
         wire = _wire(features, a)
         peak = max(state.totals[PEAK], after, worst)
-        row[LOAD] = min(MOST, state.load[a])
-        row[LOAD_AFTER] = min(MOST, after)
-        row[EXCESS_AFTER] = min(MOST, max(0.0, after - 1))
-        row[LINK_AFTER] = min(MOST, worst)
-        row[LINK_EXCESS_AFTER] = min(MOST, max(0.0, worst - 1))
-        row[HOME_SHARE] = home / flow if flow > 0 else 0.0
-        row[HOME_FLOW] = min(MOST, home * wire)
-        row[CUT_FLOW] = min(MOST, cut)
-        row[LOOSE_FLOW] = min(MOST, state.loose[a] * wire)
-        row[IS_EMPTY] = state.units[a] == 0
-        row[IS_LAST] = a == state.totals[LAST]
-        row[SPEED] = least / own if own > 0 else 1.0
-        row[PEAK_GROWTH] = min(MOST, peak - state.totals[PEAK])
-        row[ROOM_OVER_COMING] = (
+        row[OfDevice.LOAD] = min(MOST, state.load[a])
+        row[OfDevice.LOAD_AFTER] = min(MOST, after)
+        row[OfDevice.TOO_MUCH_AFTER] = min(MOST, max(0.0, after - 1))
+        row[OfDevice.LINK_AFTER] = min(MOST, worst)
+        row[OfDevice.LINK_TOO_MUCH_AFTER] = min(MOST, max(0.0, worst - 1))
+        row[OfDevice.SHARE_AT_HOME] = home / flow if flow > 0 else 0.0
+        row[OfDevice.FLOW_AT_HOME] = min(MOST, home * wire)
+        row[OfDevice.FLOW_CUT] = min(MOST, cut)
+        row[OfDevice.FLOW_LOOSE] = min(MOST, state.loose[a] * wire)
+        row[OfDevice.EMPTY] = state.units[a] == 0
+        row[OfDevice.LAST] = a == state.totals[LAST]
+        row[OfDevice.SPEED] = least / own if own > 0 else 1.0
+        row[OfDevice.PEAK_GROWTH] = min(MOST, peak - state.totals[PEAK])
+        row[OfDevice.ROOM_OVER_COMING] = (
             min(MOST, (1 - after) / (state.totals[COMING] + 1e-3)) if after < 1 else 0.0
         )
-        row[MISFIT] = min(MOST, abs(1 - after) * 10)
-        row[OWN_LOAD] = min(MOST, own)
-        row[LESS_ROOM] = most_free - max(0.0, 1 - state.load[a])
-        row[IS_NEIGHBOUR] = home > 0
-        row[FULLEST_LINK] = min(MOST, max(_most(state.link[a]), _most(state.link[:, a])))
-        row[FLOW] = min(MOST, wire * flow)
-    steps[STEP_COMING] = state.totals[COMING] / (state.totals[ALL_LOAD] + 1e-9)
-    steps[STEP_COMING_OVER_ROOM] = min(MOST, state.totals[COMING] / (free + 1e-3))
-    steps[STEP_PEAK] = min(MOST, state.totals[PEAK])
-    steps[STEP_DEVICES_USED] = used / d
-    steps[STEP_MOST_ROOM] = min(MOST, most_free)
-    steps[STEP_POSITION] = (t % len(features.order)) / len(features.order)
+        row[OfDevice.MISFIT] = min(MOST, abs(1 - after) * 10)
+        row[OfDevice.OWN] = min(MOST, own)
+        row[OfDevice.LESS_ROOM_THAN_MOST] = most_free - max(0.0, 1 - state.load[a])
+        row[OfDevice.NEIGHBOUR] = home > 0
+        row[OfDevice.FULLEST_LINK] = min(MOST, max(_most(state.link[a]), _most(state.link[:, a])))
+        row[OfDevice.FLOW] = min(MOST, wire * flow)
+    steps[OfStep.COMING] = state.totals[COMING] / (state.totals[ALL_LOAD] + 1e-9)
+    steps[OfStep.COMING_OVER_ROOM] = min(MOST, state.totals[COMING] / (free + 1e-3))
+    steps[OfStep.PEAK] = min(MOST, state.totals[PEAK])
+    steps[OfStep.DEVICES_USED] = used / d
+    steps[OfStep.MOST_ROOM] = min(MOST, most_free)
+    steps[OfStep.POSITION] = (t % len(features.order)) / len(features.order)
     return any_open
 
 

@@ -61,8 +61,8 @@ class PilotNetwork(NamedTuple):
     unit: Singles  # [3 H, H] of [h_u : mean : max]
     unit_bias: Singles
     content: Singles  # [H, H]
-    device: Singles  # [20, H] of `DEVICE_FEATURES`
-    step: Singles  # [6, H] of `STEP_FEATURES`
+    device: Singles  # [20, H] of `OfDevice`
+    step: Singles  # [6, H] of `OfStep`
     own: Singles  # [H, H] second layer, of the device itself
     mean: Singles  # [H, H] second layer, of the mean over the open devices
     bias: Singles  # [H]

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import (
-    DEVICE_FEATURES,
     PAIR_FEATURES,
-    STEP_FEATURES,
     UNIT_FEATURES,
+    OfDevice,
+    OfStep,
     PilotFeatures,
     features_of,
     on_walk,
@@ -33,8 +34,8 @@ from streamplace.model.problem import Problem
 FEATURES = [
     *(f"unit {name}" for name in UNIT_FEATURES),
     *(f"pair {name}" for name in PAIR_FEATURES),
-    *(f"device {name}" for name in DEVICE_FEATURES),
-    *(f"step {name}" for name in STEP_FEATURES),
+    *(f"device {name}" for name in feature_names(OfDevice)),
+    *(f"step {name}" for name in feature_names(OfStep)),
 ]
 """Features of pilot; weights only fit those that they were trained on."""
 

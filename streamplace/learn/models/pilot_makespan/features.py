@@ -5,6 +5,7 @@ times are shares of the span of the previous schedule. These numbers are the onl
 network, in numba and in torch.
 """
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -30,65 +31,42 @@ from streamplace.scheduling.insertion import (
 from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
 
-DEVICE_FEATURES = (
-    "finish",
-    "finish-and-way-to-the-end",
-    "wait",
-    "ready",
-    "work",
-    "late",
-    "later-than-elsewhere",
-    "busy-until",
-    "coming-load",
-    "before",
-    "share-of-inputs-at-home",
-    "share-of-outputs-at-home",
-    "share-of-partners-at-home",
-    "way-to-the-end",
-)
-STEP_FEATURES = (
-    "slack",
-    "position",
-    "outputs",
-    "inputs",
-    "work",
-    "sending",
-    "tasks",
-    "devices",
-    "open",
-    "load",
-)
-N_DEVICE, N_STEP = len(DEVICE_FEATURES), len(STEP_FEATURES)
-(
-    FINISH,
-    AHEAD,
-    WAIT,
-    READY,
-    WORK,
-    LATE,
-    LATER,
-    BUSY_UNTIL,
-    COMING_LOAD,
-    WAS_HERE,
-    INPUT_SHARE,
-    OUTPUT_SHARE,
-    PARTNER_SHARE,
-    WAY_TO_END,
-) = range(N_DEVICE)
-"""Columns of `DEVICE_FEATURES`, in this order; foresight minimises `AHEAD`."""
-(
-    STEP_SLACK,
-    STEP_POSITION,
-    STEP_OUTPUTS,
-    STEP_INPUTS,
-    STEP_WORK,
-    STEP_SENDING,
-    STEP_TASKS,
-    STEP_DEVICES,
-    STEP_OPEN,
-    STEP_LOAD,
-) = range(N_STEP)
-"""Columns of `STEP_FEATURES`, in this order."""
+
+class OfDevice(IntEnum):
+    """Features of a device, by column."""
+
+    FINISH = 0
+    FINISH_AND_WAY_TO_THE_END = 1
+    WAIT = 2
+    READY = 3
+    WORK = 4
+    LATE = 5
+    LATER_THAN_ELSEWHERE = 6
+    BUSY_UNTIL = 7
+    COMING_LOAD = 8
+    BEFORE = 9
+    SHARE_OF_INPUTS_AT_HOME = 10
+    SHARE_OF_OUTPUTS_AT_HOME = 11
+    SHARE_OF_PARTNERS_AT_HOME = 12
+    WAY_TO_THE_END = 13
+
+
+class OfStep(IntEnum):
+    """Features of a decision itself, by column."""
+
+    SLACK = 0
+    POSITION = 1
+    OUTPUTS = 2
+    INPUTS = 3
+    WORK = 4
+    SENDING = 5
+    TASKS = 6
+    DEVICES = 7
+    OPEN = 8
+    LOAD = 9
+
+
+N_DEVICE, N_STEP = len(OfDevice), len(OfStep)
 MOST = 4.0
 """Largest value of a feature that is a share of the span, and with a minus the smallest."""
 
@@ -246,38 +224,42 @@ def look(
         finish = state.begin[a] + tasks.work[v, a]
         late[a], busy[a] = _late(features, before, v, a, finish), _busy_until(features, gaps, a)
         begin = min(begin, state.begin[a])
-        least[FINISH] = min(least[FINISH], finish)
-        least[AHEAD] = min(least[AHEAD], finish + features.after[v, a])
-        least[READY] = min(least[READY], state.ready[a])
-        least[WORK] = min(least[WORK], tasks.work[v, a])
-        least[LATE] = min(least[LATE], late[a])
-        least[BUSY_UNTIL] = min(least[BUSY_UNTIL], busy[a])
+        least[OfDevice.FINISH] = min(least[OfDevice.FINISH], finish)
+        least[OfDevice.FINISH_AND_WAY_TO_THE_END] = min(
+            least[OfDevice.FINISH_AND_WAY_TO_THE_END], finish + features.after[v, a]
+        )
+        least[OfDevice.READY] = min(least[OfDevice.READY], state.ready[a])
+        least[OfDevice.WORK] = min(least[OfDevice.WORK], tasks.work[v, a])
+        least[OfDevice.LATE] = min(least[OfDevice.LATE], late[a])
+        least[OfDevice.BUSY_UNTIL] = min(least[OfDevice.BUSY_UNTIL], busy[a])
     for a in range(d):
         rows[a] = 0
         if not state.may[a]:
             continue
         finish = state.begin[a] + tasks.work[v, a]
-        rows[a, FINISH] = _share(finish - least[FINISH], span)
-        rows[a, AHEAD] = _share(finish + features.after[v, a] - least[AHEAD], span)
-        rows[a, WAIT] = _share(state.begin[a] - state.ready[a], span)
-        rows[a, READY] = _share(state.ready[a] - least[READY], span)
-        rows[a, WORK] = _share(tasks.work[v, a] - least[WORK], span)
-        rows[a, LATE] = _share(late[a], span)
-        rows[a, LATER] = _share(late[a] - least[LATE], span)
-        rows[a, BUSY_UNTIL] = _share(busy[a] - least[BUSY_UNTIL], span)
-        rows[a, COMING_LOAD] = _share(state.coming[a], span)
-        rows[a, WAS_HERE] = before.place[v] == a
-        rows[a, WAY_TO_END] = _share(features.after[v, a], span)
+        rows[a, OfDevice.FINISH] = _share(finish - least[OfDevice.FINISH], span)
+        rows[a, OfDevice.FINISH_AND_WAY_TO_THE_END] = _share(
+            finish + features.after[v, a] - least[OfDevice.FINISH_AND_WAY_TO_THE_END], span
+        )
+        rows[a, OfDevice.WAIT] = _share(state.begin[a] - state.ready[a], span)
+        rows[a, OfDevice.READY] = _share(state.ready[a] - least[OfDevice.READY], span)
+        rows[a, OfDevice.WORK] = _share(tasks.work[v, a] - least[OfDevice.WORK], span)
+        rows[a, OfDevice.LATE] = _share(late[a], span)
+        rows[a, OfDevice.LATER_THAN_ELSEWHERE] = _share(late[a] - least[OfDevice.LATE], span)
+        rows[a, OfDevice.BUSY_UNTIL] = _share(busy[a] - least[OfDevice.BUSY_UNTIL], span)
+        rows[a, OfDevice.COMING_LOAD] = _share(state.coming[a], span)
+        rows[a, OfDevice.BEFORE] = before.place[v] == a
+        rows[a, OfDevice.WAY_TO_THE_END] = _share(features.after[v, a], span)
     _homes(features, before, state, v, rows)
-    row[STEP_SLACK] = _share(before.latest[v] - begin, span)
-    row[STEP_POSITION] = t / len(state.place)
-    row[STEP_OUTPUTS] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
-    row[STEP_INPUTS] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
-    row[STEP_WORK] = _share(features.least[v], span)
-    row[STEP_SENDING] = _share(features.after[v].min(), span)
-    row[STEP_TASKS], row[STEP_DEVICES] = np.log(len(state.place)) / 5, np.log(d) / 3
-    row[STEP_OPEN] = count / d
-    row[STEP_LOAD] = _share(load, span)
+    row[OfStep.SLACK] = _share(before.latest[v] - begin, span)
+    row[OfStep.POSITION] = t / len(state.place)
+    row[OfStep.OUTPUTS] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
+    row[OfStep.INPUTS] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
+    row[OfStep.WORK] = _share(features.least[v], span)
+    row[OfStep.SENDING] = _share(features.after[v].min(), span)
+    row[OfStep.TASKS], row[OfStep.DEVICES] = np.log(len(state.place)) / 5, np.log(d) / 3
+    row[OfStep.OPEN] = count / d
+    row[OfStep.LOAD] = _share(load, span)
 
 
 @kernel
@@ -322,12 +304,16 @@ def _homes(
     if features.coming[v] > 0:
         for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[i]
-            rows[state.place[tasks.source[e]], INPUT_SHARE] += tasks.size[e] / features.coming[v]
+            rows[state.place[tasks.source[e]], OfDevice.SHARE_OF_INPUTS_AT_HOME] += (
+                tasks.size[e] / features.coming[v]
+            )
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         u = tasks.target[e]
         partners += features.coming[u] - tasks.size[e]
         if features.going[v] > 0:
-            rows[before.place[u], OUTPUT_SHARE] += tasks.size[e] / features.going[v]
+            rows[before.place[u], OfDevice.SHARE_OF_OUTPUTS_AT_HOME] += (
+                tasks.size[e] / features.going[v]
+            )
     if partners > 0:
         for e in range(tasks.out_start[v], tasks.out_end[v]):
             _add_partners(features, before, state, v, tasks.target[e], partners, rows)
@@ -349,4 +335,4 @@ def _add_partners(
         w = tasks.source[e]
         if w != v:
             a = state.place[w] if state.place[w] >= 0 else before.place[w]
-            rows[a, PARTNER_SHARE] += tasks.size[e] / total
+            rows[a, OfDevice.SHARE_OF_PARTNERS_AT_HOME] += tasks.size[e] / total

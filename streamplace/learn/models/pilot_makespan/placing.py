@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
-    DEVICE_FEATURES,
-    STEP_FEATURES,
+    OfDevice,
+    OfStep,
     PilotMakespanFeatures,
     before_of,
     staying,
@@ -30,8 +31,8 @@ from streamplace.scheduling.lists import critical_paths, placed, quick_lists, qu
 from streamplace.scheduling.ranks import by_rank, upward
 
 FEATURES = [
-    *(f"device {name}" for name in DEVICE_FEATURES),
-    *(f"step {name}" for name in STEP_FEATURES),
+    *(f"device {name}" for name in feature_names(OfDevice)),
+    *(f"step {name}" for name in feature_names(OfStep)),
 ]
 """Features of the policy; weights only fit those that they were trained on."""
 
