@@ -22,6 +22,21 @@ def add_multiple(row: Singles, other: Singles, factor: np.float32) -> None:
             row[k] += factor * other[k]
 
 
+@inlined_kernel
+def plus_product(total: np.float32, row: Singles, other: Singles) -> np.float32:
+    """Add the products of the elements of two rows to a total, one after the other."""
+    for k in range(len(row)):
+        total += row[k] * other[k]
+    return total
+
+
+@inlined_kernel
+def rectify(row: Singles) -> None:
+    """Raise what is below 0 to it."""
+    for k in range(len(row)):
+        row[k] = max(row[k], np.float32(0))
+
+
 @kernel
 def product(x: Singles, matrix: Singles) -> Singles:
     """Product of a matrix with zeros in it and another.

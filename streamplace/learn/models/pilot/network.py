@@ -28,7 +28,9 @@ from streamplace.learn.algorithms.kernels import (
     empty_record,
     likeliest,
     matrix_of,
+    plus_product,
     product,
+    rectify,
 )
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
@@ -220,7 +222,7 @@ def rollouts(
     devices, steps = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
     is_open = np.zeros(d, np.bool_)
     chosen, likelihood = np.empty((s, n_steps), np.int32), np.zeros(s)
-    first, second = np.zeros((d, h), np.float32), np.zeros((d, h), np.float32)
+    first, second = np.zeros((d, h), np.float32), np.zeros(h, np.float32)
     for i in range(s):
         state = begin(features)
         contents = np.zeros((d, h), np.float32)
@@ -268,7 +270,10 @@ def _logits(
     first: Singles,
     second: Singles,
 ) -> Floats:
-    """Preference for every device, -inf where it is not open."""
+    """Preference for every device, -inf where it is not open.
+
+    ``first`` [D, H] and ``second`` [H] are buffers.
+    """
     net = heads.network
     base, common, n = heads.unit[u].copy(), net.bias.copy(), np.float32(is_open.sum())
     for f in range(N_STEP):
@@ -276,34 +281,23 @@ def _logits(
     mean = np.zeros_like(base)
     for a in range(len(first)):
         if is_open[a]:
-            _first_layer(net.device, base, devices[a], contents[a], first[a])
+            for k in range(len(base)):
+                first[a, k] = base[k] + contents[a, k]
+            for f in range(N_DEVICE):
+                add_multiple(first[a], net.device[f], devices[a, f])
+            rectify(first[a])
             add_multiple(mean, first[a], np.float32(1))
     for j in range(len(mean)):
         add_multiple(common, net.mean[j], mean[j] / n)
     logits = np.full(len(first), -np.inf)
     for a in range(len(first)):
         if is_open[a]:
-            row, total = second[a], np.float32(0)
-            copy_row(row, common)
+            copy_row(second, common)
             for j in range(len(mean)):
-                add_multiple(row, net.own[j], first[a, j])
-            for k in range(len(row)):
-                total += max(row[k], np.float32(0)) * net.out[k]
-            logits[a] = total
+                add_multiple(second, net.own[j], first[a, j])
+            rectify(second)
+            logits[a] = plus_product(np.float32(0), second, net.out)
     return logits
-
-
-@kernel
-def _first_layer(
-    weights: Singles, base: Singles, device: Singles, content: Singles, row: Singles
-) -> None:
-    """First hidden layer of one device."""
-    for k in range(len(row)):
-        row[k] = base[k] + content[k]
-    for f in range(N_DEVICE):
-        add_multiple(row, weights[f], device[f])
-    for k in range(len(row)):
-        row[k] = max(row[k], np.float32(0))
 
 
 @kernel

@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import inlined_kernel, kernel
+from streamsim.jit import kernel
 from streamsim.rows import copy_row
 
 from streamplace.learn.algorithms.kernels import (
@@ -26,6 +26,8 @@ from streamplace.learn.algorithms.kernels import (
     drawn,
     empty_record,
     matrix_of,
+    plus_product,
+    rectify,
 )
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
@@ -105,32 +107,20 @@ def preferences(
             copy_row(first[a], base)
             for f in range(N_DEVICE):
                 add_multiple(first[a], net.device[f], rows[a, f])
-            _rectify(first[a])
+            rectify(first[a])
             add_multiple(mean, first[a], 1 / count)
     copy_row(base, net.second)
     for j in range(len(mean)):
         add_multiple(base, net.mean[j], mean[j])
     for a in range(len(may)):
-        logits[a] = _preference(net, rows[a], first[a], base) if may[a] else -np.inf
-
-
-@kernel
-def _preference(net: PilotMakespanNetwork, device: Singles, first: Singles, base: Singles) -> float:
-    second, total = base.copy(), np.float32(0)
-    for j in range(len(first)):
-        add_multiple(second, net.own[j], first[j])
-    _rectify(second)
-    for k in range(len(second)):
-        total += second[k] * net.out[k]
-    for f in range(N_DEVICE):
-        total += device[f] * net.skip[f]
-    return float(total)
-
-
-@inlined_kernel
-def _rectify(row: Singles) -> None:
-    for k in range(len(row)):
-        row[k] = max(row[k], np.float32(0))
+        logits[a] = -np.inf
+        if may[a]:
+            second = base.copy()
+            for j in range(len(mean)):
+                add_multiple(second, net.own[j], first[a, j])
+            rectify(second)
+            of_layers = plus_product(np.float32(0), second, net.out)
+            logits[a] = plus_product(of_layers, rows[a], net.skip)
 
 
 def new_record(rollouts: int, features: PilotMakespanFeatures) -> DecisionRecord:
