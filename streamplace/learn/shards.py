@@ -44,11 +44,6 @@ class Gradient:
         tensors = tuple(b if a is None else a if b is None else a + b for a, b in pairs)
         return Gradient(self.loss + other.loss, self.report + other.report, tensors)
 
-    def per_problem(self, problems: int) -> "Gradient":
-        """Gradient of the mean loss of so many problems."""
-        tensors = tuple(None if t is None else t / problems for t in self.tensors)
-        return Gradient(self.loss / problems, self.report, tensors)
-
 
 def seed_of(seed: int, *place: int) -> int:
     """Seed of a position in a run: another position or another run has another seed."""

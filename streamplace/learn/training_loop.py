@@ -157,17 +157,17 @@ class TrainingLoop:
     ) -> tuple[StepReport, float | Tensor, float | Tensor]:
         """One step of Adam; its report, and the loss and the gradient's norm."""
         parts = shards(rows, self.config.shards, self._seed, epoch, step)
-        gradient = self._gradient_workers.gradient(parts).per_problem(len(rows))
+        gradient, n = self._gradient_workers.gradient(parts), len(rows)
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
-            parameter.grad = tensor
+            parameter.grad = None if tensor is None else tensor / n
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip)
         if norm.device.type == "cpu":  # a GPU is not waited for within an epoch
-            self._check(epoch, float(gradient.loss), float(norm))
+            self._check(epoch, float(gradient.loss) / n, float(norm))
         for group in self._adam.param_groups:
             group["lr"] = self._rate(epoch, step)
         self._adam.step()
-        return gradient.report, gradient.loss, norm.double()
+        return gradient.report, gradient.loss / n, norm.double()
 
     def _check(self, epoch: int, loss: float, norm: float) -> None:
         """Raise SettingError if training diverged."""

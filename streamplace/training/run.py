@@ -36,8 +36,8 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective
-from streamplace.progress import Ticker, progress
-from streamplace.training.solutions import Solver, Track, untracked
+from streamplace.progress import Ticker, progress, tracked
+from streamplace.training.solutions import Solver, Track
 from streamplace.training.trained import PICTURE, Trained, write_picture
 
 if TYPE_CHECKING:
@@ -76,9 +76,12 @@ class TrainRequest:
     command: str = ""  # command that the user typed; it is recorded in the weights file
 
     def __post_init__(self) -> None:
-        if isinstance(self.reward, str):
-            _check_choice("reward", self.reward, REWARDS)
-        _check_choice("device", self.device, DEVICES)
+        for name, value, choices in (
+            ("reward", self.reward, REWARDS),
+            ("device", self.device, DEVICES),
+        ):
+            if isinstance(value, str) and value not in choices:
+                raise SettingError(f"{name} is {quoted(value)}; it must be {' or '.join(choices)}")
         if self.on is not None and self.device != "cpu":
             raise SettingError(
                 f"training on Ray uses CPUs, not {self.device}; drop the device, or train without "
@@ -123,16 +126,11 @@ class TrainRequest:
         )
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise SettingError(f"{name} is {quoted(value)}; it must be {' or '.join(choices)}")
-
-
 def run_training(
     request: TrainRequest,
     *,
     watcher: Watcher | None = None,
-    track: Track = untracked,
+    track: Track = tracked,
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
 
@@ -191,13 +189,13 @@ class TrainingRun:
     def of(cls, request: TrainRequest) -> "TrainingRun":
         """Read the weights to begin from and the options, and split the problems."""
         model = MODELS[request.model]
-        start, digest = _start(request)
-        base = None if start is None else start.document["config"]
+        path = _start_path(request)
+        start = None if path is None else read_weights(path, model=request.model)
         preset = configured(
             model,
             request.preset,
             request.config,
-            start=base,
+            start=None if start is None else start.document["config"],
             epochs=request.epochs,
             device=request.device,
         )
@@ -214,7 +212,7 @@ class TrainingRun:
             **request.objective_entry(),
             "reward": request.reward if isinstance(request.reward, str) else MEASURED,
             "rates": list(request.rates),
-            "start": digest,
+            "start": None if path is None else sha256(read_bytes(path)).hexdigest(),
             "data": _digest(training, validation),
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
@@ -346,14 +344,6 @@ class TrainingRun:
             "streamplace": version("streamplace"),
             **described(graphs),
         }
-
-
-def _start(request: TrainRequest) -> tuple[Weights | None, str | None]:
-    """Weights to begin from and their digest, None if training begins from random ones."""
-    path = _start_path(request)
-    if path is None:
-        return None, None
-    return read_weights(path, model=request.model), sha256(read_bytes(path)).hexdigest()
 
 
 def _start_path(request: TrainRequest) -> Path | None:

@@ -17,6 +17,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
+from streamplace.progress import tracked
 
 EFFORT = Budget(evaluations=30_000)
 """Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
@@ -25,11 +26,6 @@ FILE = "solutions.jsonl"
 
 Track = Callable[[Iterable[Any], str, int], Iterable[Any]]
 """Passes items on and shows their progress: title, and total number."""
-
-
-def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
-    """Pass items on and show nothing."""
-    return items
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Solver:
     seed: int
     folder: Path
     on: str | None = None  # address of the Ray that computes
-    track: Track = untracked
+    track: Track = tracked
 
     @property
     def can_prove(self) -> bool:

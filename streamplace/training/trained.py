@@ -18,7 +18,8 @@ from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
-from streamplace.training.solutions import Track, untracked
+from streamplace.progress import tracked
+from streamplace.training.solutions import Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +165,7 @@ class Answers:
     rows: dict[str, Row]  # row of a table by placer
 
 
-def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
+def answers_of(trained: Trained, track: Track = tracked) -> Answers | None:
     """Place the problems that were held out, or those of the training if none were.
 
     At most twenty problems are placed. None if no placer has the name of the model.

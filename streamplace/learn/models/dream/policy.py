@@ -105,10 +105,8 @@ class PreparedTensors:
         numbers = np.arange(len(self._problems))[rows]
         placements: dict[int, Ints] = {}
         sizes = np.array([self._problems[i].n_operators for i in numbers])
-        for part in (
-            numbers[each]
-            for each in batches_by_size(sizes, CELLS if self._device.type == "cpu" else GPU_CELLS)
-        ):
+        cells = CELLS if self._device.type == "cpu" else GPU_CELLS
+        for part in (numbers[each] for each in batches_by_size(sizes, cells)):
             orders = [decision_order(self._problems[i], self._config.order) for i in part]
             steps = torch.from_numpy(padded_orders(orders)).to(self._device)
             with torch.no_grad():
