@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from adam import train
 from problems import PROBLEMS, fork_join
 
 from streamplace.learn.constructive.learner import ConstructiveLearner
@@ -56,11 +57,7 @@ def assert_training_shortens_passes(one: ConstructiveLearner, steps: int, rate: 
     """Samples and the likeliest answer get better within some steps of Adam."""
     rows = np.array([0])
     before, first = one.loss(rows, 0, 0)[1].reward, one.validate()[0]
-    adam = torch.optim.Adam(one.module.parameters(), rate)
     with one_thread():
-        for step in range(steps):
-            adam.zero_grad()
-            one.loss(rows, step, step)[0].backward()
-            adam.step()
+        train(one, steps, rate)
     assert one.loss(rows, steps, steps)[1].reward > before + 0.1
     assert one.validate()[0] >= first

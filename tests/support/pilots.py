@@ -42,15 +42,15 @@ def pilot_network(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotNetwor
     return network_of(arrays_of(pilot_module(seed, width, rounds)))
 
 
-def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
-    """Write the weights of such a pilot, some parts of the document changed."""
+def weights_file(path: Path, seed: int = 0) -> Path:
+    """Write the weights of such a pilot."""
     document = {
         "model": "pilot",
         "config": PilotConfig(width=8, rounds=2).model_dump(mode="json"),
         "features": {"names": FEATURES},
         "training": {},
     }
-    write_weights(path, {**document, **changes}, arrays_of(pilot_module(seed)))
+    write_weights(path, document, arrays_of(pilot_module(seed)))
     return path
 
 
@@ -67,13 +67,11 @@ def explore(
     return chosen, likelihood, record
 
 
-def follow(
-    view: PilotFeatures, network: PilotNetwork, chosen: Any
-) -> tuple[NDArray[np.float64], DecisionRecord]:
-    """Log-probabilities of devices [S, T], and what is seen along them."""
-    followed, likelihood, record = explore(view, network, chosen)
+def follow(view: PilotFeatures, network: PilotNetwork, chosen: Any) -> NDArray[np.float64]:
+    """Log-probabilities of devices [S, T]."""
+    followed, likelihood, _ = explore(view, network, chosen)
     assert np.array_equal(followed, chosen)
-    return likelihood, record
+    return likelihood
 
 
 def draw(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from dream_cases import MODELS, PROBLEMS, SCALE, options, policy_of
-from problems import PROBLEMS as EVERY
 from problems import chain, constrained
 
 from streamplace.errors import FormatError, SettingError
@@ -34,16 +33,6 @@ def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = N
     path = folder / f"{model}.safetensors"
     write_weights(path, document, arrays_of(policy_of(model)))
     return path
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", ["constrained", "little memory and rules", "heterogeneous"])
-def test_placements_are_legal(model: str, name: str, tmp_path: Path) -> None:
-    """Sampled ones too, under rules and where devices differ."""
-    problem = EVERY[name]
-    placer = PLACERS[model].with_options(weights=str(saved(tmp_path, model)), samples=5)
-    result = placer.place(problem, THROUGHPUT, seed=1)
-    assert problem.legal(result.placement.index).all()
 
 
 def test_many_problems_are_placed_as_one_by_one(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def assert_forms_agree(module: PilotModule, some: Any, samples: Any, tolerance: 
     log_p, steps = in_one_pass(module, views, [(i, record, chosen) for i, chosen, record in drawn])
     taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
     found = np.bincount(steps.at // steps.placed.shape[1], taken.double())
-    step_by_step = [follow(views[i], network, chosen)[0] for i, chosen, _ in drawn if len(chosen)]
+    step_by_step = [follow(views[i], network, chosen) for i, chosen, _ in drawn if len(chosen)]
     expected = np.concatenate(step_by_step)
     assert found == pytest.approx(expected, rel=tolerance, abs=tolerance)
 

@@ -148,18 +148,6 @@ def test_of_equal_placements_one_can_be_chosen(name: str) -> None:
     assert {tuple(row) for row in problem.canonical(possible).tolist()} == legal
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_closed_devices_are_never_drawn(name: str) -> None:
-    """Neither forbidden ones, nor a rival's, nor a second empty one, in either look."""
-    problem, view = CASES[name], VIEWS[name]
-    chosen, record = draw(view, NETWORK, 1500, looks=2)
-    whole = chosen[:, 0] >= 0
-    assert whole.all() or name in TRAPS
-    taken = chosen[whole][..., None].astype(np.int64)
-    assert np.take_along_axis(record.open[whole], taken, 2).all()
-    assert problem.legal(places(view, chosen[whole])).all()
-
-
 @pytest.mark.parametrize(("name", "looks"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
 def test_draws_follow_the_probabilities(name: str, looks: int) -> None:
     view, n_draws = VIEWS[name], 8_000

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from adam import train
 from hypothesis import given
 from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
@@ -334,11 +335,7 @@ def rows(*numbers: int) -> Any:
 def test_it_learns_where_good_placements_have_their_tasks() -> None:
     one = learner()
     before = sum(float(one.loss(rows(0, 1, 2, 3), 0, seed)[0].detach()) for seed in range(3))
-    optimiser = torch.optim.Adam(one.module.parameters(), lr=1e-2)
-    for step in range(40):
-        optimiser.zero_grad()
-        one.loss(rows(0, 1, 2, 3), 0, 3 + step)[0].backward()
-        optimiser.step()
+    train(one, 40, rate=1e-2)
     after = sum(float(one.loss(rows(0, 1, 2, 3), 0, seed)[0].detach()) for seed in range(3))
     assert after < 0.9 * before
     assert (one.validate() <= 1).all()

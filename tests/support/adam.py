@@ -1,0 +1,19 @@
+"""Training of a learner by itself: batches and steps of Adam, and nothing kept."""
+
+import numpy as np
+import torch
+
+from streamplace.learn.learner import Learner
+
+
+def train(learner: Learner, epochs: int, rate: float = 5e-3) -> None:
+    """Go through the problems in shuffled batches of eight, by seeds that depend on the epoch."""
+    adam = torch.optim.Adam(learner.module.parameters(), rate)
+    for epoch in range(epochs):
+        rows = np.random.default_rng(epoch).permutation(learner.n_problems)
+        for start in range(0, len(rows), 8):
+            part = rows[start : start + 8]
+            adam.zero_grad()
+            loss, _ = learner.loss(part, epoch, 1000 * epoch + start)
+            (loss / len(part)).backward()
+            adam.step()
