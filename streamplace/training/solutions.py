@@ -72,14 +72,10 @@ class Solver:
         return named_objective(self.objective).better(record.value, other.value)
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
-        return list(chain(*self.track(self._solved(problems, placer), title, len(problems))))
-
-    def _solved(self, problems: Sequence[Problem], placer: str) -> Iterator[list[Record]]:
-        """Records of one problem after the other."""
         comparison = ComparisonRun((placer,), (), self.seed, EFFORT, (self.objective,))
         with _without_script():
-            file = self.folder / FILE
-            yield from compare(comparison, problems, file, on=self.on)
+            solved = compare(comparison, problems, self.folder / FILE, on=self.on)
+            return list(chain(*self.track(solved, title, len(problems))))
 
 
 @contextmanager
