@@ -15,9 +15,8 @@ from streamplace.families.parameters import options
 from streamplace.families.random_dag import RandomDag
 from streamplace.families.registry import FAMILIES
 from streamplace.io.graphs import graph_line, read_graph, read_graphs
-from streamplace.io.problems import problem_line, read_problems
+from streamplace.io.problems import problem_line
 from streamplace.model import Problem
-from streamplace.papers.families.giph import Giph
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
@@ -128,20 +127,3 @@ def test_a_data_set_that_cannot_be_named_is_refused() -> None:
     for name in ("a\0b.jsonl", "x" * 5000):
         with pytest.raises(FormatError, match="cannot be read"):
             packed_sha256(Path(name))
-
-
-def test_problems_come_as_a_data_set_with_a_manifest(tmp_path: Path) -> None:
-    """Whole ones, with their clusters, counted by split."""
-    path = tmp_path / "g.jsonl.gz"
-    seen = []
-    manifest = write_dataset("giph", Giph(problems=2), 7, path, seen.append)
-    assert (manifest.graphs, manifest.splits) == (4, {"test": 2, "train": 2})
-    assert verify(path) == manifest
-    back = list(read_problems(path))
-    assert [(p.graph, p.cluster) for p in back] == [(p.graph, p.cluster) for p in seen]
-
-
-def test_a_recipe_of_problems_makes_them(tmp_path: Path) -> None:
-    path = tmp_path / "r.toml"
-    path.write_text('family = "giph"\n[parameters]\nsetting = "grid"\nproblems = 1\n')
-    assert [type(one) for one in read_recipe(path).generate()] == [Problem, Problem]

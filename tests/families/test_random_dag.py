@@ -103,14 +103,6 @@ def test_skew_makes_heavy_tails() -> None:
     assert skewed.operators.ipt.max() > 30 * np.median(skewed.operators.ipt)
 
 
-def test_graphs_depend_on_seed_and_number_alone() -> None:
-    one, two = RandomDag(operators=20, count=1), RandomDag(operators=20, count=2)
-    first, second = random_dag(two, 0)
-    assert list(random_dag(one, 0)) == [first]
-    assert first.operators != second.operators
-    assert list(random_dag(one, 1)) != [first]
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
