@@ -123,20 +123,6 @@ def test_values_are_those_of_the_model_and_bounds_hold(seed: int, name: str, sha
             0.5,
             id="a first placement has the peak of the best, and carries nothing",
         ),
-        pytest.param(
-            [Operator("src", ipt=1e4, rate=1e4), Operator("ask", ipt=1e4, max_rate=4e3)],
-            [Device("d0"), Device("d1")],
-            {},
-            0.4,
-            id="a subtask reads 40 % of the rate, wherever it runs",
-        ),
-        pytest.param(
-            [Operator("src", ipt=1e4, rate=1e4), Operator("ask", constant=2500, max_rate=4e3)],
-            [Device("d0"), Device("d1")],
-            {},
-            0.4,
-            id="a constant load fills the device that the source must leave to it",
-        ),
     ],
 )
 def test_exact_is_right_where_a_peak_says_little(

@@ -92,11 +92,6 @@ def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, na
     assert values == sorted(values)
 
 
-def test_refinement_is_worth_it(weights: Any) -> None:
-    plain = placed(weights, ALL["fork-join"], refine="none", samples=0)
-    assert placed(weights, ALL["fork-join"], 3000).value > plain.value
-
-
 @settings(max_examples=30)
 @given(problem=problems(windowed=True))
 def test_any_problem_is_placed_legally(weights: str, problem: Problem) -> None:

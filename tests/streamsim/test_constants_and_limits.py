@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from engine_cases import mixed_placements, random_dag, source_and_sink
 from hypothesis import given
-from streamsim import bottleneck, resource_loads, source_rates, throughput
+from streamsim import bottleneck, resource_loads, throughput
 from streamsim.engine import Settings, simulate
-from streamsim.steady import is_plain
 from streamsim_strategies import Description, Ints, placed
 
 THREE = {"rate": [100, 0, 100], "seconds": [[4e-3], [4e-3], [0.0]]}
@@ -22,37 +21,19 @@ WAITING = {"constant": [[0.0], [1.0]], "seconds": [[4e-3], [0.0]]}
     ("changes", "placement", "expected"),
     [
         ({"constant": [[0.6], [0.0]]}, [0, 0], 0.5),
-        ({"constant": [[1.0], [0.0]]}, [0, 0], 0.0),
         ({"constant": [[0.5], [0.5]], "seconds": [[0.0], [0.0]]}, [0, 0], 1.0),
-        ({"constant": [[0.5], [0.75]], "seconds": [[0.0], [0.0]]}, [0, 0], 0.0),
-        ({"max_rate": [20.0, np.inf]}, [0, 1], 0.2),
         ({"max_rate": [np.inf, 25.0], "parallelism": [1, 3]}, [0, 1], 0.75),
         (THREE | {"max_rate": [np.inf, np.inf, 20.0]}, [0, 0, 0], 120 / 200),
-        ({"constant": [[0.0], [0.5]], "max_rate": [np.inf, 50.0]}, [0, 1], 0.5),
         (WAITING | {"max_rate": [np.inf, 50.0]}, [0, 1], 0.5),
-        (WAITING | {"max_rate": [np.inf, 200.0]}, [0, 1], 1.0),
         (WAITING | {"max_rate": [np.inf, 200.0], "constant": [[0.0], [1.5]]}, [0, 1], 0.0),
-        (
-            THREE
-            | {"constant": [[0.0], [0.0], [1.0]], "max_rate": [np.inf, np.inf, 20.0]}
-            | {"cores": [2, 2]},
-            [0, 0, 0],
-            120 / 200,
-        ),
     ],
     ids=[
         "the rest is for tuples",
-        "nothing is left for tuples",
         "free tuples on a full device",
-        "free tuples on an overfull one",
-        "a source at its limit",
         "three subtasks carry three times the limit",
         "a limit takes nothing from others",
-        "a limit beside a constant load",
         "a subtask that only waits on a full core",
-        "no limit on a full core",
         "an overfull core",
-        "a source at its limit beside a constant load",
     ],
 )
 def test_constant_loads_and_limits_leave_what_they_leave(
@@ -84,16 +65,6 @@ def test_the_fullest_device_is_the_one_that_is_full_first(
     instance = source_and_sink(constant=[[0.5], [0.0]], seconds=[[seconds], [7e-3]])
     top = bottleneck(resource_loads(instance, [0, 1]))
     assert (top.device, top.load, top.use) == (device, pytest.approx(load), pytest.approx(use))
-
-
-def test_a_source_whose_device_is_taken_leaves_the_other_source_alone() -> None:
-    pair = source_and_sink(constant=[[1.5], [0.0]], rate=[100, 100], source=[], target=[])
-    assert source_rates(pair, [0, 1]).tolist() == [0.0, 1.0]
-
-
-def test_the_short_kernel_is_not_used_where_a_subtask_may_limit() -> None:
-    assert is_plain(source_and_sink(max_rate=[np.inf, np.inf]))
-    assert not is_plain(source_and_sink(max_rate=[np.inf, 50.0]))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ from streamsim.engine import Settings, observe, simulate, trace
 from streamsim.engine.runs import source_equivalents
 from streamsim.instance import Instance
 
-TWO = np.array([[0, 1e-6], [1e-6, 0]])  # links of 1 MB/s
-
 
 def pair(**more: Any) -> Instance:
     """A source on one device that feeds a sink on another with 100 tuples/s; CPU is free."""
@@ -30,13 +28,6 @@ def fan(payloads: list[int], devices: int = 2, **more: Any) -> Instance:
         device_type=[0] * devices,
         **({"seconds_per_byte": np.full((devices, devices), 1e-6)} | more),
     )
-
-
-def test_a_link_passes_its_bandwidth_and_no_more() -> None:
-    """20 kB · 100/s over 1 MB/s: half of it."""
-    runs = simulate(pair(payload=[20_000], seconds_per_byte=TWO), [[0, 1]], Settings(capacity=50))
-    assert runs.relative == pytest.approx([0.5])
-    assert runs.link_utilisation[0] == pytest.approx(np.array([[0, 1], [0, 0]]))
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.25])

@@ -66,14 +66,6 @@ def test_an_operator_that_filters_everything_ends_the_graph() -> None:
     assert simulate(instance, [[0, 0, 0]], Settings(capacity=10)).relative == pytest.approx([1])
 
 
-def test_a_source_may_take_in_streams_as_well() -> None:
-    """An operator that both generates and receives draws from its backlog and its queue."""
-    instance = on_one_device([100, 50, 0], ([0, 1], [1, 2]), [[0], [1e-3], [0]])
-    runs = simulate(instance, [[0, 0, 0]])
-    assert runs.throughput == pytest.approx([150])
-    assert runs.admitted == pytest.approx([150])
-
-
 def diamond(left: float = 1e-3, **more: object) -> Instance:
     """Source → left and right → join, which fires all; 100 tuples/s on three devices."""
     arguments: dict[str, object] = {

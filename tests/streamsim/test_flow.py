@@ -14,24 +14,10 @@ DIAMOND = [0, 0, 1, 2], [1, 2, 3, 3]
 JOINED = [False, False, False, True]
 
 
-def test_rates_follow_selectivities_along_parallel_streams() -> None:
-    flow = flow_of([10, 0], [0, 0], [1, 1], selectivity=[0.5, 2.0])
-    assert flow.input_rate.tolist() == [10, 25]
-    assert flow.output_rate.tolist() == [10, 25]
-    assert flow.tuples.tolist() == [5, 20]
-
-
 def test_a_cycle_is_refused_with_the_operators_that_are_neither_on_nor_behind_it() -> None:
     with pytest.raises(CycleError, match="cycle") as caught:
         flow_of([1, 0, 0, 0], [0, 1, 2, 2], [1, 2, 1, 3])
     assert caught.value.order.tolist() == [0]
-
-
-def test_a_join_takes_sets_where_a_merge_takes_tuples() -> None:
-    assert flow_of([5, 0, 0, 0], *DIAMOND).input_rate[3] == 10
-    joined = flow_of([5, 0, 0, 0], *DIAMOND, joins=JOINED)
-    assert joined.input_rate[3] == 5
-    assert joined.intake[2:].tolist() == [2.5, 2.5]
 
 
 def test_streams_of_one_input_are_merged_before_the_join() -> None:

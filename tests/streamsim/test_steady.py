@@ -39,22 +39,6 @@ def one(instance: Instance, *placement: int) -> float:
     return float(throughput(instance, [placement])[0])
 
 
-def test_the_fullest_device_or_link_limits_a_chain() -> None:
-    assert one(chain(), 0, 0, 0) == pytest.approx(1 / 1.2)
-    assert one(chain(), 0, 1, 1) == 1.0
-    slow = chain(seconds_per_byte=[[0, 4e-6], [1e-6, 0]])
-    assert one(slow, 0, 0, 1) == pytest.approx(1 / 4)
-    assert one(slow, 1, 1, 0) == pytest.approx(1.0)
-
-
-def test_a_window_loads_what_follows_by_what_it_emits() -> None:
-    # 200 tuples in 2 s; every 0.5 s min(60, 10 + 0.2 · 200) = 50 come out: 100 tuples/s
-    window = WindowedOperator(operator=1, size=2.0, advance=0.5, base=10.0, factor=0.2, limit=60.0)
-    assert resource_loads(chain(windows=(window,)), [0, 0, 1]).devices[1] == pytest.approx(0.4)
-    tight = window._replace(limit=5.0)
-    assert resource_loads(chain(windows=(tight,)), [0, 0, 1]).devices[1] == pytest.approx(0.04)
-
-
 def test_three_sources_freeze_in_stages() -> None:
     # s0 and s1 on d0: loads 2 + 2 → both stop at 1/4. s1 also sends to d1 with s2's load 1.5:
     # d1 carries 1 · x1 + 1.5 · x2 ≤ 1, so x2 = (1 - 1/4) / 1.5 = 1/2. s3 alone on d2: 0.8 → 1.

@@ -1,35 +1,7 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from passes_cases import tasks
-from streamsim.passes import Rules, compile_pass, conflict, makespans, schedule
-
-FORK_JOIN = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)]
-
-
-@pytest.mark.parametrize(
-    ("graph", "placements", "expected"),
-    [
-        (
-            {"seconds": [1, 2, 3], "edges": [(0, 1), (1, 2)], "size": [10, 20], "wire": 0.1},
-            [[0, 0, 0], [0, 1, 1], [0, 1, 0]],
-            [6, 7, 9],
-        ),
-        ({"seconds": [1, 5, 7, 3, 1], "edges": FORK_JOIN, "devices": 3}, [[0, 0, 1, 2, 0]], [9]),
-        (
-            {"seconds": [1, 2, 4, 8], "edges": [(0, 1), (0, 2), (1, 3)], "size": 100},
-            [[1] * 4],
-            [15],
-        ),
-        ({"seconds": [3, 3, 3], "edges": [], "devices": 1, "cores": [2]}, [[0, 0, 0]], [6]),
-    ],
-    ids=["chain", "fork and join", "one device", "two cores"],
-)
-def test_a_pass_takes_what_cannot_be_done_at_once(
-    graph: dict[str, Any], placements: list[list[int]], expected: list[float]
-) -> None:
-    assert makespans(compile_pass(tasks(**graph)), placements).tolist() == expected
+from streamsim.passes import Rules, compile_pass, makespans, schedule
 
 
 def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
@@ -112,17 +84,6 @@ def test_in_a_line_with_an_idle_core_the_chain_waits_for_the_inputs_of_the_next(
     kinds = [part.name for part in held.chain.parts]
     assert (kinds, held.chain.operator.tolist()) == (["RELEASE", "RUNNING"], [1, 2])
     assert held.chain.times.tolist() == [0, 3, 12]
-
-
-def test_an_order_that_contradicts_the_streams_takes_for_ever() -> None:
-    """0 feeds 1 and 2 feeds 3; each device begins with what waits for the other one's second."""
-    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1), (2, 3)]))
-    crossed, fine = [1, 2, 1, 2], [2, 1, 2, 1]
-    place = np.array([0, 1, 1, 0], np.int32)
-    answers = makespans(one, [place] * 2, Rules(queue="order"), priorities=[crossed, fine])
-    assert answers.tolist() == [np.inf, 2]
-    assert conflict(one, place, np.array(crossed, float)) == (3, 0)
-    assert conflict(one, place, np.array(fine, float)) is None
 
 
 def test_priorities_may_differ_between_placements() -> None:
