@@ -1,5 +1,4 @@
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,17 +12,6 @@ def test_figure_4_is_drawn_in_the_format_of_its_name(
     assert run("describe", graph, "-o", "figure.png").status == 0
     assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
     assert ".png, .svg, .pdf" in refusal("describe", graph, "-o", "figure.bmp")
-
-
-def test_people_read_a_table(run: Callable, graph: str) -> None:
-    """Sizes once for one graph, as distributions for several files; CPU and traffic for both."""
-    out = run("describe", graph).out
-    assert re.search(r"^ operators +10 *$", out, re.MULTILINE)
-    assert "operators per graph" not in out
-    several = run("describe", graph, graph).out
-    assert f"{graph}, {graph}: 2 graphs" in several
-    assert re.search(r"operators per graph( +10){6} *$", several, re.MULTILINE)
-    assert all("traffic per stream" in text for text in (out, several))
 
 
 def test_cpu_is_measured_in_devices_of_the_cluster(

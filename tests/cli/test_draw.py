@@ -2,11 +2,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def test_placements_are_drawn_side_by_side(run: Callable, graph: str, placement: str) -> None:
-    assert run("draw", graph, placement, placement, "-o", "x.svg").status == 0
-    assert Path("x.svg").read_text().count(">placement: ") == 2
-
-
 def test_a_graph_can_be_drawn_alone_at_a_rate(run: Callable, graph: str) -> None:
     """Without a placement and without devices; CPU follows the rate."""
     assert run("draw", graph, "-o", "x.svg").status == 0

@@ -26,12 +26,6 @@ def test_a_recipe_generates_what_it_prescribes(run: Callable) -> None:
     assert json.loads(answer.out)["graphs"] == 2
 
 
-def test_one_large_graph_goes_into_a_json_file(run: Callable) -> None:
-    run("generate", "random-dag", "--operators", "200", "-o", "dag.json")
-    assert json.loads(run("describe", "dag.json", "--json").out)["operators"]["max"] == 200
-    assert run("place", "dag.json", "--placer", "round-robin").status == 0
-
-
 def test_problems_are_generated_described_and_placed(run: Callable) -> None:
     """Each on the cluster that it brings."""
     answer = run("generate", "giph", "--problems", "1", "-o", "g.jsonl")

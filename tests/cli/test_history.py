@@ -94,8 +94,3 @@ def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: N
     assert [one["name"] for one in document["watches"]] == ["clicks", "orders"]
     assert [one["machines"] for one in document["watches"][0]["rounds"]] == [1, 2]
     assert document["watches"][0]["decisions"][0]["state"] == "moved"
-
-
-def test_a_damaged_store_is_refused_in_one_line(refusal: Callable[..., str], ledger: None) -> None:
-    Store.usual().path.write_text("this is no database, however long it is" * 20)
-    assert "cannot be used: file is not a database; a move may" in refusal("flink", "history")

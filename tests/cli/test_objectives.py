@@ -21,15 +21,6 @@ def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, t
     assert set(told["schedule"]) == {"load", "left", "right", "add"}
 
 
-def test_the_pass_is_told_part_by_part(run: Callable, tasks: str) -> None:
-    run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
-    told = run("simulate", tasks, "p.json", "--devices", "2").out
-    assert "What to move:" in told
-    told = run("simulate", tasks, "p.json", "--devices", "2", "-v").out
-    assert "critical chain" in told
-    assert "sending load→left over d0→d1" in told
-
-
 def test_the_fewest_devices_are_told_with_the_condition(run: Callable, tasks: str) -> None:
     words = ("--objective", "devices", "--require", "throughput>=0.2", "--json")
     answer = json.loads(run("place", tasks, *FEW, *words).out)
@@ -111,11 +102,3 @@ def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:
         }
     )
     assert move["gap"] == pytest.approx(0.75)
-
-
-def test_place_and_simulate_tell_people_what_moves(run: Callable, tasks: str) -> None:
-    way = ("--from", "present.json", "--startup", "3 s")
-    placed = run("place", tasks, *FEW, *moving(passes=4), "-o", "new.json").out
-    for told in (placed, run("simulate", tasks, "new.json", "--devices", "2", *way).out):
-        assert "d0 → d1" in told
-        assert "takes 3 s and pays off after 2 passes" in " ".join(told.split())

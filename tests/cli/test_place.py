@@ -44,33 +44,11 @@ def test_a_data_set_may_come_from_a_pipe(
     assert len(Path(results).read_text().splitlines()) == 1
 
 
-def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: str) -> None:
-    out = run("place", graph, "--placer", "round-robin").out
-    assert "b0s1" in out
-    assert "Bottleneck: " in out
-    assert "Verdict: " in out
-
-
-def test_a_proven_placement_has_a_bound_and_no_gap(run: Callable, graph: str) -> None:
-    best = run("place", graph, "--placer", "exact").out
-    assert "Verdict: the best possible, proven" in best
-    assert "Bound: no placement is better than 100.0 %\n" in best
-    hard = run("place", graph, "--placer", "exact", "--rate", "1 M/s", "--evaluations", "1").out
-    assert "(gap " in hard
-
-
 def test_what_names_do_not_say_is_printed(run: Callable) -> None:
     graph = write_pair({"name": "Calc", "about": "Calc(where=[price > 9])"})
     assert "Calc(where=[price > 9])" in run("place", graph, "-o", "p.json", "-v").out
     assert "Calc(where=[price > 9])" in run("simulate", graph, "p.json", "-v").out
     assert "Calc(" not in run("simulate", graph, "p.json").out
-
-
-def test_constraints_are_respected(run: Callable, graph: str) -> None:
-    Path("c.toml").write_text('exlocate = [["src", "sink"]]\n[pin]\nsrc = "d3"\n')
-    document = document_of(run, "place", graph, "--constraints", "c.toml")
-    assert document["assignment"]["src"] == "d3"
-    assert document["assignment"]["sink"] != "d3"
 
 
 def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Callable) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 from streamplace.library import LibraryRun, open_library, submit, table
 from streamplace.library import run as run_methods
 from streamplace.library.folder import Library, ObjectiveName
@@ -68,15 +68,6 @@ def test_a_program_is_judged_by_its_answer(
     assert (record.method, record.status) == (way, status)
     assert (record.value is not None) == (status == "answered")
     assert error is None or (record.error is not None and error in record.error)
-
-
-def test_a_file_of_others_is_refused_and_stays_as_it_was(folder: Path, tmp_path: Path) -> None:
-    """Its only line has no end, like that of a run that was stopped."""
-    mine = tmp_path / "mine.jsonl"
-    mine.write_text('{"mine": 1}')
-    with pytest.raises(FormatError, match=r"mine\.jsonl: does not contain such results"):
-        run_methods(["metis"], instances=["random-00"], out=mine)
-    assert mine.read_text() == '{"mine": 1}'
 
 
 def test_a_program_that_exceeds_its_memory_is_ended(
