@@ -27,7 +27,6 @@ from streamplace import (
     simulate_queues,
     train,
 )
-from streamplace.cli.main import main
 from streamplace.io.problems import Draft, write_problem
 
 PIPE = StreamGraph.of(
@@ -80,12 +79,10 @@ def test_a_budget_may_be_seconds_or_a_text(budget: Any) -> None:
 
 
 def test_a_placement_may_be_a_result_a_mapping_a_file_or_a_printed_document(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, run: Callable[..., Any]
 ) -> None:
     result = place(PIPE)
-    with pytest.raises(SystemExit):
-        main(["place", "graph.json", "--json", "-o", "placement.json"])
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(run("place", "graph.json", "--json", "-o", "placement.json").out)
     told = [result, result.placement, dict(result.placement), "placement.json", printed]
     values = [simulate("graph.json", placement).value for placement in told]
     assert values == [1.0] * len(told)
@@ -155,22 +152,15 @@ def test_generated_graphs_are_described_and_placed() -> None:
     assert place(graphs[0], 2).value > 0
 
 
-def test_files_of_the_nouns_are_read_as_they_were_written(folder: Path) -> None:
-    cluster = Cluster.uniform(3, mips="1 GIPS", bandwidth="100 Mbps", latency="1 ms", cores=2)
+def test_rules_are_read_as_they_were_written(folder: Path) -> None:
     rules = Constraints({"a": "d0"}, [{"a", "b"}], [{"a", "c"}], {"b": ["d0", "d1"]})
-    streamplace.write_cluster(cluster, "c.toml")
     streamplace.write_constraints(rules, "r.toml")
-    result = place(PIPE)
-    streamplace.write_placement(result.placement, "p.json")
-    assert streamplace.read_cluster("c.toml") == cluster
     assert streamplace.read_constraints("r.toml") == rules
-    assert dict(streamplace.read_placement("p.json")) == dict(result.placement)
 
 
-def test_placements_of_a_data_set_are_read_by_name(folder: Path) -> None:
+def test_placements_of_a_data_set_are_read_by_name(folder: Path, run: Callable[..., Any]) -> None:
     streamplace.write_graphs([PIPE, TASKS], "set.jsonl")
-    with pytest.raises(SystemExit):
-        main(["place", "set.jsonl", "--placer", "round-robin", "-o", "placed.jsonl"])
+    run("place", "set.jsonl", "--placer", "round-robin", "-o", "placed.jsonl")
     placed = dict(streamplace.read_placements("placed.jsonl"))
     assert [set(placement or ()) for placement in placed.values()] == [{"a", "b"}, {"load", "add"}]
 
@@ -216,13 +206,6 @@ def test_queues_are_simulated_with_durations_as_texts() -> None:
     short = simulate_queues(PIPE, APART, duration="5 s", dt="100 ms")
     assert short == simulate_queues(PIPE, APART, duration=5, dt=0.1)
     assert short.relative_throughput == pytest.approx(1.0, rel=0.02)
-
-
-def test_graphs_are_described_in_the_units_of_a_cluster() -> None:
-    alone, double = describe(PIPE), describe(PIPE, cluster=Cluster.uniform(2, mips=5000))
-    assert double.cpu[0] == pytest.approx(alone.cpu[0] / 2)
-    with pytest.raises(StreamplaceError, match="drop mips"):
-        describe(PIPE, cluster=2, mips=1000)
 
 
 def test_what_a_family_generates_is_written_and_read(folder: Path) -> None:

@@ -22,6 +22,7 @@ TABLES = {
     "day.csv": "time,rate\n0,5\n3600,9\n",
     "offers.toml": "offers = [{name = 'small', price = 0.1}]\n",
     "never-ends.toml": 'from = "present.json"\n',
+    "rules.toml": 'pin = {src = "d3"}\n',
 }
 COMMANDS = [
     ("frobnicate", "No such command 'frobnicate'"),
@@ -56,11 +57,14 @@ FILES = [
         "describe graph.json --split test",
         "graph.json holds no graph of split 'test'; its graphs have no split, so drop --split",
     ),
+    (
+        "simulate graph.json placement.json --constraints rules.toml",
+        "the constraints forbid 'src' on 'd0'",
+    ),
     ("describe set.jsonl --split tset", "set.jsonl holds no graph of split 'tset'; did you mean"),
 ]
 VALUES = [
     ("place . --devices 0", "--devices is '0'; it must be a whole number, 1 or more"),
-    ("place graph.json --placer magic", "there is no placer 'magic'"),
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
     ("place graph.json --budget -1", "--budget: time '-1' must be between 0"),
     ("place graph.json --rate -5", "rate '-5' must be above 0"),
@@ -91,10 +95,6 @@ COMBINATIONS = [
     (
         "simulate graph.json placement.json --duration 1",
         "--duration has no effect without --engine; add it, or drop --duration",
-    ),
-    (
-        "compare graph.json --placers metis --reference exact",
-        "--reference exact is none of the compared placers: metis",
     ),
     (
         "plan graph.json --rate 5 --offers offers.toml --settings no-slot.toml",

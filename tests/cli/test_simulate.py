@@ -21,13 +21,6 @@ def test_json_has_the_throughput_the_bottleneck_and_every_load(run: Callable) ->
     assert [(link["source"], link["target"]) for link in document["links"]] == [("d0", "d1")]
 
 
-def test_a_bad_placement_is_explained_with_what_to_move(run: Callable) -> None:
-    out = run(*SIMULATE).out
-    assert "of the sources' 10000 tuples/s (35.2 %)" in out
-    assert "Bottleneck: the CPU of d0 at 284.0 %" in out
-    assert "What to move: b" in out
-
-
 def test_advice_breaks_no_pin(run: Callable) -> None:
     asked = (*SIMULATE, "--json")
     free = json.loads(run(*asked).out)["move"]
@@ -36,19 +29,6 @@ def test_advice_breaks_no_pin(run: Callable) -> None:
     bound = json.loads(run(*asked, "--constraints", "rules.toml").out)["move"]
     assert bound is not None
     assert not set(bound["operators"]) & set(free["operators"])
-
-
-def test_a_placement_that_breaks_a_rule_is_reported(refusal: Callable) -> None:
-    Path("rules.toml").write_text('pin = {src = "d3"}\n')
-    refused = refusal(*SIMULATE, "--constraints", "rules.toml")
-    assert "the constraints forbid 'src' on 'd0'" in refused
-
-
-def test_rate_scales_the_sources(run: Callable) -> None:
-    """At a rate that fits, nothing limits."""
-    document = json.loads(run(*SIMULATE, "--rate", "1 k/s", "--json").out)
-    assert document["relative_throughput"] == 1
-    assert document["move"] is None
 
 
 def test_the_engine_adds_latency_and_the_time_to_steady(run: Callable) -> None:
