@@ -4,11 +4,11 @@ import json
 from base64 import b64encode
 from collections import Counter
 from hashlib import sha256
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from hostile import HOSTILE
+from html_elements import Elements
 from report_example import check_document, example, example_problem
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
@@ -18,27 +18,6 @@ from streamplace.errors import FormatError
 from streamplace.model.devices import Device, Devices
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import SCRIPT, STYLE, as_json, as_page, page_file
-
-
-class Elements(HTMLParser):
-    """Elements of a page with their attributes, and the texts of some of them."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: dict[str, str] = {}
-        self._open = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        given = dict(attrs)
-        self.elements.append((tag, given))
-        self._open = f"{tag}#{given['id']}" if given.get("id") else tag
-
-    def handle_data(self, data: str) -> None:
-        """Note the text of the element that began last."""
-        self.texts[self._open] = self.texts.get(self._open, "") + data
 
 
 def pipe(graph: str, first: str, second: str, device: str) -> Report:
