@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
-from placer_cases import counted
+from placer_cases import counted, interrupt
 from problems import PROBLEMS, chain, fork_join
 from strategies import problems
 from streamsim import resource_loads
@@ -26,7 +26,6 @@ from streamplace.objectives.conditions import subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
 from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
-from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
@@ -84,19 +83,6 @@ def test_operators_behind_a_window_count_in_the_peak_load() -> None:
     result = placed(Problem(graph, Cluster.uniform(3)))
     assert result.bottleneck is not None
     assert result.bottleneck.load < 0.6
-
-
-def interrupt(monkeypatch: pytest.MonkeyPatch, after: int, error: type[BaseException]) -> None:
-    """Let the first search that spends so many evaluations be interrupted, once."""
-    spend, spent = Meter.spend, list[int]()
-
-    def interrupted(meter: Meter, evaluations: int) -> None:
-        spend(meter, evaluations)
-        if meter.spent > after and not spent:
-            spent.append(meter.spent)
-            raise error from KeyboardInterrupt()
-
-    monkeypatch.setattr(Meter, "spend", interrupted)
 
 
 def tasks(n: int) -> Problem:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from placer_cases import best_of_all, counted
+from placer_cases import best_of_all, counted, interrupt
 from problems import layered
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
@@ -21,7 +21,6 @@ from streamplace.placers.exact.cpsat import Effort, Goal, solve_assignment
 from streamplace.placers.exact.prover import MOVES, SLICE
 from streamplace.placers.exact.units import contracted, units_of
 from streamplace.placers.incumbent import SearchInterrupt
-from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -301,14 +300,7 @@ def test_an_interrupt_leaves_at_once(after: Any) -> None:
 
 def test_an_interrupt_carries_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search began with everything on one device."""
-    spend = Meter.spend
-
-    def interrupted(meter: Meter, evaluations: int) -> None:
-        spend(meter, evaluations)
-        if meter.spent > MOVES:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Meter, "spend", interrupted)
+    interrupt(monkeypatch, MOVES, KeyboardInterrupt)
     problem = branched(9, 9, seed=0)
     with pytest.raises(SearchInterrupt) as stop:
         solved(problem, Budget(evaluations=1_000_000))

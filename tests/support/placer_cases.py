@@ -14,6 +14,7 @@ from streamplace.errors import PlacementError
 from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
+from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -70,6 +71,19 @@ def make_busy(patch: pytest.MonkeyPatch) -> None:
     """Let more than any budget pass between two looks at the clock."""
     looks = itertools.count()
     patch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))
+
+
+def interrupt(patch: pytest.MonkeyPatch, after: int, error: type[BaseException]) -> None:
+    """Let the first search that spends so many evaluations be interrupted, once."""
+    spend, spent = Meter.spend, list[int]()
+
+    def interrupted(meter: Meter, evaluations: int) -> None:
+        spend(meter, evaluations)
+        if meter.spent > after and not spent:
+            spent.append(meter.spent)
+            raise error from KeyboardInterrupt()
+
+    patch.setattr(Meter, "spend", interrupted)
 
 
 def counted(rows: list[int]) -> Objective:

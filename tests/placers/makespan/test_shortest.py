@@ -17,6 +17,7 @@ from streamplace.placers.anneal.schedules import (
 )
 from streamplace.placers.exact.makespan import Proof
 from streamplace.placers.incumbent import SearchInterrupt
+from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import tasks_of
@@ -141,11 +142,18 @@ def test_memory_is_counted_to_the_byte(memory: tuple[float, ...]) -> None:
     assert result.bound <= least_of_all(problem) * (1 + 1e-6) <= result.value * (1 + 2e-6)
 
 
-@pytest.mark.parametrize("way", ["makespan:network=link", "makespan:preset=giph"])
-def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
+@pytest.mark.parametrize(
+    ("placer", "way"),
+    [
+        ("anneal", "makespan:network=link"),
+        ("anneal", "makespan:preset=giph"),
+        ("pilot:samples=0:refine=none", "makespan:network=link"),
+    ],
+)
+def test_other_rules_of_a_pass_are_judged_by_the_simulator(placer: str, way: str) -> None:
     judge = named_objective(way)
     problem = giph(4)[1]
-    result = PLACERS["anneal"].place(problem, judge, budget=Budget(None, 3000))
+    result = named_placer(placer).place(problem, judge, budget=Budget(None, 3000))
     heft = PLACERS["heft"].place(problem, judge)
     assert result.value == judge.value(problem, result.placement)
     assert result.value <= heft.value * 1.02
