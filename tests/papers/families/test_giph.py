@@ -1,6 +1,6 @@
 """GiPH's benchmark."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -54,20 +54,6 @@ def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
     assert {key: np.mean(size) for key, size in sizes.items()} == {
         key: pytest.approx(mean, rel=0.05) for key, mean in PAPER.items()
     }
-
-
-def test_splits_have_the_seeds_of_the_paper(several: list[Problem]) -> None:
-    """Names carry the seeds of the task graph and of the network; equal ones are equal networks."""
-    clusters = defaultdict(set)
-    for problem in several:
-        program, network = (int(part[1:]) for part in problem.graph.name.split("-")[-2:])
-        seeds = range(10) if problem.graph.attributes["split"] == "train" else range(25, 35)
-        assert program in seeds
-        assert network in range(10)
-        clusters[problem.graph.name[-3:]].add(problem.cluster)
-    assert Counter(p.graph.attributes["split"] for p in several) == {"train": 120, "test": 120}
-    assert {len(same) for same in clusters.values()} == {1}
-    assert len(clusters) == 10
 
 
 def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(
