@@ -21,6 +21,13 @@ def test_json_has_the_throughput_the_bottleneck_and_every_load(run: Callable) ->
     assert [(link["source"], link["target"]) for link in document["links"]] == [("d0", "d1")]
 
 
+def test_a_bad_placement_is_explained_with_what_to_move(run: Callable) -> None:
+    out = run(*SIMULATE).out
+    assert "of the sources' 10000 tuples/s (35.2 %)" in out
+    assert "Bottleneck: the CPU of d0 at 284.0 %" in out
+    assert "What to move: b" in out
+
+
 def test_advice_breaks_no_pin(run: Callable) -> None:
     asked = (*SIMULATE, "--json")
     free = json.loads(run(*asked).out)["move"]

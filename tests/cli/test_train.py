@@ -157,11 +157,15 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
     assert list(found.tensors) == ["weight"]
 
 
-def test_a_run_is_gone_on_with_and_never_overwritten(run: Callable, data: str) -> None:
+def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str) -> None:
     assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "holds a run already; continue it with --resume" in again.err
-    assert (again.status, again.err.count("\n")) == (2, 1)
+    Path("five.toml").write_text("limit = 5\n")
+    other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--settings", "five.toml")
+    assert "was started on other data" in other.err
+    for answer in (again, other):
+        assert (answer.status, answer.err.count("\n")) == (2, 1)
     assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0
     begun = run(*STUB, "--out", "begun", "--epochs", "1", "--resume")  # never stopped before
     assert begun.status == 0

@@ -1,15 +1,18 @@
-"""Files of results: damaged lines are refused."""
+"""Files of results: damaged lines are refused, and a torn last one costs one record."""
 
 import json
 from dataclasses import asdict
 from math import nan
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.records import Record, read_records
+from streamplace.evaluate.records import Record, claim_records, read_records
 
 RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
 LINE = json.dumps(asdict(RECORD))
@@ -44,3 +47,31 @@ def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"results\.jsonl:2: ") as error:
         next(records)
     assert "\n" not in str(error.value)
+
+
+def record(number: int) -> Record:
+    """A made-up record of a problem of a number."""
+    return Record(f"p{number}", "g", 1e4, "metis", "b", number % 7 / 7, None, 2.0, (0, 1, 1))
+
+
+@given(st.integers(1, 200))
+def test_a_torn_last_line_costs_one_record(lost: int) -> None:
+    """Whoever claims the file removes it first."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.jsonl"
+        rows = [record(number) for number in range(4)]
+        with claim_records(path) as save:
+            save(rows)
+        path.write_bytes(path.read_bytes()[:-lost])
+        with claim_records(path) as save:
+            assert list(read_records(path)) == rows[:-1]
+            save([rows[-1]])
+        assert list(read_records(path)) == rows
+
+
+def test_a_file_of_something_else_is_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text("my notes\nunfinished")
+    with pytest.raises(FormatError, match="does not contain such results"), claim_records(path):
+        pass
+    assert path.read_text() == "my notes\nunfinished"
