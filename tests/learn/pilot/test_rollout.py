@@ -26,8 +26,8 @@ from streamsim import resource_loads
 
 from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.models.pilot.features import (
-    OfDevice,
-    OfStep,
+    DeviceFeature,
+    StepFeature,
     features_of,
 )
 from streamplace.learn.models.pilot.network import alternatives, heads_of, new_record, rollouts
@@ -79,10 +79,10 @@ def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
         for t, to in enumerate(chosen[s].tolist()):
             place = {v: a for v, a in place.items() if v not in members[t % u]}
             told = look(problem, view, place, t, last)
-            for i, name in enumerate(feature_names(OfStep)):
+            for i, name in enumerate(feature_names(StepFeature)):
                 seen = record.steps[s, t, i]
                 assert seen == pytest.approx(told.step[name], rel=1e-4, abs=1e-5), name
-            for i, name in enumerate(feature_names(OfDevice)):
+            for i, name in enumerate(feature_names(DeviceFeature)):
                 expected = [device[name] for device in told.devices]
                 seen = record.devices[s, t, :, i]
                 if name != "last" or t < u:
@@ -110,7 +110,7 @@ def test_the_last_device_is_that_of_the_decision_before(looks: int) -> None:
     """In every look, and whatever device the unit was on."""
     view = VIEWS["uneven"]
     chosen, record = draw(view, NETWORK, 20, looks=looks)
-    last = record.devices[:, 1:, :, OfDevice.LAST]
+    last = record.devices[:, 1:, :, DeviceFeature.LAST]
     assert np.array_equal(last.argmax(axis=2), chosen[:, :-1])
 
 

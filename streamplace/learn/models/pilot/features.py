@@ -164,7 +164,7 @@ def _lightest(level: Level, k: int) -> int:
     return int(np.argsort(flow, kind="stable")[k % level.n_units])
 
 
-class OfDevice(IntEnum):
+class DeviceFeature(IntEnum):
     """Features of a device, by column."""
 
     LOAD = 0
@@ -189,7 +189,7 @@ class OfDevice(IntEnum):
     FLOW = 19
 
 
-class OfStep(IntEnum):
+class StepFeature(IntEnum):
     """Features of a decision itself, by column."""
 
     COMING = 0
@@ -200,7 +200,7 @@ class OfStep(IntEnum):
     POSITION = 5
 
 
-N_DEVICE, N_STEP = len(OfDevice), len(OfStep)
+N_DEVICE, N_STEP = len(DeviceFeature), len(StepFeature)
 MOST = 4.0
 """Largest value of a feature that has no bound of its own."""
 
@@ -282,34 +282,36 @@ def look(
         home = out[a] + back[a]
         wire = _wire(features, a)
         peak = max(state.totals[PEAK], after, worst)
-        row[OfDevice.LOAD] = min(MOST, state.load[a])
-        row[OfDevice.LOAD_AFTER] = min(MOST, after)
-        row[OfDevice.TOO_MUCH_AFTER] = min(MOST, max(0.0, after - 1))
-        row[OfDevice.LINK_AFTER] = min(MOST, worst)
-        row[OfDevice.LINK_TOO_MUCH_AFTER] = min(MOST, max(0.0, worst - 1))
-        row[OfDevice.SHARE_AT_HOME] = home / flow if flow > 0 else 0.0
-        row[OfDevice.FLOW_AT_HOME] = min(MOST, home * wire)
-        row[OfDevice.FLOW_CUT] = min(MOST, cut)
-        row[OfDevice.FLOW_LOOSE] = min(MOST, state.loose[a] * wire)
-        row[OfDevice.EMPTY] = state.units[a] == 0
-        row[OfDevice.LAST] = a == state.totals[LAST]
-        row[OfDevice.SPEED] = least / own if own > 0 else 1.0
-        row[OfDevice.PEAK_GROWTH] = min(MOST, peak - state.totals[PEAK])
-        row[OfDevice.ROOM_OVER_COMING] = (
+        row[DeviceFeature.LOAD] = min(MOST, state.load[a])
+        row[DeviceFeature.LOAD_AFTER] = min(MOST, after)
+        row[DeviceFeature.TOO_MUCH_AFTER] = min(MOST, max(0.0, after - 1))
+        row[DeviceFeature.LINK_AFTER] = min(MOST, worst)
+        row[DeviceFeature.LINK_TOO_MUCH_AFTER] = min(MOST, max(0.0, worst - 1))
+        row[DeviceFeature.SHARE_AT_HOME] = home / flow if flow > 0 else 0.0
+        row[DeviceFeature.FLOW_AT_HOME] = min(MOST, home * wire)
+        row[DeviceFeature.FLOW_CUT] = min(MOST, cut)
+        row[DeviceFeature.FLOW_LOOSE] = min(MOST, state.loose[a] * wire)
+        row[DeviceFeature.EMPTY] = state.units[a] == 0
+        row[DeviceFeature.LAST] = a == state.totals[LAST]
+        row[DeviceFeature.SPEED] = least / own if own > 0 else 1.0
+        row[DeviceFeature.PEAK_GROWTH] = min(MOST, peak - state.totals[PEAK])
+        row[DeviceFeature.ROOM_OVER_COMING] = (
             min(MOST, (1 - after) / (state.totals[COMING] + 1e-3)) if after < 1 else 0.0
         )
-        row[OfDevice.MISFIT] = min(MOST, abs(1 - after) * 10)
-        row[OfDevice.OWN] = min(MOST, own)
-        row[OfDevice.LESS_ROOM_THAN_MOST] = most_free - max(0.0, 1 - state.load[a])
-        row[OfDevice.NEIGHBOUR] = home > 0
-        row[OfDevice.FULLEST_LINK] = min(MOST, max(_most(state.link[a]), _most(state.link[:, a])))
-        row[OfDevice.FLOW] = min(MOST, wire * flow)
-    steps[OfStep.COMING] = state.totals[COMING] / (state.totals[ALL_LOAD] + 1e-9)
-    steps[OfStep.COMING_OVER_ROOM] = min(MOST, state.totals[COMING] / (free + 1e-3))
-    steps[OfStep.PEAK] = min(MOST, state.totals[PEAK])
-    steps[OfStep.DEVICES_USED] = used / d
-    steps[OfStep.MOST_ROOM] = min(MOST, most_free)
-    steps[OfStep.POSITION] = (t % len(features.order)) / len(features.order)
+        row[DeviceFeature.MISFIT] = min(MOST, abs(1 - after) * 10)
+        row[DeviceFeature.OWN] = min(MOST, own)
+        row[DeviceFeature.LESS_ROOM_THAN_MOST] = most_free - max(0.0, 1 - state.load[a])
+        row[DeviceFeature.NEIGHBOUR] = home > 0
+        row[DeviceFeature.FULLEST_LINK] = min(
+            MOST, max(_most(state.link[a]), _most(state.link[:, a]))
+        )
+        row[DeviceFeature.FLOW] = min(MOST, wire * flow)
+    steps[StepFeature.COMING] = state.totals[COMING] / (state.totals[ALL_LOAD] + 1e-9)
+    steps[StepFeature.COMING_OVER_ROOM] = min(MOST, state.totals[COMING] / (free + 1e-3))
+    steps[StepFeature.PEAK] = min(MOST, state.totals[PEAK])
+    steps[StepFeature.DEVICES_USED] = used / d
+    steps[StepFeature.MOST_ROOM] = min(MOST, most_free)
+    steps[StepFeature.POSITION] = (t % len(features.order)) / len(features.order)
     return any_open
 
 

@@ -63,8 +63,8 @@ class PilotNetwork(NamedTuple):
     unit: Singles  # [3 H, H] of [h_u : mean : max]
     unit_bias: Singles
     content: Singles  # [H, H]
-    device: Singles  # [20, H] of `OfDevice`
-    step: Singles  # [6, H] of `OfStep`
+    device: Singles  # [20, H] of `DeviceFeature`
+    step: Singles  # [6, H] of `StepFeature`
     own: Singles  # [H, H] second layer, of the device itself
     mean: Singles  # [H, H] second layer, of the mean over the open devices
     bias: Singles  # [H]

@@ -13,9 +13,9 @@ from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import (
     PAIR_FEATURES,
     UNIT_FEATURES,
-    OfDevice,
-    OfStep,
+    DeviceFeature,
     PilotFeatures,
+    StepFeature,
     features_of,
     on_walk,
 )
@@ -34,8 +34,8 @@ from streamplace.model.problem import Problem
 FEATURES = [
     *(f"unit {name}" for name in UNIT_FEATURES),
     *(f"pair {name}" for name in PAIR_FEATURES),
-    *(f"device {name}" for name in feature_names(OfDevice)),
-    *(f"step {name}" for name in feature_names(OfStep)),
+    *(f"device {name}" for name in feature_names(DeviceFeature)),
+    *(f"step {name}" for name in feature_names(StepFeature)),
 ]
 """Features of pilot; weights only fit those that they were trained on."""
 

@@ -32,7 +32,7 @@ from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
 
 
-class OfDevice(IntEnum):
+class TaskDeviceFeature(IntEnum):
     """Features of a device, by column."""
 
     FINISH = 0
@@ -51,7 +51,7 @@ class OfDevice(IntEnum):
     WAY_TO_THE_END = 13
 
 
-class OfStep(IntEnum):
+class TaskStepFeature(IntEnum):
     """Features of a decision itself, by column."""
 
     SLACK = 0
@@ -66,7 +66,7 @@ class OfStep(IntEnum):
     LOAD = 9
 
 
-N_DEVICE, N_STEP = len(OfDevice), len(OfStep)
+N_DEVICE, N_STEP = len(TaskDeviceFeature), len(TaskStepFeature)
 MOST = 4.0
 """Largest value of a feature that is a share of the span, and with a minus the smallest."""
 
@@ -224,42 +224,53 @@ def look(
         finish = state.begin[a] + tasks.work[v, a]
         late[a], busy[a] = _late(features, before, v, a, finish), _busy_until(features, gaps, a)
         begin = min(begin, state.begin[a])
-        least[OfDevice.FINISH] = min(least[OfDevice.FINISH], finish)
-        least[OfDevice.FINISH_AND_WAY_TO_THE_END] = min(
-            least[OfDevice.FINISH_AND_WAY_TO_THE_END], finish + features.after[v, a]
+        least[TaskDeviceFeature.FINISH] = min(least[TaskDeviceFeature.FINISH], finish)
+        least[TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = min(
+            least[TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END], finish + features.after[v, a]
         )
-        least[OfDevice.READY] = min(least[OfDevice.READY], state.ready[a])
-        least[OfDevice.WORK] = min(least[OfDevice.WORK], tasks.work[v, a])
-        least[OfDevice.LATE] = min(least[OfDevice.LATE], late[a])
-        least[OfDevice.BUSY_UNTIL] = min(least[OfDevice.BUSY_UNTIL], busy[a])
+        least[TaskDeviceFeature.READY] = min(least[TaskDeviceFeature.READY], state.ready[a])
+        least[TaskDeviceFeature.WORK] = min(least[TaskDeviceFeature.WORK], tasks.work[v, a])
+        least[TaskDeviceFeature.LATE] = min(least[TaskDeviceFeature.LATE], late[a])
+        least[TaskDeviceFeature.BUSY_UNTIL] = min(least[TaskDeviceFeature.BUSY_UNTIL], busy[a])
     for a in range(d):
         rows[a] = 0
         if not state.may[a]:
             continue
         finish = state.begin[a] + tasks.work[v, a]
-        rows[a, OfDevice.FINISH] = _share(finish - least[OfDevice.FINISH], span)
-        rows[a, OfDevice.FINISH_AND_WAY_TO_THE_END] = _share(
-            finish + features.after[v, a] - least[OfDevice.FINISH_AND_WAY_TO_THE_END], span
+        rows[a, TaskDeviceFeature.FINISH] = _share(finish - least[TaskDeviceFeature.FINISH], span)
+        rows[a, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = _share(
+            finish + features.after[v, a] - least[TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END], span
         )
-        rows[a, OfDevice.WAIT] = _share(state.begin[a] - state.ready[a], span)
-        rows[a, OfDevice.READY] = _share(state.ready[a] - least[OfDevice.READY], span)
-        rows[a, OfDevice.WORK] = _share(tasks.work[v, a] - least[OfDevice.WORK], span)
-        rows[a, OfDevice.LATE] = _share(late[a], span)
-        rows[a, OfDevice.LATER_THAN_ELSEWHERE] = _share(late[a] - least[OfDevice.LATE], span)
-        rows[a, OfDevice.BUSY_UNTIL] = _share(busy[a] - least[OfDevice.BUSY_UNTIL], span)
-        rows[a, OfDevice.COMING_LOAD] = _share(state.coming[a], span)
-        rows[a, OfDevice.BEFORE] = before.place[v] == a
-        rows[a, OfDevice.WAY_TO_THE_END] = _share(features.after[v, a], span)
+        rows[a, TaskDeviceFeature.WAIT] = _share(state.begin[a] - state.ready[a], span)
+        rows[a, TaskDeviceFeature.READY] = _share(
+            state.ready[a] - least[TaskDeviceFeature.READY], span
+        )
+        rows[a, TaskDeviceFeature.WORK] = _share(
+            tasks.work[v, a] - least[TaskDeviceFeature.WORK], span
+        )
+        rows[a, TaskDeviceFeature.LATE] = _share(late[a], span)
+        rows[a, TaskDeviceFeature.LATER_THAN_ELSEWHERE] = _share(
+            late[a] - least[TaskDeviceFeature.LATE], span
+        )
+        rows[a, TaskDeviceFeature.BUSY_UNTIL] = _share(
+            busy[a] - least[TaskDeviceFeature.BUSY_UNTIL], span
+        )
+        rows[a, TaskDeviceFeature.COMING_LOAD] = _share(state.coming[a], span)
+        rows[a, TaskDeviceFeature.BEFORE] = before.place[v] == a
+        rows[a, TaskDeviceFeature.WAY_TO_THE_END] = _share(features.after[v, a], span)
     _homes(features, before, state, v, rows)
-    row[OfStep.SLACK] = _share(before.latest[v] - begin, span)
-    row[OfStep.POSITION] = t / len(state.place)
-    row[OfStep.OUTPUTS] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
-    row[OfStep.INPUTS] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
-    row[OfStep.WORK] = _share(features.least[v], span)
-    row[OfStep.SENDING] = _share(features.after[v].min(), span)
-    row[OfStep.TASKS], row[OfStep.DEVICES] = np.log(len(state.place)) / 5, np.log(d) / 3
-    row[OfStep.OPEN] = count / d
-    row[OfStep.LOAD] = _share(load, span)
+    row[TaskStepFeature.SLACK] = _share(before.latest[v] - begin, span)
+    row[TaskStepFeature.POSITION] = t / len(state.place)
+    row[TaskStepFeature.OUTPUTS] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
+    row[TaskStepFeature.INPUTS] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
+    row[TaskStepFeature.WORK] = _share(features.least[v], span)
+    row[TaskStepFeature.SENDING] = _share(features.after[v].min(), span)
+    row[TaskStepFeature.TASKS], row[TaskStepFeature.DEVICES] = (
+        np.log(len(state.place)) / 5,
+        np.log(d) / 3,
+    )
+    row[TaskStepFeature.OPEN] = count / d
+    row[TaskStepFeature.LOAD] = _share(load, span)
 
 
 @kernel
@@ -304,14 +315,14 @@ def _homes(
     if features.coming[v] > 0:
         for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[i]
-            rows[state.place[tasks.source[e]], OfDevice.SHARE_OF_INPUTS_AT_HOME] += (
+            rows[state.place[tasks.source[e]], TaskDeviceFeature.SHARE_OF_INPUTS_AT_HOME] += (
                 tasks.size[e] / features.coming[v]
             )
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         u = tasks.target[e]
         partners += features.coming[u] - tasks.size[e]
         if features.going[v] > 0:
-            rows[before.place[u], OfDevice.SHARE_OF_OUTPUTS_AT_HOME] += (
+            rows[before.place[u], TaskDeviceFeature.SHARE_OF_OUTPUTS_AT_HOME] += (
                 tasks.size[e] / features.going[v]
             )
     if partners > 0:
@@ -335,4 +346,4 @@ def _add_partners(
         w = tasks.source[e]
         if w != v:
             a = state.place[w] if state.place[w] >= 0 else before.place[w]
-            rows[a, OfDevice.SHARE_OF_PARTNERS_AT_HOME] += tasks.size[e] / total
+            rows[a, TaskDeviceFeature.SHARE_OF_PARTNERS_AT_HOME] += tasks.size[e] / total

@@ -24,8 +24,8 @@ from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
     N_STEP,
-    OfDevice,
     PilotMakespanFeatures,
+    TaskDeviceFeature,
     before_of,
     features_of,
 )
@@ -181,7 +181,7 @@ class PilotMakespanModule(nn.Module):
         with torch.no_grad():
             self.out.weight.normal_(std=OTHERS)
             self.skip.weight.zero_()
-            self.skip.weight[0, OfDevice.FINISH_AND_WAY_TO_THE_END] = FORESIGHT
+            self.skip.weight[0, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = FORESIGHT
 
     def forward(self, devices: Tensor, steps: Tensor, is_open: Tensor) -> Tensor:
         """Log-probabilities [P, D] of decisions; -inf where a device was not open."""

@@ -12,9 +12,9 @@ from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
-    OfDevice,
-    OfStep,
     PilotMakespanFeatures,
+    TaskDeviceFeature,
+    TaskStepFeature,
     before_of,
     staying,
 )
@@ -31,8 +31,8 @@ from streamplace.scheduling.lists import critical_paths, placed, quick_lists, qu
 from streamplace.scheduling.ranks import by_rank, upward
 
 FEATURES = [
-    *(f"device {name}" for name in feature_names(OfDevice)),
-    *(f"step {name}" for name in feature_names(OfStep)),
+    *(f"device {name}" for name in feature_names(TaskDeviceFeature)),
+    *(f"step {name}" for name in feature_names(TaskStepFeature)),
 ]
 """Features of the policy; weights only fit those that they were trained on."""
 
