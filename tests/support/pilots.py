@@ -42,15 +42,15 @@ def pilot_network(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotNetwor
     return network_of(arrays_of(pilot_module(seed, width, rounds)))
 
 
-def weights_file(path: Path, seed: int = 0) -> Path:
-    """Write the weights of such a pilot."""
+def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
+    """Write the weights of such a pilot, some parts of the document changed."""
     document = {
         "model": "pilot",
         "config": PilotConfig(width=8, rounds=2).model_dump(mode="json"),
         "features": {"names": FEATURES},
         "training": {},
     }
-    write_weights(path, document, arrays_of(pilot_module(seed)))
+    write_weights(path, {**document, **changes}, arrays_of(pilot_module(seed)))
     return path
 
 
