@@ -1,1 +1,1 @@
-"""Control: which of several plans a job runs while its rates change, known or not."""
+"""Control: which of several plans a job runs while its rates change (on Flink: `flink watch`)."""

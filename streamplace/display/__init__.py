@@ -1,1 +1,1 @@
-"""Reports as text, tables and HTML: what is printed, and shown in notebooks."""
+"""What is printed and shown in notebooks: reports as text and tables."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.pin.export import MAX_PARALLELISM, usual_max_parallelism
+from streamplace.engines.flink.export import MAX_PARALLELISM, usual_max_parallelism
 from streamplace.engines.flink.pin.pinning import (
     EXTERNAL,
     Settings,

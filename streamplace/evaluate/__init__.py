@@ -1,1 +1,1 @@
-"""Evaluation of placements and placers: explanations, statistics, comparisons and plots."""
+"""Evaluation of placements and placers: comparisons, statistics and plots."""

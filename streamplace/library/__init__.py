@@ -1,4 +1,4 @@
-"""The library: instances with best known solutions, bounds and certificates of the bounds."""
+"""The library: instances with best known solutions, and bounds that `checker/` verifies."""
 
 from typing import TYPE_CHECKING
 

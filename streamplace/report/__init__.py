@@ -1,1 +1,1 @@
-"""Reports as pages: one HTML file with a graph, its devices, and placements with their values."""
+"""The interactive page: one HTML file with a graph, its devices, and placements with values."""

@@ -1,1 +1,1 @@
-"""Settings of the verbs, as command line, Python and settings files give them."""
+"""Settings of the commands, as command line, Python and settings files give them."""

@@ -1,1 +1,1 @@
-"""Training runs: a model trained on problems, into a folder, with its learning curve."""
+"""Training runs, into a folder; how a model learns is in `learner.py` of the model."""

@@ -13,7 +13,7 @@ from engine_deployments import DEPLOYMENTS
 
 from streamplace.api import export
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.pin.export import as_flink
+from streamplace.engines.flink.export import as_flink
 from streamplace.engines.flink.pin.pinning import offers
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.engines.names import slug

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamsim.lazy import loader
 
-from streamplace.engines.flink.pin.export import as_flink
+from streamplace.engines.flink.export import as_flink
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine

@@ -19,6 +19,7 @@ import pytest
 from flink_clusters import TALLY, await_flow, flink_run, mover, pipeline, posted, submitted
 
 from streamplace.engines.flink import FlinkEngine
+from streamplace.engines.flink.export import placed_py
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
@@ -27,7 +28,6 @@ from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.savepoints import Savepoint, last_kept, stop
 from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
-from streamplace.engines.flink.pin.export import placed_py
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar, compile_java, placed_java

@@ -85,7 +85,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
 
 def placed_py(answer: Pinning) -> str:
     """Python module that pins a PyFlink job; it depends on PyFlink only."""
-    hook = files(__package__).joinpath("hook.py").read_text("utf-8")
+    hook = files(__package__).joinpath("pin", "hook.py").read_text("utf-8")
     _, _, code = hook.partition('"""\n\n')
     tables: dict[str, Mapping[str, object]] = {
         "OPERATORS": answer.operators,
