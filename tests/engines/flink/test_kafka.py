@@ -190,7 +190,8 @@ def test_partitions_that_are_added_are_read_and_moved_too(shop: Shop) -> None:
     shop.broker.create("orders", partitions=6)
     with shop.broker.fed("orders", first=ORDERS, rate=RATE, shares="1:1:1:1:1:1") as feed:
         time.sleep(10.0)
-        assert profile(shop.rest, job, 10.0).flow.sources["orders"].partitions == 6
+        (source,) = profile(shop.rest, job, 10.0).flow.sources.values()
+        assert source.partitions == 6
         shop.moved(job, settle=2.0)
     shop.tells_all(ORDERS + feed.number)
 
