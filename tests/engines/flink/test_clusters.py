@@ -238,8 +238,8 @@ def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
     running.rest.wait_running(copy, 120)
 
 
-BOXES = ("box one", "box two")
-PLACED = {"op0": "box one", "op1#0": "box two", "op1#1": "box one", "op1#2": "box two"}
+BOXES = ("box-1", "box-2")
+PLACED = {"op0": "box-1", "op1#0": "box-2", "op1#1": "box-1", "op1#2": "box-2"}
 LOOKUP = """\
 #!/bin/sh
 [ "$1" = taskmanager ] || exit 1
@@ -339,7 +339,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
             time.sleep(0.5)
         (one,) = rest.live_jobs()
         rest.wait_running(one, 120)
-        vectors = {"op0": ["box one"], "op1": ["box two", "box one", "box two"]}
+        vectors = {"op0": ["box-1"], "op1": ["box-2", "box-1", "box-2"]}
         found = verify(rest, one, Layout(vectors))
         measured = profile(rest, one, 2.0)
         with pytest.raises(FlinkError, match="runs in application mode and accepts no job but its"):
