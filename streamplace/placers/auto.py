@@ -182,7 +182,8 @@ class Team:
             began = now() - self._start
             placement = with_least_peak(self._problem, placement)
             value = self._objective.value(self._problem, placement)
-            if not isclose(value, self._best.value, rel_tol=ROUNDING):  # by constant loads
+            # Beside constant loads, the placement with the least peak may carry more.
+            if not isclose(value, self._best.value, rel_tol=ROUNDING):
                 self._trace.append(Improvement(began, value, self._before))
         return Found(placement, self._bound, tuple(self._trace))
 

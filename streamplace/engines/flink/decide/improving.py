@@ -202,9 +202,9 @@ class Proposal:
         return expected.times(geometric_mean(factors)) if factors else expected
 
     def _expected(self, layout: Layout, trials: Sequence[Trial]) -> tuple[bool, Interruption]:
-        """Whether all TaskManagers of a layout have run the job; the interruption by a move there.
+        """Whether all TaskManagers of a layout have run the job, and the expected interruption.
 
-        The latter as it is expected without a measurement.
+        Earlier moves do not correct it.
         """
         known = {device for trial in trials if trial.runs for device in trial.layout.devices}
         cores = cores_of(self.measured.cluster.devices, self.measured.graph)

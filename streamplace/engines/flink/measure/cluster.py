@@ -376,7 +376,7 @@ class Measurement:
 
 
 def cores_of(devices: Devices, graph: StreamGraph) -> dict[str, float]:
-    """Device → number of those cores, which a graph was measured on, that its CPU is worth."""
+    """Device → its CPU, in cores of the speed that a graph was measured at."""
     cores = devices.mips * devices.cores / float(graph.attributes["mips"])
     return dict(zip(devices.name, cores.tolist(), strict=True))
 

@@ -75,7 +75,7 @@ class Interruptions(NamedTuple):
     def on(self, warm: Sequence[float], cold: Sequence[float] = ()) -> Interruption:
         """Predict the interruption by a move to TaskManagers of so many cores each.
 
-        If all of them are warm, the start may take less than the job's own, which loaded classes.
+        If all are warm, the start may be quicker than the job's own, which loaded its classes.
 
         >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
         ('6 to 34 s', '3 to 6 s')
