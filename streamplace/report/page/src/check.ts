@@ -1,13 +1,18 @@
-/** Problems on which the models differ from Python, and how: at once and move by move. */
+/** Whether the page computes what Python computed, for the placements of the document and after moves. */
 
-import type { ProblemPart } from "./document";
+import type { PassPart, PlacementPart, ProblemPart } from "./document";
 import { Facts } from "./facts";
 import { Filling, throughputOf } from "./model/filling";
-import { instanceOf } from "./model/instance";
+import { type Instance, instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
+import { criticalChain } from "./pass/chain";
+import { Simulation } from "./pass/simulate";
+import { type Queue, passOf } from "./pass/work";
 import { problemData } from "./read";
 import { situationOfDocument } from "./situation";
-import { differenceOfLoads, firstDifference } from "./verify";
+
+/** Largest difference, relative to the larger of 1 and the value. */
+export const TOLERANCE = 1e-9;
 
 export function differences(problems: readonly ProblemPart[]): string[] {
   return problems.flatMap((problem) => {
@@ -44,4 +49,76 @@ export function throughputsAt(problems: readonly ProblemPart[], rate: number, sp
 /** What the page says of the first placement of every problem. */
 export function sentences(problems: readonly ProblemPart[]): string[] {
   return problems.map((problem) => new Facts(problem).sentence(situationOfDocument(problem.placements[0])));
+}
+
+/** The first value of any placement that differs from Python's, in words; "" if none does. */
+export function firstDifference(problem: ProblemPart): string {
+  const data = problemData(problem);
+  if (!data) return "";
+  const instance = instanceOf(data);
+  for (const placement of problem.placements) {
+    const differs =
+      differenceOfLoads(instance, placement, new Loads(instance, placement.place)) ||
+      differenceOfPass(instance, placement);
+    if (differs) return `${differs} of the placement ${placement.name}`;
+  }
+  return "";
+}
+
+export function differenceOfLoads(
+  instance: Instance,
+  placement: PlacementPart,
+  loads: Loads,
+): string {
+  const { d, flow } = instance;
+  const filling = new Filling(instance);
+  const throughput = throughputOf(loads, filling);
+  if (!close(throughput, placement.throughput)) return "the throughput";
+  const reached = new Map(Array.from(flow.sources, (v, k) => [v, filling.rates[k]]));
+  if (placement.sources.some(([v, share]) => !close(reached.get(v) ?? 0, share))) {
+    return "the rate of a source";
+  }
+  const part = placement.loads;
+  for (let a = 0; a < d; a++) {
+    if (!close(loads.device(a), part.devices[a])) return "the load of a device";
+    if (!close(loads.egress(a), part.egress[a])) return "the load of an outgoing card";
+    if (!close(loads.ingress(a), part.ingress[a])) return "the load of an incoming card";
+  }
+  if (part.links.some(([a, b, load]) => !close(loads.link(a, b), load))) {
+    return "the load of a link";
+  }
+  return close(loads.bottleneck().load, placement.bottleneck.load) ? "" : "the largest load";
+}
+
+/** The rules of a pass that the page computes; absent for others. */
+export function queueOf(placement: PlacementPart): Queue | undefined {
+  const rules = placement.one_pass;
+  if (!rules || rules.network !== "free" || rules.pause > 0) return undefined;
+  if (rules.queue === "fifo") return "fifo";
+  const ranked = rules.queue === "priority" || rules.queue === "order";
+  return ranked && placement.priority ? (rules.queue as Queue) : undefined;
+}
+
+function differenceOfPass(instance: Instance, placement: PlacementPart): string {
+  const queue = queueOf(placement);
+  const given = placement.one_pass;
+  if (!queue || !given) return "";
+  const simulation = new Simulation(passOf(instance, queue, placement.priority));
+  simulation.run(Int32Array.from(placement.place));
+  return differenceOfTimes(simulation, given);
+}
+
+export function differenceOfTimes(simulation: Simulation, given: PassPart): string {
+  if (!close(simulation.makespan, given.makespan)) return "the makespan";
+  if (given.start.some((time, v) => !close(simulation.start[v], time))) return "a start";
+  if (given.finish.some((time, v) => !close(simulation.finish[v], time))) return "a finish";
+  const chain = criticalChain(simulation);
+  if (chain.length === 0) return given.makespan > 0 ? "the critical chain" : "";
+  return close(chain[0].begin, 0) && close(chain[chain.length - 1].end, given.makespan)
+    ? ""
+    : "the critical chain";
+}
+
+export function close(own: number, given: number): boolean {
+  return own === given || Math.abs(own - given) <= TOLERANCE * Math.max(1, Math.abs(given));
 }

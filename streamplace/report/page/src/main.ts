@@ -1,12 +1,12 @@
 /** The page: reads the document, and shows what is in it. */
 
+import { differences, sentences, throughputsAt } from "./check";
 import { comparisonSection, meanTime } from "./comparison";
 import { choice, h, put, replace } from "./dom";
 import type { ProblemPart, ReportDocument } from "./document";
-import { differences, sentences, throughputsAt } from "./check";
 import { spots } from "./labels";
 import { forgetTheme } from "./palette";
-import { planSection } from "./results";
+import { planSection } from "./plan";
 import { counted, shown } from "./text";
 import { Workbench } from "./workbench";
 

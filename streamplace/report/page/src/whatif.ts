@@ -1,5 +1,6 @@
 /** What a reader changes, step by step, and what comes of it. */
 
+import { queueOf } from "./check";
 import { type PlacementPart, type ProblemPart, at, columnOf } from "./document";
 import { Filling, throughputOf } from "./model/filling";
 import { type Instance, type ProblemData, instanceOf } from "./model/instance";
@@ -9,7 +10,6 @@ import { passOf } from "./pass/work";
 import { problemData } from "./read";
 import { type Situation, type Times, situationOfLoads, timesOfSimulation } from "./situation";
 import { bytes, shown } from "./text";
-import { queueOf } from "./verify";
 
 export interface State {
   readonly what: string;

@@ -1,5 +1,6 @@
 /** A problem with its placements: graph, lanes, pass, and what if. */
 
+import { firstDifference } from "./check";
 import { Compare } from "./compare";
 import { Detail } from "./detail";
 import { DeviceList, field } from "./devices";
@@ -18,7 +19,6 @@ import { number, percent, shown } from "./text";
 import { Toolbar, type Mode } from "./toolbar";
 import { Tray } from "./tray";
 import { type Outcome, Verdict } from "./verdict";
-import { firstDifference } from "./verify";
 import { View } from "./view";
 import { WhatIf } from "./whatif";
 

@@ -1,4 +1,4 @@
-/** One pass, event by event, on a free network; the port of `streamsim.passes.run`.
+/** One pass, event by event, on a free network; the port of `streamsim.passes.event_loop`.
  *
  * Events happen in the order (time, number). Each step of an operator (its last input arrives, is
  * counted, makes it ready; it gets a core, finishes, sends) is an event of its own at the same
