@@ -20,7 +20,7 @@ from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import sample, sent_by
-from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import layout_of, read_plan
 from streamplace.errors import StreamplaceError

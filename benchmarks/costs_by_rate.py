@@ -36,7 +36,7 @@ from streamplace.engines.flink.cpu.threads import (
 )
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure.fit import Observation, constant_cores
+from streamplace.engines.flink.measure.cost_fit import Observation, constant_cores
 from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.streams import (
     BYTES_OF_A_TUPLE,

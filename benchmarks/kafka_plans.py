@@ -31,7 +31,7 @@ from kafka import kafka_flink, kafka_jobs
 from measured_rows import append_row, read_rows
 
 from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.errors import StreamplaceError
 from streamplace.model.defaults import SPEED
 from streamplace.model.units import mips

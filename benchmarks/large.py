@@ -32,9 +32,9 @@ from streamplace.model import (
     StreamGraph,
     Streams,
 )
-from streamplace.model.level import finest_level, least_peak
+from streamplace.model.coarsening import finest_level, least_peak
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers import partition, stopwatch
+from streamplace.placers import partition_graph, stopwatch
 from streamplace.placers.registry import PLACERS, Budget
 
 Rows = NDArray[np.int64]
@@ -187,18 +187,18 @@ Partitioner = Callable[[Problem], Placed]
 class Parts(NamedTuple):
     """A problem as partitioners take it: undirected, with whole weights."""
 
-    loads: partition.Longs
-    graph: partition.Neighbours
+    loads: partition_graph.Longs
+    graph: partition_graph.Neighbours
     power: list[float]
 
     @classmethod
     def of(cls, problem: Problem) -> "Parts":
         """Weights as METIS is given them."""
         instance, n = problem.instance, problem.n_operators
-        weight = np.maximum(partition.whole(instance.traffic), 1)
-        graph = partition.neighbours(problem, partition.unit_of(problem), n, weight)
-        power = partition.power(problem)
-        loads = partition.whole(instance.load[:, 0])
+        weight = np.maximum(partition_graph.whole(instance.traffic), 1)
+        graph = partition_graph.neighbours(problem, partition_graph.unit_of(problem), n, weight)
+        power = partition_graph.power(problem)
+        loads = partition_graph.whole(instance.load[:, 0])
         return cls(loads, graph, (power / power.sum()).tolist())
 
 

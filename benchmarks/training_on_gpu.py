@@ -27,7 +27,7 @@ from streamplace.cores import available_cores
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset
-from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import (

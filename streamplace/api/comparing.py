@@ -27,8 +27,8 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.estimate import Scan, Trained
     from streamplace.evaluate.runner import ComparisonRun
-    from streamplace.evaluate.scan import Scan, Trained
 
 
 def compare(
@@ -170,7 +170,7 @@ def _problems(
     data: GraphsLike, reader: Reader, asked: CompareSettings, trained: Trained
 ) -> tuple[Scan, DataSet | Sequence[Problem]]:
     """Common properties of the problems, and the problems."""
-    from streamplace.evaluate.scan import scan, scan_of
+    from streamplace.evaluate.estimate import scan, scan_of
     from streamplace.io.datasets import no_graph
 
     if is_path(data):

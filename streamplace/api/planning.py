@@ -9,8 +9,8 @@ from math import inf
 from typing import TypeVar
 
 from streamplace.api.arguments import GraphLike, planned_graph
-from streamplace.control.day import MoveTerms, control_day
 from streamplace.control.policy import MakePolicy
+from streamplace.control.problem import MoveTerms, control_day
 from streamplace.control.replay import replay
 from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
 from streamplace.errors import GraphError, ProblemError, SettingError
@@ -18,7 +18,7 @@ from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.trust import check_trust
+from streamplace.model.profile_error import check_trust
 from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.offers import Catalogue, Offer

@@ -57,8 +57,8 @@ def watch_(
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.watch.log import WatchLog
-    from streamplace.engines.flink.watch.metrics import WatchMetrics, served
     from streamplace.engines.flink.watch.modelling import JobModeller
+    from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch, check_watchable, first_job
     from streamplace.io.store import Store
@@ -101,7 +101,7 @@ def _mover(
     log: "WatchLog",
 ) -> "WatchMover":
     """What moves the job, for its rate or because a TaskManager was lost."""
-    from streamplace.engines.flink.pin.fitting import check_upload
+    from streamplace.engines.flink.pin.free_resources import check_upload
     from streamplace.engines.flink.program.program import SubmittedProgram, known_program
     from streamplace.engines.flink.watch.acting import Spares, WatchMover
 

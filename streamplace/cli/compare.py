@@ -9,10 +9,10 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import verb
+from streamplace.cli._data_sets import FailedGraphs, print_estimate, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, save_json, say
 from streamplace.cli._settings import settings_of
-from streamplace.cli._sweeps import FailedGraphs, print_estimate, resumable
 from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     is reported and left out.
     """
     from streamplace.api.comparing import compared, run_of
+    from streamplace.evaluate.estimate import estimate, scan
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.runner import Runner
-    from streamplace.evaluate.scan import estimate, scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
 

@@ -129,7 +129,7 @@ def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
     and it reads their CPU limits from their cgroups. What cannot be measured is assumed, and the
     file and the output say so. You can edit everything in the file.
     """
-    from streamplace.engines.flink.pin.fitting import unpinnable
+    from streamplace.engines.flink.pin.free_resources import unpinnable
     from streamplace.io.files import write_text
 
     engine = asked.engine()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 from click.exceptions import NoArgsIsHelpError
-from streamsim.first_use import before_compiling
+from streamsim.before_compiling import before_compiling
 
 import streamplace.cli
 from streamplace import __version__

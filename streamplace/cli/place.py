@@ -8,6 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import verb
+from streamplace.cli._data_sets import FailedGraphs, print_estimate, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import (
     print_json,
@@ -20,7 +21,6 @@ from streamplace.cli._output import (
     with_command,
 )
 from streamplace.cli._settings import settings_of, simulated
-from streamplace.cli._sweeps import FailedGraphs, print_estimate, resumable
 from streamplace.errors import SettingError
 from streamplace.settings.place import OF_DATA_SETS, OF_ONE_GRAPH, PlaceSettings
 
@@ -58,8 +58,8 @@ def command(graph: Path, asked: PlaceSettings, as_json: bool, output: Path | Non
         _check_single(asked, output)
         _place(request, asked, graph, output, as_json)
         return 0
+    from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.placing import Placing
-    from streamplace.evaluate.scan import estimate
     from streamplace.io.datasets import no_graph
 
     for name in OF_ONE_GRAPH:

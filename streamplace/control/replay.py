@@ -10,8 +10,8 @@ from numbers import Integral
 
 import numpy as np
 
-from streamplace.control.day import ControlDay
 from streamplace.control.policy import MakePolicy, PlanChoice, SlotObservation
+from streamplace.control.problem import ControlDay
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import frozen

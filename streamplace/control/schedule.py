@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamplace.control.day import ControlDay
+from streamplace.control.problem import ControlDay
 from streamplace.control.replay import PolicyReplay
 from streamplace.display.report import Report, Sheet, brief_and_detail, duration, percent
 from streamplace.display.sheets import with_rest
@@ -24,7 +24,7 @@ from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.message_text import counted
-from streamplace.model.objects import Pictured
+from streamplace.model.mixins import Pictured
 from streamplace.model.units import floor_digits
 from streamplace.planning.result import HOUR, PlanResult, ends_in_words, machines_in_words, moment
 

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from streamplace.model.objects import Displayed
+from streamplace.model.mixins import Displayed
 
 T = TypeVar("T")
 

@@ -49,7 +49,7 @@ from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
-from streamplace.model.objects import Displayed
+from streamplace.model.mixins import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes

@@ -20,7 +20,7 @@ from streamplace.evaluate.results import (
     heading,
 )
 from streamplace.model.message_text import counted, quoted
-from streamplace.model.objects import Displayed, data_frame
+from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
 from streamplace.objectives.registry import Objective

@@ -17,7 +17,7 @@ from streamplace.model.cluster import BPS, MIPS, Cluster
 from streamplace.model.devices import Device
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.message_text import counted
-from streamplace.model.objects import Displayed, data_frame
+from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity, Stated, bandwidth_bps, digits, format_bandwidth
 from streamplace.model.units import mips as speed

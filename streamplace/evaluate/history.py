@@ -11,7 +11,7 @@ from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.message_text import counted, quoted
-from streamplace.model.objects import Displayed, Pictured
+from streamplace.model.mixins import Displayed, Pictured
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:

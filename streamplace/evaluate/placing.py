@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import ConfigDict
-from streamsim import first_use
+from streamsim import before_compiling
 
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.parallel import KILLED, parallel_map
@@ -144,7 +144,7 @@ def place_all(
         append = claims.enter_context(appending(path, START))
         lines = data.lines()
         saved: Iterable[PlacedGraph] = _saved(placing, lines, path)
-        first_use.prepare()
+        before_compiling.prepare()
         if any(KILLED.encode() in content for _, content in read_lines(path)):
             saved = _with_lost_placed(placing, data, list(saved), jobs, on)
             write_bytes(path, b"".join(placed.line for placed in saved))

@@ -20,7 +20,7 @@ from streamplace.drawing.figures import (
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.message_text import shown
-from streamplace.model.objects import Displayed
+from streamplace.model.mixins import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsim import first_use
+from streamsim import before_compiling
 
 from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
@@ -320,7 +320,7 @@ def compare(
                 on_saved(record)
         LOG.info("%d results are saved already", len(runner.saved))
         items = problems.lines() if isinstance(problems, DataSet) else problems
-        first_use.prepare()
+        before_compiling.prepare()
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
             for one in outcomes:
                 if one.has_failed:

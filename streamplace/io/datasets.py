@@ -16,7 +16,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted, shown, suggestion
-from streamplace.model.objects import call_of
+from streamplace.model.mixins import call_of
 from streamplace.model.problem import Problem
 
 

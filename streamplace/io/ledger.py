@@ -26,7 +26,7 @@ from streamplace.model.intervals import (
     least_jobs,
 )
 from streamplace.model.message_text import quoted
-from streamplace.model.trust import profile_drift, profile_spread
+from streamplace.model.profile_error import profile_drift, profile_spread
 
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""

@@ -14,7 +14,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import frozen
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.message_text import counted, quoted, shown
-from streamplace.model.objects import Caching, Displayed, data_frame, same_fields
+from streamplace.model.mixins import Caching, Displayed, data_frame, same_fields
 from streamplace.model.units import (
     LARGEST,
     Quantity,

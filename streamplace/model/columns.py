@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamplace.errors import GraphError, StreamplaceError, UnitError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.message_text import listed, quoted
-from streamplace.model.objects import call_of, same_fields
+from streamplace.model.mixins import call_of, same_fields
 from streamplace.model.units import LARGEST, Quantity
 
 Refused = Callable[[str, str], StreamplaceError]

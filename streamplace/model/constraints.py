@@ -6,7 +6,7 @@ from functools import partial
 
 from streamplace.errors import ProblemError
 from streamplace.model.message_text import quoted
-from streamplace.model.objects import call_of
+from streamplace.model.mixins import call_of
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -15,7 +15,7 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
 from streamplace.model.message_text import counted, quoted, shown
-from streamplace.model.objects import WIDEST
+from streamplace.model.mixins import WIDEST
 from streamplace.model.operators import Operators
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Moving, Problem

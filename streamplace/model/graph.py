@@ -15,7 +15,7 @@ from streamplace.model.buffers import MessageLoads, check_messages
 from streamplace.model.columns import frozen, is_text
 from streamplace.model.key_groups import balanced_parallelism
 from streamplace.model.message_text import counted, quoted, shown
-from streamplace.model.objects import Caching, Pictured, data_frame, same_fields
+from streamplace.model.mixins import Caching, Pictured, data_frame, same_fields
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.streams import RESCALE, Stream, Streams
 from streamplace.model.units import LARGEST, Quantity, digits, format_rate, total_rate

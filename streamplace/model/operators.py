@@ -28,7 +28,7 @@ from streamplace.model.columns import (
     ruled,
 )
 from streamplace.model.message_text import quoted
-from streamplace.model.objects import call_of
+from streamplace.model.mixins import call_of
 from streamplace.model.units import seconds, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000

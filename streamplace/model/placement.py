@@ -12,7 +12,7 @@ from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import BrokenRule, CountRule, NumberRule
 from streamplace.model.message_text import counted, listed, quoted
-from streamplace.model.objects import Displayed, data_frame, same_fields
+from streamplace.model.mixins import Displayed, data_frame, same_fields
 from streamplace.model.units import LARGEST
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
-from streamplace.model.objects import Caching, Pictured, same_fields
+from streamplace.model.mixins import Caching, Pictured, same_fields
 from streamplace.model.placement import Placement
 from streamplace.model.rules import PlacementRules, compile_rules
 from streamplace.model.units import LARGEST, Quantity, format_bytes

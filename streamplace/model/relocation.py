@@ -12,7 +12,7 @@ import numpy as np
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.objects import call_of
+from streamplace.model.mixins import call_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Moving, Problem
 from streamplace.model.units import LARGEST

@@ -1,21 +1,57 @@
 """Conditions: the best placement by one objective among those that reach limits of others."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from streamplace.errors import PlacementError
+from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
+from streamplace.model.units import seconds
 from streamplace.objectives.registry import Condition, Objective, named_objective
 from streamplace.objectives.relocation import relocating
 
 BEYOND: Final = 1e100
 """A number beyond the value of any placement."""
+_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
+
+
+def read_condition(text: str) -> Condition:
+    """Read a condition, such as ``throughput>=0.99`` or ``latency<=20ms``.
+
+    Examples
+    --------
+    >>> read_condition("throughput >= 0.99").text
+    'throughput>=0.99'
+    """
+    written = _WRITTEN.fullmatch(text)
+    if written is None:
+        raise SettingError(
+            f"condition {quoted(text)} cannot be read; write OBJECTIVE>=NUMBER or "
+            "OBJECTIVE<=NUMBER, as in throughput>=0.99 or latency<=20ms"
+        )
+    name, sign, number = written.groups()
+    objective = named_objective(name)
+    return Condition(objective, "max" if sign == ">=" else "min", _number(number, objective, text))
+
+
+def _number(text: str, objective: Objective, whole: str) -> float:
+    if objective.unit == "s":
+        return seconds(text)
+    share = not objective.unit and text.endswith("%")
+    try:
+        number = float(text.removesuffix("%")) / (100 if share else 1)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise SettingError(f"condition {quoted(whole)}: {quoted(text)} is not a number")
+    return number
 
 
 def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objective:
@@ -26,7 +62,7 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
 
     Examples
     --------
-    >>> fewest = subject_to(named_objective("devices"), [Condition.of("throughput>=1")])
+    >>> fewest = subject_to(named_objective("devices"), [read_condition("throughput>=1")])
     >>> fewest.name, fewest.sense
     ('devices with throughput>=1', 'min')
     """
@@ -72,7 +108,7 @@ def composed_objective(
     """
     plain = named_objective(chosen) if isinstance(chosen, str) else chosen
     whole = plain if relocation is None else relocating(plain, relocation)
-    return subject_to(whole, [Condition.of(text) for text in require])
+    return subject_to(whole, [read_condition(text) for text in require])
 
 
 def require_conditions(problem: Problem, objective: Objective, placement: Placement) -> None:

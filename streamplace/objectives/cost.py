@@ -15,7 +15,7 @@ def cost(problem: Problem, placements: Ints) -> Floats:
     its own, with the link's latency, at the speed of the slowest of the link and the two network
     cards. Constant loads take core seconds as long as a pass lasts at the full rate.
     """
-    from streamsim.spending import spent
+    from streamsim.pass_costs import spent
 
     passed = spent(problem.instance, np.atleast_2d(placements))
     return np.asarray(passed.core_seconds.sum(axis=1) + passed.link_seconds)

@@ -23,7 +23,7 @@ def energy(problem: Problem, placements: Ints) -> Floats:
     A pass is one tuple of the fastest source. Constant loads keep cores busy as long as a pass
     lasts at the full rate.
     """
-    from streamsim.spending import spent
+    from streamsim.pass_costs import spent
 
     passed = spent(problem.instance, np.atleast_2d(placements))
     cluster = problem.cluster

@@ -11,7 +11,7 @@ from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import Bools
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.message_text import shown
-from streamplace.model.objects import WIDEST, Displayed
+from streamplace.model.mixins import WIDEST, Displayed
 from streamplace.model.placement import Placement
 
 if TYPE_CHECKING:

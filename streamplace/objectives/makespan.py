@@ -28,7 +28,7 @@ from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.message_text import quoted, shown
-from streamplace.model.objects import WIDEST, data_frame
+from streamplace.model.mixins import WIDEST, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.objectives.explanation import (

@@ -4,7 +4,6 @@ The attributes of an objective are optional; their defaults suit any numeric val
 """
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
@@ -20,7 +19,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
-from streamplace.model.units import exact_digits, seconds
+from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import Explanation, PassTimeline, Picture, PlainExplanation
 from streamplace.registry import Registry
 
@@ -30,8 +29,6 @@ Kind = Literal["rate", "pass", "devices", ""]
 Evaluate = Callable[[Problem, Ints], Floats]
 EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """With priorities of the operators [B, N], None for the default order, and their discipline."""
-
-_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,30 +210,11 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Limit on the value of an objective: at least (max) or at most (min) this value.
-
-    Examples
-    --------
-    >>> Condition.of("throughput >= 0.99").text
-    'throughput>=0.99'
-    """
+    """Limit on the value of an objective: at least (max) or at most (min) this value."""
 
     objective: Objective
     sense: str
     limit: float
-
-    @classmethod
-    def of(cls, text: str) -> "Condition":
-        """Parse a condition, such as ``throughput>=0.99`` or ``latency<=20ms``."""
-        written = _WRITTEN.fullmatch(text)
-        if written is None:
-            raise SettingError(
-                f"condition {quoted(text)} cannot be read; write OBJECTIVE>=NUMBER or "
-                "OBJECTIVE<=NUMBER, as in throughput>=0.99 or latency<=20ms"
-            )
-        name, sign, number = written.groups()
-        objective = named_objective(name)
-        return cls(objective, "max" if sign == ">=" else "min", _number(number, objective, text))
 
     @property
     def text(self) -> str:
@@ -332,16 +310,3 @@ def suggested_by_all(graphs: Iterable[StreamGraph]) -> str:
 def suggested_by(graph: StreamGraph) -> str:
     """Default objective of a graph: makespan for task graphs, else throughput."""
     return OF_TASKS if graph.operators.fires_all.all() else DEFAULT
-
-
-def _number(text: str, objective: Objective, whole: str) -> float:
-    if objective.unit == "s":
-        return seconds(text)
-    share = not objective.unit and text.endswith("%")
-    try:
-        number = float(text.removesuffix("%")) / (100 if share else 1)
-    except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
-        raise SettingError(f"condition {quoted(whole)}: {quoted(text)} is not a number")
-    return number

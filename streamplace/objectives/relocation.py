@@ -24,7 +24,7 @@ from streamplace.display.sheets import with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.message_text import shown
-from streamplace.model.objects import WIDEST, Displayed, data_frame
+from streamplace.model.mixins import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation

@@ -20,7 +20,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
-from streamplace.placers.partition import unit_of
+from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.result import Improvement, Result

@@ -18,9 +18,9 @@ from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers import partition
+from streamplace.placers import partition_graph
 from streamplace.placers.oracle import with_best_k
-from streamplace.placers.partition import Neighbours
+from streamplace.placers.partition_graph import Neighbours
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
 MOST_PASSES = 8
@@ -37,18 +37,18 @@ def fuser(
     k
         Number of PEs; as many as devices by default.
     """
-    parts = partition.checked_parts(problem, k)
-    unit = partition.unit_of(problem)
+    parts = partition_graph.checked_parts(problem, k)
+    unit = partition_graph.unit_of(problem)
     size = np.bincount(unit).astype(np.int32)
     streams = np.ones(problem.graph.n_streams, np.int64)
-    graph = partition.neighbours(problem, unit, len(size), streams)
+    graph = partition_graph.neighbours(problem, unit, len(size), streams)
     pes = Pes(_runs(_depth_first(problem), unit, size, parts), size, parts, graph)
     for _ in range(MOST_PASSES):
         if not _improve(pes):
             break
     part = np.array(pes.of_unit, np.int32)[unit]
-    devices = partition.strongest(partition.power(problem), parts)
-    return problem.placement(partition.on_devices(problem, part, devices))
+    devices = partition_graph.strongest(partition_graph.power(problem), parts)
+    return problem.placement(partition_graph.on_devices(problem, part, devices))
 
 
 @placer("fuser-oracle")

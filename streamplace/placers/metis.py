@@ -22,7 +22,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers import partition
+from streamplace.placers import partition_graph
 from streamplace.placers.oracle import with_best_k
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
@@ -59,13 +59,13 @@ def metis(
         raise SettingError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
     if method not in METHODS:
         raise SettingError(f"method is {quoted(method)}; it must be one of {', '.join(METHODS)}")
-    parts = partition.checked_parts(problem, k)
-    power = partition.power(problem)
-    devices = partition.strongest(power, parts)
+    parts = partition_graph.checked_parts(problem, k)
+    power = partition_graph.power(problem)
+    devices = partition_graph.strongest(power, parts)
     recursive = parts <= RECURSIVE_UP_TO if method == "auto" else method == "recursive"
     part = _parts(problem, power[devices], seed % 2**31, ufactor, recursive)
-    devices = partition.exchanged(problem, part, devices)
-    return problem.placement(partition.on_devices(problem, part, devices))
+    devices = partition_graph.exchanged(problem, part, devices)
+    return problem.placement(partition_graph.on_devices(problem, part, devices))
 
 
 @placer("metis-oracle")
@@ -92,7 +92,7 @@ def metis_oracle(
 def _parts(
     problem: Problem, power: Floats, seed: int, ufactor: int | None, recursive: bool
 ) -> Ints:
-    unit = partition.unit_of(problem)
+    unit = partition_graph.unit_of(problem)
     load = _loads(problem, unit)
     if len(power) == 1:
         return np.zeros(problem.n_operators, np.int32)
@@ -101,8 +101,8 @@ def _parts(
     import pymetis
 
     instance = problem.instance
-    traffic = np.maximum(partition.whole(instance.traffic), 1)
-    graph = partition.neighbours(problem, unit, len(load), traffic)
+    traffic = np.maximum(partition_graph.whole(instance.traffic), 1)
+    graph = partition_graph.neighbours(problem, unit, len(load), traffic)
     options = pymetis.Options(seed=seed)
     if ufactor is not None:
         options.ufactor = ufactor
@@ -110,7 +110,7 @@ def _parts(
         cut = pymetis.part_graph(
             len(power),
             pymetis.CSRAdjacency(graph.start, graph.neighbour),
-            vweights=partition.whole(load),
+            vweights=partition_graph.whole(load),
             eweights=graph.weight,
             tpwgts=None if len(set(power.tolist())) == 1 else (power / power.sum()).tolist(),
             recursive=recursive,

@@ -13,7 +13,7 @@ from typing import Any, Protocol, get_args
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.model.message_text import quoted
-from streamplace.model.objects import call_of
+from streamplace.model.mixins import call_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import require_conditions

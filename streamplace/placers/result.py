@@ -17,7 +17,7 @@ from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
 from streamplace.model.arrays import ROUNDING
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.objects import PICTURES, Pictured
+from streamplace.model.mixins import PICTURES, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits

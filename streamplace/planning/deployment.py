@@ -20,10 +20,10 @@ from streamsim import bottleneck, resource_loads, throughput
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import MOST_DEVICES, Cluster
+from streamplace.model.coarsening import finest_level
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import SLACK, Device
 from streamplace.model.expansion import Expansion, expand, with_parallelism
-from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS

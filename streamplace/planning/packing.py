@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_rows
 from streamsim.equation import handling_load
 from streamsim.jit import inlined_kernel, kernel
-from streamsim.rows import copy_rows
 
 from streamplace.model.arrays import Bools, Floats, Ints, Words
 from streamplace.model.devices import SLACK

@@ -40,7 +40,7 @@ from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.message_text import counted, shown
-from streamplace.model.objects import WIDEST, Pictured
+from streamplace.model.mixins import WIDEST, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, floor_digits

@@ -9,8 +9,8 @@ instead of n² D.
 from typing import Final, NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_row
 from streamsim.jit import borrowing_kernel, kernel
-from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, give_home, ready_on

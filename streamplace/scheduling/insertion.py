@@ -11,9 +11,9 @@ gap: if there are such tasks, the times at which one task follows another are in
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_row
 from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.sending import sending_seconds
-from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.devices import SLACK

@@ -42,7 +42,7 @@ from streamplace.settings.plan import Offered
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.move.settling import MoveSettings
+    from streamplace.engines.flink.move.settings import MoveSettings
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.deciding import Guards, RateJudge
@@ -244,7 +244,7 @@ class OfMoves(OfProgram, OfMachines):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""
-        from streamplace.engines.flink.move.settling import MoveSettings
+        from streamplace.engines.flink.move.settings import MoveSettings
 
         return MoveSettings(self.savepoints, seconds=self.timeout, native=self.native)
 
@@ -380,8 +380,8 @@ class FlinkWatchSettings(OfMoves, OfJob):
 
     def judge(self) -> "RateJudge":
         """What decides on the number of TaskManagers."""
-        from streamplace.control.day import MoveTerms
         from streamplace.control.policy import POLICIES
+        from streamplace.control.problem import MoveTerms
         from streamplace.engines.flink.watch.deciding import RateJudge
 
         terms = MoveTerms(price=self.move_price, lag=self.lag)
@@ -429,7 +429,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def check(self) -> None:
         """Refuse what does not go together."""
-        from streamplace.engines.flink.measure.sources import asked_rate
+        from streamplace.engines.flink.measure.source_lag import asked_rate
 
         super().check()
         self.exclude("offers", "cluster")

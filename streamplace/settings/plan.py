@@ -28,8 +28,8 @@ from streamplace.settings.option import HOW_LONG, WHERE
 from streamplace.settings.shared import OfMeasuredGraph, SearchLimits, WhatIfs
 
 if TYPE_CHECKING:
-    from streamplace.control.day import MoveTerms
     from streamplace.control.policy import MakePolicy
+    from streamplace.control.problem import MoveTerms
     from streamplace.planning.offers import Catalogue
     from streamplace.planning.problem import PlanSettings
     from streamplace.planning.traces import RateTrace
@@ -111,7 +111,7 @@ def _policies(value: Any) -> "tuple[tuple[str, MakePolicy], ...]":
 
 
 def _terms(value: Any) -> "MoveTerms":
-    from streamplace.control.day import MoveTerms
+    from streamplace.control.problem import MoveTerms
 
     if isinstance(value, MoveTerms):
         return value
@@ -239,7 +239,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
 
     def moves(self) -> MoveTerms:
         """What a move takes."""
-        from streamplace.control.day import MoveTerms
+        from streamplace.control.problem import MoveTerms
 
         given = MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
         return given if self.terms is None else self.terms

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import HEADROOM
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.watch.deciding import Guards
 from streamplace.engines.text import quoted_yaml

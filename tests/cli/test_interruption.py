@@ -13,9 +13,9 @@ from problems import fork_join
 from streamplace.io.graphs import graph_to_dict
 
 NO_OTHERS = """
-from streamsim import first_use
+from streamsim import before_compiling
 
-first_use.before_compiling = lambda prepare: None
+before_compiling.before_compiling = lambda prepare: None
 """
 """Compile what a command needs, not what others need as well, which would be announced."""
 SITE = f"""
@@ -134,7 +134,7 @@ def test_ctrl_c_says_what_to_add_where_nothing_is_kept(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("streamplace.evaluate.scan.scan", interrupted)
+    monkeypatch.setattr("streamplace.evaluate.estimate.scan", interrupted)
     answer = run("compare", graph, "--placers", "metis")
     told = "stopped; nothing was kept, but with -o the same command continues where it ended"
     assert answer.err.split("\n") == [told, "", "error: interrupted", ""]

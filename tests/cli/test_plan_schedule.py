@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.control import day
+from streamplace.control import problem
 from streamplace.control.policy import POLICIES
 
 GRAPH = {
@@ -22,7 +22,7 @@ RATES = [5e3, 5e3, 4e4, 4e4, 5e3, 5e3]
 def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A day of six hours, of which two need several machines; few plans are enough for it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(day, "PLANS", 8)
+    monkeypatch.setattr(problem, "PLANS", 8)
     Path("graph.json").write_text(json.dumps(GRAPH))
     Path("offers.toml").write_text(OFFERS)
     rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate(RATES)]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Budget, Offer, Stream, plan_schedule
-from streamplace.control import day as days
-from streamplace.control.day import (
+from streamplace.control import problem as days
+from streamplace.control.problem import (
     MOST_BOUNDS,
     ControlDay,
     MoveTerms,

@@ -13,9 +13,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamplace import Offer, Operator, StreamGraph, plan_schedule
-from streamplace.control.day import UNLIMITED, WINDOWS, ControlDay, MoveTerms, TraceSlots, due_rates
 from streamplace.control.policies.work_function import FACTOR, MOVES
 from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
+from streamplace.control.problem import (
+    UNLIMITED,
+    WINDOWS,
+    ControlDay,
+    MoveTerms,
+    TraceSlots,
+    due_rates,
+)
 from streamplace.control.replay import lateness, replay
 from streamplace.control.schedule import cheapest_levels, lower_bound
 from streamplace.errors import SettingError

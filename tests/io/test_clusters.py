@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from refusals import refusal_of
 from streamsim import resource_loads
-from streamsim.spending import spent
+from streamsim.pass_costs import spent
 
 from streamplace.io.clusters import (
     parse_cluster,

@@ -7,8 +7,8 @@ from problems import chain
 from streamplace.api import place
 from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.model import Cluster, Problem
-from streamplace.objectives.conditions import BEYOND, subject_to
-from streamplace.objectives.registry import OBJECTIVES, Condition
+from streamplace.objectives.conditions import BEYOND, read_condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES
 
 PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
 
@@ -23,7 +23,7 @@ PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
     ],
 )
 def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> None:
-    assert Condition.of(text).limit == pytest.approx(limit)
+    assert read_condition(text).limit == pytest.approx(limit)
 
 
 @pytest.mark.parametrize(
@@ -39,21 +39,21 @@ def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> No
 )
 def test_what_is_no_condition_is_refused_in_one_line(text: str, complaint: str) -> None:
     with pytest.raises(StreamplaceError, match=complaint) as caught:
-        Condition.of(text)
+        read_condition(text)
     assert "\n" not in str(caught.value)
 
 
 def test_objectives_of_different_limits_have_different_names() -> None:
     """Saved results are found by the name, which says the whole limit."""
     names = [f"throughput>={limit}" for limit in ("0.99", "0.9999996", "1")]
-    assert [Condition.of(name).text for name in names] == names
+    assert [read_condition(name).text for name in names] == names
 
 
 def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much() -> None:
     """Three operators of 60 % on one device, on two, and on three, which alone carry them."""
     busy = chain(3).at_rate(chain(3).source_rate * 1.5)
     problem = Problem(busy, Cluster.uniform(3, bandwidth="100 Gbps"))
-    fewest = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    fewest = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     batch = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2]], np.int32)
     one, two, three = fewest.values(problem, batch).tolist()
     assert one > two > BEYOND > three == 3
@@ -97,7 +97,7 @@ def test_a_condition_that_was_not_met_is_told_with_what_can_be_had(
 
 def test_a_limit_of_zero_guides_a_search_without_numbers_beyond_all() -> None:
     """The shortfall of 0.12 ms and more is counted in seconds."""
-    judge = subject_to(OBJECTIVES["devices"], [Condition.of("latency<=0s")])
+    judge = subject_to(OBJECTIVES["devices"], [read_condition("latency<=0s")])
     with np.errstate(over="raise"):
         values = judge.values(PROBLEM, np.array([[0, 0, 0], [0, 1, 2]], np.int32))
     assert BEYOND < values[0] < values[1] < 2 * BEYOND

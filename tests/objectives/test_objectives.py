@@ -11,8 +11,8 @@ from streamplace.api import place
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
-from streamplace.objectives.conditions import subject_to
-from streamplace.objectives.registry import OBJECTIVES, Condition, named_objective
+from streamplace.objectives.conditions import read_condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.objectives.relocation import relocating
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -144,7 +144,7 @@ def test_searches_find_the_best_of_four_placements_for_every_objective(name: str
 def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_its_kind() -> None:
     """Searches that simulate the kind themselves would not see what was asked for."""
     plain = OBJECTIVES["throughput"]
-    under = subject_to(plain, [Condition.of("latency<=1s")])
+    under = subject_to(plain, [read_condition("latency<=1s")])
     assert (plain.kind, plain.usual, plain.quick) == ("rate", True, True)
     assert (under.kind, under.usual, under.quick) == ("rate", False, False)
     other = named_objective("makespan:network=link")

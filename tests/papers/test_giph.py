@@ -17,7 +17,7 @@ from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.giph.module import GiphModule
+from streamplace.papers.giph.network import GiphModule
 from streamplace.papers.giph.placing import (
     EDGE_FEATURES,
     N_EDGE,
@@ -28,7 +28,7 @@ from streamplace.papers.giph.placing import (
     scores,
     shapes,
 )
-from streamplace.papers.walks.graph import WalkRecord
+from streamplace.papers.walks.gpnet import WalkRecord
 from streamplace.papers.walks.messages import NodeGraphBatch
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]

@@ -19,7 +19,7 @@ from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto import Order, PlacetoConfig
-from streamplace.papers.placeto.module import PlacetoPolicy
+from streamplace.papers.placeto.network import PlacetoPolicy
 from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker, shapes
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]

@@ -18,8 +18,8 @@ from streamplace.model import (
     Stream,
     StreamGraph,
 )
-from streamplace.objectives.conditions import subject_to
-from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
+from streamplace.objectives.conditions import read_condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -73,7 +73,7 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
 
 def test_too_few_devices_are_no_error_of_a_budget_that_is_used_up() -> None:
     """The one device has been tried in all the time there was, and one evaluation."""
-    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     problem = Problem(fork_join(), Cluster.uniform(1))
     with pytest.raises(PlacementError, match="throughput"):
         ANNEAL.place(problem, judge, budget=Budget(1e-6, 1))

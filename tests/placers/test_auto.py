@@ -22,8 +22,8 @@ from streamplace.model import (
     StreamGraph,
     Window,
 )
-from streamplace.objectives.conditions import subject_to
-from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
+from streamplace.objectives.conditions import read_condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
 from streamplace.placers.portfolio import CHEAP
@@ -141,7 +141,7 @@ def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The share of the rate that is possible is no least latency in seconds."""
-    judge = subject_to(OBJECTIVES["latency"], [Condition.of("throughput>=0.1")])
+    judge = subject_to(OBJECTIVES["latency"], [read_condition("throughput>=0.1")])
     interrupt(monkeypatch, 500, KeyboardInterrupt)
     result = AUTO.place(FORKS, replace(judge, guide=""), budget=Budget(seconds=60))
     assert result.bound is None

@@ -15,8 +15,8 @@ from placer_cases import best_of_all
 from streamsim import throughput
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.conditions import subject_to
-from streamplace.objectives.registry import OBJECTIVES, Condition
+from streamplace.objectives.conditions import read_condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.anneal.generic import least_devices
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -143,7 +143,7 @@ def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate() -> None:
     streams = [Stream("v0", "v1"), Stream("v1", "v2")]
     problem = Problem(StreamGraph.of("chain", operators, streams), Cluster.uniform(5))
     assert least_devices(problem, 1.0) == 3
-    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
     assert result.value == 3
 

@@ -7,7 +7,7 @@ import torch
 from adam import train
 from problems import PROBLEMS, fork_join
 
-from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import one_thread
 from streamplace.model import Problem

@@ -10,7 +10,7 @@ from torch import Tensor
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.module import (
+from streamplace.learn.models.dream.network import (
     DecisionsSoFar,
     Encoded,
     EncoderDecoder,

@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.models.dream.graphs import FeatureScale
-from streamplace.learn.models.dream.module import EncoderDecoder, GraphEncoder, Hop, SequenceEncoder
+from streamplace.learn.models.dream.network import (
+    EncoderDecoder,
+    GraphEncoder,
+    Hop,
+    SequenceEncoder,
+)
 from streamplace.model.problem import Problem
 
 

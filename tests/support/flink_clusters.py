@@ -22,10 +22,10 @@ from fake_flink import http_server
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.savepoints import resumable, stop
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, Rest

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsim.array_copies import copy_row
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.network import transmit
-from streamsim.engine.operators import process, process_window
 from streamsim.engine.plan import Plan, plan_run
-from streamsim.engine.stamps import Stamps, no_stamps
+from streamsim.engine.queues import process, process_window
 from streamsim.engine.state import (
     BLOCKED,
     CAPPED,
@@ -22,10 +22,10 @@ from streamsim.engine.state import (
     empty_state,
     no_totals,
 )
+from streamsim.engine.tuple_ages import Stamps, no_stamps
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
-from streamsim.rows import copy_row
 
 EVERY = 8  # ticks between snapshots, and therefore the longest period that is recognised
 

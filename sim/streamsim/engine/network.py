@@ -4,8 +4,8 @@ import numpy as np
 
 from streamsim.engine.nics import grant
 from streamsim.engine.plan import Plan
-from streamsim.engine.stamps import Stamps, blend
 from streamsim.engine.state import EngineState, Totals
+from streamsim.engine.tuple_ages import Stamps, blend
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
 

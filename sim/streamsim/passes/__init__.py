@@ -16,10 +16,10 @@ published simulators. Noise is modelled by factors that the caller passes for wo
 """
 
 from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
+from streamsim.passes.batches import makespans
 from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.compiled import Pass
 from streamsim.passes.compiling import compile_pass, link_records, stream_records, upward_rank
-from streamsim.passes.makespans import makespans
 from streamsim.passes.queue import Conflict, conflict, lines, merged_order
 from streamsim.passes.schedule import Chain, Part, Schedule, schedule
 from streamsim.passes.synchronous import synchronous_makespans

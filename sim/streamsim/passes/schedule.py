@@ -13,9 +13,9 @@ from streamsim.arrays import Floats, Ints
 from streamsim.equation import link_loads
 from streamsim.instance import writable
 from streamsim.pass_rules import GIPH, Rules
+from streamsim.passes.batches import held_lines, new_buffers, new_case, ranks, rows, stream_rows
 from streamsim.passes.compiled import Pass
-from streamsim.passes.makespans import held_lines, new_buffers, new_case, ranks, rows, stream_rows
-from streamsim.passes.run import run
+from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
 
 

@@ -12,13 +12,13 @@ from streamplace.engines.flink.export import as_flink
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.move.settling import MoveSettings
+    from streamplace.engines.flink.move.settings import MoveSettings
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
 
 _MODULES = {
     "engine": "FlinkEngine",
-    "move.settling": "MoveSettings",
+    "move.settings": "MoveSettings",
     "program.program": "Program",
     "rest.client": "Rest",
 }

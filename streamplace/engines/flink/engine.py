@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from streamsim import first_use
+from streamsim import before_compiling
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
@@ -19,13 +19,13 @@ from streamplace.engines.flink.measure.cluster import (
     fast_enough,
     measured_cluster,
 )
-from streamplace.engines.flink.measure.fit import Observed
+from streamplace.engines.flink.measure.cost_fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
-from streamplace.engines.flink.measure.sources import asked_rate
+from streamplace.engines.flink.measure.source_lag import asked_rate
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.savepoints import Savepoint, refuse_moved
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import Verification, verify
@@ -122,7 +122,7 @@ class FlinkEngine:
         self, job: str, seconds: float, observed: Observed = MappingProxyType({})
     ) -> tuple[JobProfile, StreamGraph]:
         """Profile of a job once it is steady, and the graph of it."""
-        first_use.prepare()  # kernels that compile beside a job would be measured with it
+        before_compiling.prepare()  # kernels that compile beside a job would be measured with it
         seen = steady_profile(self.rest, job, seconds, self.patience)
         seen = replace(seen, earlier=observed)
         return seen, measured_graph(seen, parsed_mips(self.mips))

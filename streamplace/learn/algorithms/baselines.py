@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.policy_learner import RowMemory
+from streamplace.learn.learner_base import RowMemory
 from streamplace.model.arrays import Floats
 
 Baseline = Callable[[Tensor, Tensor], Tensor]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.policy_learner import RowMemory
+from streamplace.learn.learner_base import RowMemory
 from streamplace.learn.tensors.draws import GOLDEN, below, children, mixed, uniform
 from streamplace.model.problem import Problem
 

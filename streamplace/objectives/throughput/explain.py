@@ -38,7 +38,7 @@ from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.expansion import expand, operators_by_subtask, with_parallelism
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.message_text import shown
-from streamplace.model.objects import WIDEST, data_frame
+from streamplace.model.mixins import WIDEST, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.streams import HASHED

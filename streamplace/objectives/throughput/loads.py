@@ -9,7 +9,7 @@ import numpy as np
 from streamplace.display.report import percent, some
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
 from streamplace.model.message_text import shown
-from streamplace.model.objects import WIDEST
+from streamplace.model.mixins import WIDEST
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS, digits

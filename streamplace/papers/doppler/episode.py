@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from streamsim.array_copies import copy_row, copy_rows
 from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.sending import sending_times
-from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.kernels import drawn_open
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Singles

@@ -29,9 +29,9 @@ from torch.nn.functional import leaky_relu, linear, one_hot
 
 from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
 from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.learner_base import BestRewards, PolicyLearner
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.parameters import fill
-from streamplace.learn.policy_learner import BestRewards, PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.learn.shards import one_thread
@@ -280,7 +280,7 @@ def _ordered(features: DopplerFeatures, heads: DopplerHeads, select: str) -> Dop
 
 
 class DopplerLearner(PolicyLearner[DopplerConfig]):
-    """Both policies on their training problems; see `streamplace.learn.policy_learner`.
+    """Both policies on their training problems; see `streamplace.learn.learner_base`.
 
     Every training problem has one row for each of its steps in an epoch.
     """

@@ -16,8 +16,8 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
     presets = {"fast": Preset(fast, TRAINING), "paper": Preset(paper, PAPER_TRAINING)}
 
     def learner(task: LearningTask, config: GiphConfig) -> Learner:
-        from streamplace.papers.giph.module import GiphPolicy
-        from streamplace.papers.walks.learner import ImprovingLearner
+        from streamplace.papers.giph.network import GiphPolicy
+        from streamplace.papers.walks.reinforce import ImprovingLearner
 
         return ImprovingLearner(task, config, GiphPolicy(config))
 

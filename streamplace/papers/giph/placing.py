@@ -35,12 +35,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_row, copy_rows
 from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes import GIPH
-from streamsim.passes.makespans import new_buffers
-from streamsim.passes.run import run
+from streamsim.passes.batches import new_buffers
+from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
-from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.loading import check_shapes, loaded, read_model
@@ -48,7 +48,7 @@ from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.walks.graph import (
+from streamplace.papers.walks.gpnet import (
     WIDTH,
     DirectionWeights,
     NodeFeatures,

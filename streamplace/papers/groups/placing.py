@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.config import Config
-from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.constructive.policy import PreparedProblems, TrainedConstructor
+from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import Selection
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.parameters import fill

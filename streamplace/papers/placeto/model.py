@@ -10,8 +10,8 @@ from streamplace.papers.placeto import PAPER, PAPER_TRAINING, TRAINING, PlacetoC
 
 
 def _learner(task: LearningTask, config: PlacetoConfig) -> Learner:
-    from streamplace.papers.placeto.module import PlacetoPolicy
-    from streamplace.papers.walks.learner import ImprovingLearner
+    from streamplace.papers.placeto.network import PlacetoPolicy
+    from streamplace.papers.walks.reinforce import ImprovingLearner
 
     return ImprovingLearner(task, config, PlacetoPolicy(config))
 

@@ -1,6 +1,6 @@
 """Placeto with fixed weights, in numba: its network, its visits, weights from a file.
 
-The embedding e_u of an operator is computed as in `streamplace.papers.walks.graph`, on the
+The embedding e_u of an operator is computed as in `streamplace.papers.walks.gpnet`, on the
 graph of the operators and without features of streams. With f and g a linear map and ReLU each, the
 scores of the devices for operator v are
 
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_row, copy_rows
 from streamsim.jit import kernel
 from streamsim.passes import GIPH
-from streamsim.passes.makespans import new_buffers
-from streamsim.passes.run import run
+from streamsim.passes.batches import new_buffers
+from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
-from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.algorithms.orders import decision_order
@@ -33,7 +33,7 @@ from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.placeto import PlacetoConfig
-from streamplace.papers.walks.graph import (
+from streamplace.papers.walks.gpnet import (
     WIDTH,
     DirectionWeights,
     NodeFeatures,

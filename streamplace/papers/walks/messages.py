@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from streamsim.array_copies import copy_rows
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
-from streamsim.rows import copy_rows
 from streamsim.topology import group_by
 from torch import Tensor, nn
 
 from streamplace.model.arrays import Floats, Ints, Singles
-from streamplace.papers.walks.graph import WIDTH, NodeGraph, WalkRecord
+from streamplace.papers.walks.gpnet import WIDTH, NodeGraph, WalkRecord
 
 
 class Senders(NamedTuple):
@@ -306,7 +306,7 @@ class NodeGraphBatch:
 
 
 class DirectionLayer(nn.Module):
-    """Messages in one direction, as in `streamplace.papers.walks.graph`."""
+    """Messages in one direction, as in `streamplace.papers.walks.gpnet`."""
 
     def __init__(self, features: int, edges: int) -> None:
         super().__init__()

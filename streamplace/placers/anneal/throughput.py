@@ -24,7 +24,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 from streamsim.topology import group_by
 
 from streamplace.model.arrays import TIE, Floats, Ints, Longs
-from streamplace.model.level import Level, contracted, finest_level, least_peak, least_times
+from streamplace.model.coarsening import Level, contracted, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.walk import (
@@ -65,7 +65,7 @@ from streamplace.placers.anneal.walk import (
 )
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
-from streamplace.placers.partition import unit_of
+from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.registry import Found
 
 LEAST, LEAST_OF_SEVERAL = 2 * FIRST_ROUND, FIRST_ROUND // 2

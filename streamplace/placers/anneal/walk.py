@@ -28,7 +28,7 @@ from streamsim.equation import (
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs, Words
-from streamplace.model.level import Level
+from streamplace.model.coarsening import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules

@@ -16,7 +16,7 @@ from streamsim.equation import n_resources
 from streamsim.filling import flow_shares
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.level import least_times
+from streamplace.model.coarsening import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

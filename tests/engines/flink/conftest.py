@@ -6,7 +6,7 @@ import pytest
 from fake_flink import CPU, Clock, LazyFlink, Shop, shop_vertices
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure import profile, sampling, sources
+from streamplace.engines.flink.measure import profile, sampling, source_lag
 
 collect_ignore = ["python"]
 
@@ -17,7 +17,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     for timed in (sampling, profile):
         monkeypatch.setattr(timed, "time", made)
-    for module in (sampling, sources, clusters):
+    for module in (sampling, source_lag, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})
     return made
 

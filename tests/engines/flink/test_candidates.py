@@ -36,8 +36,8 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.cluster import Measurement, capacity, placed
-from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow
-from streamplace.engines.flink.pin.fitting import is_placed, pinnable
+from streamplace.engines.flink.measure.source_lag import SourceFlow, SubtaskFlow
+from streamplace.engines.flink.pin.free_resources import is_placed, pinnable
 from streamplace.engines.flink.pin.pinning import SpreadLimits, offers, pinning
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import layout_of

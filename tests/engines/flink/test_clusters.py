@@ -47,7 +47,7 @@ from streamplace.engines.flink.local.session import (
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import stop
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.pin.verify import verify

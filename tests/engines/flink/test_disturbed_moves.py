@@ -40,7 +40,7 @@ from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, l
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.savepoints import stop
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import await_devices
 from streamplace.engines.flink.pin.pinning import Pinning, Settings
 from streamplace.engines.flink.program.jars import SPENT, placed_jar

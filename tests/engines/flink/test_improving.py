@@ -25,7 +25,7 @@ from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.move.interruption import Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.watch.modelling import JobModel, JobModeller, limit_of

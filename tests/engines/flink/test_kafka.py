@@ -20,8 +20,8 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sources import source_flow
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.measure.source_lag import source_flow
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import layout_of

@@ -29,7 +29,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.running_settings import UNTOLD, lost, running_settings
 from streamplace.engines.flink.move.savepoints import checkpoint_totals
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import placed_upload
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.pin.verify import verify

@@ -28,7 +28,7 @@ from fake_flink import (
     with_threads,
     writing_shop,
 )
-from streamsim import first_use
+from streamsim import before_compiling
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu
@@ -49,7 +49,7 @@ from streamplace.engines.flink.measure.profile import (
     why_unsteady,
     window_of,
 )
-from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import errors_for, known_errors
 from streamplace.model.graph import PROFILE_DRIFT
@@ -745,6 +745,6 @@ def test_kernels_are_compiled_before_a_job_is_measured(
 ) -> None:
     """They would take CPU from the job, and be measured with it."""
     flink, asked = shop(), list[list[str]]()
-    monkeypatch.setattr(first_use, "prepare", lambda: asked.append(flink.requests("GET")))
+    monkeypatch.setattr(before_compiling, "prepare", lambda: asked.append(flink.requests("GET")))
     measure(flink)
     assert not any("metrics" in path for path in asked[0])

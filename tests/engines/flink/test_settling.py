@@ -29,8 +29,8 @@ from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure import sources
-from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
+from streamplace.engines.flink.measure import source_lag
+from streamplace.engines.flink.measure.source_lag import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.interruption import (
     INPUT,
@@ -43,7 +43,8 @@ from streamplace.engines.flink.move.interruption import (
     sent_since,
 )
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.settling import MoveSettings, settle
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError
@@ -109,9 +110,9 @@ def test_a_source_without_cpu_is_limited(
     """Its process took all of its quota, or of one that it shares, while the rate was taken."""
     used = {7: iter([3.0, 4.0])} | ({} if beside is None else {8: iter([0.0, 5 * beside])})
     processes = {f"dev-{process - 7}": process for process in used}
-    monkeypatch.setattr(sources, "processes_of", lambda rest: processes)
-    monkeypatch.setattr(sources, "time", clock)
-    monkeypatch.setattr(sources, "cpu_seconds", lambda process: next(used[process]))
+    monkeypatch.setattr(source_lag, "processes_of", lambda rest: processes)
+    monkeypatch.setattr(source_lag, "time", clock)
+    monkeypatch.setattr(source_lag, "cpu_seconds", lambda process: next(used[process]))
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
     flow = source_flow(one_source(clock, 100.0).rest, "job")
     assert flow is not None

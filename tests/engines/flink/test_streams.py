@@ -33,7 +33,7 @@ from streamplace.engines.flink.measure.profile import (
     key_shares,
     profile,
 )
-from streamplace.engines.flink.measure.sources import SubtaskFlow, source_flow
+from streamplace.engines.flink.measure.source_lag import SubtaskFlow, source_flow
 from streamplace.engines.flink.measure.streams import shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError

@@ -60,7 +60,7 @@ from streamplace.engines.flink.move.savepoints import (
     checkpoint_totals,
     refuse_moved,
 )
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     Forgotten,
     NotSaved,

@@ -48,8 +48,8 @@ from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.metrics import WatchMetrics, served
 from streamplace.engines.flink.watch.modelling import JobModel
+from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
 from streamplace.engines.flink.watch.rounds import JobLook
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import SettingError, StreamplaceError

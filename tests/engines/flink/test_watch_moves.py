@@ -34,11 +34,11 @@ from stores import fill_disk
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     NotSaved,

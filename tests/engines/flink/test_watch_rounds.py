@@ -20,7 +20,7 @@ from streamplace.control.policy import POLICIES, SlotObservation
 from streamplace.engines.flink.constants import UNLIKE
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest

@@ -22,7 +22,7 @@ from torch import Tensor
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.recurrence import lstm_states
 from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.models.dream.module import EncoderDecoder
+from streamplace.learn.models.dream.network import EncoderDecoder
 from streamplace.learn.tensors.draws import child
 from streamplace.model import Cluster, Problem, StreamGraph
 

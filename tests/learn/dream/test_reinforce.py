@@ -10,7 +10,7 @@ from dream_cases import FIVE, MODELS, options
 from problems import chain, constrained, diamond, fork_join
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.models.dream import policy
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.tensors.rewards import computed

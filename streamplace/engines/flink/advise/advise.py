@@ -34,10 +34,10 @@ from streamplace.engines.flink.measure.cluster import (
     finite,
 )
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sources import SourceFlow, asked_rate, with_offered
+from streamplace.engines.flink.measure.source_lag import SourceFlow, asked_rate, with_offered
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
-from streamplace.engines.flink.pin.fitting import unpinnable
+from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.program.program import Program, known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, other_jobs
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -48,8 +48,8 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import counted, listed, quoted
-from streamplace.model.objects import Displayed
-from streamplace.model.trust import WRONG
+from streamplace.model.mixins import Displayed
+from streamplace.model.profile_error import WRONG
 from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue, Offer, Prices

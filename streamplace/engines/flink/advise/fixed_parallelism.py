@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.pin.fitting import check_upload
+from streamplace.engines.flink.pin.free_resources import check_upload
 from streamplace.engines.flink.program.chains import FUSED, LINE_END, operators_in, operators_of
 from streamplace.engines.flink.program.jars import jar_copy
 from streamplace.engines.flink.program.program import Program

@@ -35,7 +35,7 @@ from streamplace.engines.flink.constants import WORTHWHILE
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import VARIANTS, Measurement, possible_orders
-from streamplace.engines.flink.pin.fitting import (
+from streamplace.engines.flink.pin.free_resources import (
     Managers,
     is_pinnable,
     is_placed,

@@ -28,8 +28,8 @@ from streamplace.engines.flink.decide.candidates import Candidate, Question, can
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement, cores_of, finite
-from streamplace.engines.flink.measure.fit import Observed
-from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.measure.cost_fit import Observed
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.interruption import (
     Interruption,
     Interruptions,
@@ -42,7 +42,7 @@ from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.savepoints import stopped_with
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
-from streamplace.engines.flink.pin.fitting import unpinnable
+from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.plan import layout_of
@@ -53,7 +53,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
 from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import listed, quoted
-from streamplace.model.trust import profile_drift, profile_spread
+from streamplace.model.profile_error import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)

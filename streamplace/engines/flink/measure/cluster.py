@@ -18,10 +18,10 @@ import numpy as np
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import address_of, processes_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.fit import Observation
+from streamplace.engines.flink.measure.cost_fit import Observation
 from streamplace.engines.flink.measure.profile import Remedy, Shares, profile
 from streamplace.engines.flink.measure.sampling import JobWindows
-from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest

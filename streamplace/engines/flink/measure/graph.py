@@ -15,7 +15,7 @@ from streamplace.engines.flink.measure.cluster import (
     slowness,
 )
 from streamplace.engines.flink.measure.profile import JobProfile, Present, Shares, costs_of
-from streamplace.engines.flink.measure.sources import LEAST_RATE
+from streamplace.engines.flink.measure.source_lag import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
     SendingCost,
     carried_by_streams,

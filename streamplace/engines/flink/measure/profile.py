@@ -57,9 +57,9 @@ from streamplace.engines.flink.cpu.threads import (
     kind_of,
     runs_python,
 )
-from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
+from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
-from streamplace.engines.flink.measure.sources import (
+from streamplace.engines.flink.measure.source_lag import (
     ERRORS,
     SourceFlow,
     SubtaskFlow,

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.measure.fit import Observation, Prior, task_cost
+from streamplace.engines.flink.measure.cost_fit import Observation, Prior, task_cost
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs

@@ -9,7 +9,7 @@ from itertools import count
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
+from streamplace.engines.flink.measure.source_lag import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
@@ -28,7 +28,7 @@ from streamplace.engines.flink.move.running_settings import (
     submitted_settings,
 )
 from streamplace.engines.flink.move.savepoints import UNDER_WAY, resumable, stop_status
-from streamplace.engines.flink.move.settling import MoveSettings
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     Transaction,
@@ -36,7 +36,7 @@ from streamplace.engines.flink.move.transaction import (
     has_to_go_on,
 )
 from streamplace.engines.flink.pin.apply import check
-from streamplace.engines.flink.pin.fitting import is_placed, left_without
+from streamplace.engines.flink.pin.free_resources import is_placed, left_without
 from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import (

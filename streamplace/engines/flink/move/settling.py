@@ -1,4 +1,4 @@
-"""Settings of moves; and settling: whether a job that was just started runs as well as before.
+"""Settling: whether a job that was just started runs as well as before.
 
 Afterwards its rate is compared with what was predicted for its placement.
 """
@@ -6,10 +6,9 @@ Afterwards its rate is compared with what was predicted for its placement.
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 
-from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
+from streamplace.engines.flink.measure.source_lag import SourceFlow, source_flow
 from streamplace.engines.flink.move.interruption import draining_seconds
 from streamplace.engines.flink.move.running_settings import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.savepoints import (
@@ -17,6 +16,7 @@ from streamplace.engines.flink.move.savepoints import (
     checkpoint_totals,
     state_clause,
 )
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
@@ -28,35 +28,9 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.errors import FormatError
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.placements import Prediction
-from streamplace.model.defaults import SAVEPOINT_SECONDS, START_SECONDS
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__package__)
-
-
-@dataclass(frozen=True, slots=True)
-class MoveSettings:
-    """Settings of moves: folder of savepoints, limits of time, and the check after the start."""
-
-    # Folder (path or URI) of savepoints that the JobManager can write to; None for the cluster's
-    # own.
-    savepoints: str | None = None
-    # Whether state that belongs to no operator of the new job may be dropped.
-    allow_non_restored: bool = False
-    # Maximum number of seconds for the start of a job, with its state restored.
-    seconds: float = START_SECONDS
-    savepoint_seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
-    # Whether savepoints have the format of the state backend: faster, but for this backend only.
-    native: bool = False
-    # Seconds for which a moved job is checked after its start; 0 omits the check.
-    settle: float = 30.0
-    # Share of the previous rate that its sources must reach; 0 compares no rates.
-    least_rate: float = 0.8
-
-    @property
-    def compares_rates(self) -> bool:
-        """Whether the rates before and after are compared."""
-        return self.settle > 0 and self.least_rate > 0
 
 
 def settle(

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
 from streamplace.engines.flink.move.savepoints import (
@@ -37,14 +37,15 @@ from streamplace.engines.flink.move.savepoints import (
     stopped_at,
     stopped_with,
 )
-from streamplace.engines.flink.move.settling import MoveSettings, settle
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.pin.apply import (
     StillStarting,
     placed_upload,
     refuse_lost,
     wait_started,
 )
-from streamplace.engines.flink.pin.fitting import fitted
+from streamplace.engines.flink.pin.free_resources import fitted
 from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import (

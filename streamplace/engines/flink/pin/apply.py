@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint, free_ids, refuse_copy
-from streamplace.engines.flink.pin.fitting import check_upload, fitted
+from streamplace.engines.flink.pin.free_resources import check_upload, fitted
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program, remember

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settling import note
@@ -19,7 +19,7 @@ from streamplace.engines.flink.move.transaction import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.pin.fitting import left_without, occupied_devices
+from streamplace.engines.flink.pin.free_resources import left_without, occupied_devices
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest, chain_of, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice

@@ -17,8 +17,8 @@ from datetime import time
 
 import numpy as np
 
-from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
+from streamplace.control.problem import MoveTerms
 from streamplace.display.report import duration, percent
 from streamplace.engines.flink.constants import (
     BACKOFF_SECONDS,

@@ -17,14 +17,14 @@ from streamplace.engines.flink.decide.candidates import Candidate, Question, can
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurement, placed
-from streamplace.engines.flink.measure.fit import Observation, averaged
+from streamplace.engines.flink.measure.cost_fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CPU_OF
 from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import listed, shown
-from streamplace.model.trust import profile_spread
+from streamplace.model.profile_error import profile_spread
 from streamplace.objectives.throughput.loads import RESOURCES, at_max_rate
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from streamplace.engines.flink.constants import OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
+from streamplace.engines.flink.measure.source_lag import SourceFlow, source_flow
 from streamplace.engines.flink.move.savepoints import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import layout_of

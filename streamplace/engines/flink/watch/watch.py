@@ -15,7 +15,7 @@ from typing import Any
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.savepoints import checkpoint_settings, resumable, stopped_with
-from streamplace.engines.flink.pin.fitting import fitted
+from streamplace.engines.flink.pin.free_resources import fitted
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
+from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.models.dream import AllocatorConfig
-from streamplace.learn.models.dream.fresh import FreshGraphs
+from streamplace.learn.models.dream.graph_generator import FreshGraphs
 from streamplace.learn.models.dream.graphs import (
     FEATURES,
     FeatureScale,
@@ -25,7 +25,7 @@ from streamplace.learn.models.dream.graphs import (
     Graphs,
     padded_orders,
 )
-from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
+from streamplace.learn.models.dream.network import Encoded, EncoderDecoder, built_module
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import below, uniform

@@ -19,6 +19,13 @@ from torch import Tensor, nn
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
 from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.learner_base import (
+    PolicyLearner,
+    RowMemory,
+    among_open,
+    log_probabilities,
+    mean_entropy,
+)
 from streamplace.learn.models.pilot import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
@@ -40,13 +47,6 @@ from streamplace.learn.models.pilot.network import (
 )
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.policy_learner import (
-    PolicyLearner,
-    RowMemory,
-    among_open,
-    log_probabilities,
-    mean_entropy,
-)
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.cluster import Cluster
@@ -85,7 +85,7 @@ class StudiedProblem:
 
 
 class PilotLearner(PolicyLearner[PilotConfig]):
-    """Pilot on its training problems; see `streamplace.learn.policy_learner`."""
+    """Pilot on its training problems; see `streamplace.learn.learner_base`."""
 
     def __init__(self, task: LearningTask, config: PilotConfig) -> None:
         super().__init__(task, config, PilotModule(config.width, config.rounds))

@@ -17,8 +17,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_row, copy_rows
 from streamsim.jit import kernel
-from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.kernels import (
     DecisionRecord,

@@ -20,6 +20,13 @@ from torch import Tensor, nn
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined
 from streamplace.learn.learner import StepReport
+from streamplace.learn.learner_base import (
+    BestRewards,
+    PolicyLearner,
+    among_open,
+    log_probabilities,
+    mean_entropy,
+)
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
@@ -39,13 +46,6 @@ from streamplace.learn.models.pilot_makespan.placing import (
     span,
 )
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.policy_learner import (
-    BestRewards,
-    PolicyLearner,
-    among_open,
-    log_probabilities,
-    mean_entropy,
-)
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
@@ -70,7 +70,7 @@ class JudgedSchedule:
 
 
 class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
-    """The policy on its training problems; see `streamplace.learn.policy_learner`."""
+    """The policy on its training problems; see `streamplace.learn.learner_base`."""
 
     def __init__(self, task: LearningTask, config: PilotMakespanConfig) -> None:
         super().__init__(task, config, PilotMakespanModule(config.width))

@@ -16,8 +16,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.array_copies import copy_row
 from streamsim.jit import kernel
-from streamsim.rows import copy_row
 
 from streamplace.learn.algorithms.kernels import (
     DecisionRecord,

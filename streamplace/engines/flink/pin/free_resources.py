@@ -1,4 +1,4 @@
-"""Fit a placement to a cluster: check the resources that its TaskManagers offer and have left."""
+"""Free resources: whether what TaskManagers offer and have left is enough for a placement."""
 
 import math
 from collections import Counter

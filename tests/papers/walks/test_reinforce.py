@@ -14,9 +14,9 @@ from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.giph.module import GiphPolicy
+from streamplace.papers.giph.network import GiphPolicy
 from streamplace.papers.giph.placing import GiphWalker
-from streamplace.papers.walks.learner import ImprovingLearner
+from streamplace.papers.walks.reinforce import ImprovingLearner
 
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
 FAIR = Problem(many_sources(), Cluster.uniform(3))

@@ -16,7 +16,7 @@ from streamplace.errors import SettingError
 from streamplace.families.branched import STANDARD, Branched, branched
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import Preset
-from streamplace.learn.models.dream.fresh import NUMBERS, Drawn, FreshGraphs
+from streamplace.learn.models.dream.graph_generator import NUMBERS, Drawn, FreshGraphs
 from streamplace.learn.models.dream.graphs import Graphs
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import child

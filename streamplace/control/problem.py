@@ -1,4 +1,4 @@
-"""Days: the rates of a trace in slots, and the plans among which a job may move meanwhile.
+"""The problem of a controller: rates in slots of time, and the plans among which a job may move.
 
 A trace is cut into slots of equal length. A plan is chosen for each slot, and changing it has a
 price. `ControlDay` holds what every schedule, policy and bound of one trace is judged by.

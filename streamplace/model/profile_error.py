@@ -1,4 +1,4 @@
-"""Trust in measured graphs: the model's error for the placement that was measured.
+"""Errors of profiles: that of the model for the placement that was measured.
 
 A graph that was measured on a running job has the attribute `CONSISTENCY_ERROR`, the ratio
 predicted / measured for the placement of that time, minus 1.

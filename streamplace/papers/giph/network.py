@@ -20,7 +20,7 @@ from streamplace.papers.giph.placing import (
     n_features,
     network_of,
 )
-from streamplace.papers.walks.graph import WIDTH
+from streamplace.papers.walks.gpnet import WIDTH
 from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 
@@ -86,7 +86,7 @@ class GiphModule(nn.Module):
 
 
 class GiphPolicy:
-    """GiPH with parameters; see `streamplace.papers.walks.learner.ImprovingPolicy`."""
+    """GiPH with parameters; see `streamplace.papers.walks.reinforce.ImprovingPolicy`."""
 
     def __init__(self, config: GiphConfig) -> None:
         self._config = config

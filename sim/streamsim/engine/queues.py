@@ -1,11 +1,10 @@
-"""Operators: one operator's turn on the CPU.
+"""Queues: what an operator takes from its own in its turn on the CPU, and puts into others.
 
-A windowed operator collects tuples in panes, and emits f(tuples in the panes) every advance.
+A queue that is full holds back the operators before it. A windowed operator collects tuples in panes, and emits f(tuples in the panes) every advance.
 """
 
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.plan import Plan
-from streamsim.engine.stamps import Pair, Stamps, blend, drawn
 from streamsim.engine.state import (
     BLOCKED,
     CAPPED,
@@ -18,6 +17,7 @@ from streamsim.engine.state import (
     sets_waiting,
     wake,
 )
+from streamsim.engine.tuple_ages import Pair, Stamps, blend, drawn
 from streamsim.engine.wiring import Wiring
 from streamsim.flow import window_output
 from streamsim.instance import Instance

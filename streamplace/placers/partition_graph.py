@@ -1,4 +1,4 @@
-"""Partitioning: the graph of units, and the assignment of parts to devices."""
+"""The graph of units that METIS and fuser partition, and the assignment of parts to devices."""
 
 from typing import NamedTuple
 

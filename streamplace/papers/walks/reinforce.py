@@ -20,7 +20,7 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import more_than_others
 from streamplace.learn.learner import StepReport
-from streamplace.learn.policy_learner import PolicyLearner, RowMemory
+from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Improver, Walked, Walker, walks
@@ -59,7 +59,7 @@ class WeightedWalks:
 
 
 class ImprovingLearner(PolicyLearner[ImprovingConfig]):
-    """A policy on its training problems; see `streamplace.learn.policy_learner`."""
+    """A policy on its training problems; see `streamplace.learn.learner_base`."""
 
     def __init__(
         self, task: LearningTask, config: ImprovingConfig, policy: ImprovingPolicy

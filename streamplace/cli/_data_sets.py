@@ -11,7 +11,7 @@ from streamplace.cli._output import counted, print_json, print_line, say
 from streamplace.display.report import duration
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.scan import Estimate
+    from streamplace.evaluate.estimate import Estimate
 
 MOST_NAMED = 20
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.measure.fit import (
+from streamplace.engines.flink.measure.cost_fit import (
     LEAST_CPU_ERROR,
     Observation,
     averaged,

@@ -26,9 +26,9 @@ from streamplace.learn.constructive.policy import (
     PreparedProblems,
 )
 from streamplace.learn.learner import StepReport
-from streamplace.learn.policy_learner import PolicyLearner, RowMemory
+from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.tensors.captured import CapturedSteps
+from streamplace.learn.tensors.cuda_graphs import CapturedSteps
 from streamplace.learn.tensors.draws import child, children
 from streamplace.learn.tensors.memory import (
     EMPTY,
@@ -60,7 +60,7 @@ def exploration(first: float, decay: float, epoch: int) -> int:
 
 
 class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
-    """A policy on its training problems; see `streamplace.learn.policy_learner`."""
+    """A policy on its training problems; see `streamplace.learn.learner_base`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Level: a placement problem whose vertices are units that move as one.
+"""Coarsening: levels of a placement problem, whose vertices are units that move as one.
 
 The finest level has one unit per operator or per colocated group; coarser ones merge neighbours.
 Loads are those of `streamsim.loads`: a unit loads its device, and the streams between two units

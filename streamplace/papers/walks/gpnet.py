@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes import GIPH
+from streamsim.passes.batches import new_case
 from streamsim.passes.compiled import Pass
-from streamsim.passes.makespans import new_case
 from streamsim.passes.state import Case
 
 from streamplace.learn.algorithms.kernels import bias_of, matrix_of, product

@@ -23,7 +23,7 @@ from streamplace.papers.placeto.placing import (
     VisitRecord,
     network_of,
 )
-from streamplace.papers.walks.graph import WalkRecord
+from streamplace.papers.walks.gpnet import WalkRecord
 from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 
@@ -110,7 +110,7 @@ def _as_walk(tour: Tour, record: VisitRecord) -> WalkRecord:
 
 
 class PlacetoPolicy:
-    """Placeto with parameters; see `streamplace.papers.walks.learner.ImprovingPolicy`."""
+    """Placeto with parameters; see `streamplace.papers.walks.reinforce.ImprovingPolicy`."""
 
     def __init__(self, config: PlacetoConfig) -> None:
         self._config = config

@@ -12,9 +12,9 @@ from streamsim.instance import writable
 from streamsim.jit import kernel
 from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.compiled import Pass
+from streamsim.passes.event_loop import run
 from streamsim.passes.network import NETWORKS, Transfers, new_transfers
 from streamsim.passes.queue import QUEUES, lines
-from streamsim.passes.run import run
 from streamsim.passes.state import Case, State, new_state
 
 KEPT: Final = 300
@@ -110,7 +110,7 @@ def _size(one_pass: Pass) -> tuple[int, int, int]:
 
 
 def new_buffers(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None]:
-    """Allocate buffers for `streamsim.passes.run.run`."""
+    """Allocate buffers for `streamsim.passes.event_loop.run`."""
     contended = rules.network != "free"
     return new_state(one_pass, contended), new_transfers(one_pass) if contended else None
 
