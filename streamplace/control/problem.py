@@ -68,7 +68,8 @@ class TraceSlots:
     start: float  # seconds at which the first slot begins
     seconds: float  # length of a slot
     peak: Floats  # [T, S] largest rate of each source in each slot
-    mean: Floats  # [T, S] mean rate of each source in each slot
+    mean: Floats  # [T, S] mean rate of each source in each slot, while the trace lasts
+    last: float = 1.0  # part of the last slot in which the trace lasts
 
     def __len__(self) -> int:
         return len(self.peak)
@@ -96,7 +97,14 @@ class TraceSlots:
         at = np.clip(edges - start, 0.0, passed[-1])
         whole = np.stack([np.interp(at, passed, column) for column in emitted.T], axis=1)
         held = np.maximum(np.diff(at), 1e-9)[:, None]
-        return cls(start, seconds, trace.peaks(edges), np.diff(whole, axis=0) / held)
+        part = float(held[-1, 0]) / seconds
+        return cls(
+            start,
+            seconds,
+            trace.peaks(edges),
+            np.diff(whole, axis=0) / held,
+            part if part < 1 - 1e-9 else 1.0,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +247,9 @@ def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float
     counts.
     Windows that begin before the trace have the rate 0.
     """
-    arrived = np.concatenate((np.zeros((1, slots.mean.shape[1])), np.cumsum(slots.mean, axis=0)))
+    amounts = slots.mean.copy()
+    amounts[-1] *= slots.last
+    arrived = np.concatenate((np.zeros((1, amounts.shape[1])), np.cumsum(amounts, axis=0)))
     due = np.zeros((len(slots), len(windows), slots.mean.shape[1]))
     part = lag / slots.seconds
     for column, length in enumerate(windows):

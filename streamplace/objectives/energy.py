@@ -27,5 +27,7 @@ def energy(problem: Problem, placements: Ints) -> Floats:
 
     passed = spent(problem.instance, np.atleast_2d(placements))
     cluster = problem.cluster
-    joules = passed.core_seconds @ cluster.devices.watts
+    # What other processes take makes operators slower, but is not their work.
+    own = problem.instance.free_cores / problem.instance.cores
+    joules = passed.core_seconds @ (own * cluster.devices.watts)
     return np.asarray(joules + cluster.joules_per_byte * passed.remote_bytes)

@@ -45,6 +45,14 @@ def least_capacity(rates: Floats, lag: float) -> float:
     return max([0.0, *needs])
 
 
+def test_what_arrives_after_the_end_of_a_trace_is_not_due() -> None:
+    """Half of its last slot is empty."""
+    trace = RateTrace(np.array([0.0, 60.0]), ("rate",), np.array([[10.0], [10.0]]))
+    slots = TraceSlots.of(trace, 80.0)
+    assert slots.last == 0.5
+    assert due_rates(slots, (1,), 0.0)[:, 0, 0].tolist() == [10.0, 5.0]
+
+
 @given(
     st.lists(st.sampled_from([0.0, 1.0, 5.0, 20.0]), min_size=1, max_size=7),
     st.sampled_from([0.0, 20.0, 60.0, 90.0, 150.0]),

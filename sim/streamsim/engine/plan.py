@@ -189,7 +189,8 @@ def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) 
             most[v] = instance.parallelism[v] * per_slice / seconds
         if len(taken):
             constant = core_constant(instance, v, placement[v])
-            most[v] *= max(1.0 - constant, 0.0)
+            if most[v] < np.inf:
+                most[v] *= max(1.0 - constant, 0.0)
             if max(taken[placement[v]], constant) > 1.0 + OVERFULL:
                 most[v] = 0.0
         if len(instance.max_rate):

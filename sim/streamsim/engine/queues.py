@@ -1,6 +1,7 @@
 """Queues: what an operator takes from its own in its turn on the CPU, and puts into others.
 
-A queue that is full holds back the operators before it. A windowed operator collects tuples in panes, and emits f(tuples in the panes) every advance.
+A queue that is full holds back the operators before it. A windowed operator collects tuples in
+panes, and emits f(tuples in the panes) every advance.
 """
 
 from streamsim.arrays import Floats, Ints

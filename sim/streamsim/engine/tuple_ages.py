@@ -1,4 +1,4 @@
-"""Ages of tuples, as stamps: the mean times at which the tuples of a queue were generated and admitted.
+"""Ages of tuples, as stamps: mean times at which those of a queue were generated and admitted.
 
 Every function of the engine that moves tuples takes ``stamps`` last. For None, numba compiles a
 variant without stamps.
