@@ -84,6 +84,15 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
     assert "unmeasured" not in graph.attributes
 
 
+def test_what_reads_nothing_is_told(threads: Clock) -> None:
+    """Its costs per tuple are unknown, as behind a window that does not fire meanwhile."""
+    job = writing_shop(threads)
+    job.vertices["v2"].rates |= dict.fromkeys(("numRecordsIn", "numBytesIn"), 0.0)
+    (doubt,) = profile(job.rest, "job", 10).doubts
+    assert isinstance(doubt, Remedy)
+    assert doubt.startswith("'out': read nothing while it was measured")
+
+
 def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     """Also where Flink has changed one of two numbers; the plan says FORWARD as before."""
     job = writing_shop(threads)

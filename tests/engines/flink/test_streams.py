@@ -296,6 +296,7 @@ def counted(*read: float) -> list[RunningSubtask]:
 
 TURN = Edge("v0", "v1", "rebalance", 1)
 CHOSEN = replace(TURN, is_uneven=True)  # by a partitioner of the program
+COPIED = replace(TURN, is_broadcast=True)
 
 
 @pytest.mark.parametrize(
@@ -309,6 +310,8 @@ CHOSEN = replace(TURN, is_uneven=True)  # by a partitioner of the program
         # what is sent around in turn is even whatever was counted
         ((8000.0, 2000.0), [TURN], 0, None),
         ((8000.0, 2000.0), [HASH, TURN], 0, None),
+        # of what every subtask gets, none has more than the others
+        ((8000.0, 2000.0), [HASH, COPIED], 0, (0.8, 0.2)),
         # the first subtask may get everything, whatever the key groups
         ((9000.0, 0.0), [CHOSEN], 0, (1.0, 0.0)),
         ((5100.0, 4900.0), [CHOSEN], 0, None),

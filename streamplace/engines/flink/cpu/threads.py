@@ -24,6 +24,7 @@ says so.
 
 import logging
 import math
+import os
 import re
 import shutil
 import socket
@@ -195,6 +196,7 @@ def java_threads(process: int) -> list[JavaThread]:
     try:
         dump = subprocess.run(
             [jcmd, str(process), "Thread.print"],
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # else it prints other letters as "?"
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=JCMD_SECONDS,

@@ -319,7 +319,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         for source in sources_of(tasks, edges)
     ]
     flow = together(flows)
-    arrived = {source: [one.arrived for one in subtasks] for source, subtasks in lags.items()}
+    arrived = {source: _arrived(subtasks) for source, subtasks in lags.items()}
     return JobProfile(
         windows.name,
         tasks,
@@ -405,10 +405,21 @@ def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, 
             seconds = seen.activity[source].seconds
             read = [rate * seconds * row.sent if math.isnan(row.read) else row.read for row in rows]
             answer[source] = [
-                SubtaskFlow(rate * own, number + row.last, (row.first, row.last), seconds)
+                SubtaskFlow(rate * own, number + row.last, (row.first, row.last), row.seconds)
                 for own, number, row in zip(wrote, read, rows, strict=True)
             ]
     return answer
+
+
+def _arrived(subtasks: Sequence[SubtaskFlow]) -> list[float]:
+    """Tuples that show the shares of the subtasks of a source in its input.
+
+    If none drains a backlog, each reads what arrives now. Otherwise, all that has arrived counts:
+    it may have been other shares long ago.
+    """
+    if any(one.is_draining for one in subtasks):
+        return [one.arrived for one in subtasks]
+    return [one.rate * one.seconds for one in subtasks]
 
 
 def _source_flow(
@@ -519,11 +530,7 @@ def _doubts(
                 "does not report how many its first operator emits; give rates, such as --rate, "
                 "for these tuples, too"
             )
-    if unsure := [name for task in windows.tasks for name in task.unsure]:  # of SQL
-        yield Remedy(
-            f"{listed(unsure)}: operators of the same name cannot be distinguished, so a placement "
-            "may swap them"
-        )
+    yield from _doubts_on_operators(windows, seen)
     far = {one.job for one in seen.cluster.subtasks if one.device not in seen.cluster.loads}
     for other in sorted(far - {windows.job}):
         yield (
@@ -538,6 +545,28 @@ def _doubts(
         yield Remedy(
             f"on {listed(sorted(full))}, garbage collection takes more CPU than the tasks: the "
             "heap is nearly full; raise taskmanager.memory.process.size"
+        )
+
+
+def _doubts_on_operators(windows: JobWindows, seen: JobInterval) -> Iterator[str]:
+    """Doubts about operators that share a name, or that read nothing."""
+    if unsure := [name for task in windows.tasks for name in task.unsure]:
+        yield Remedy(
+            f"{listed(unsure)}: operators of the same name cannot be distinguished, so a placement "
+            "may swap them; name() in the program gives each a name of its own"
+        )
+    silent = [
+        task.name
+        for task in windows.tasks
+        if not (task.has_ended or task.operators[0].endswith(COMMITTERS))
+        and seen.activity[task.id].rates.get("numRecordsIn") == 0
+        and task.id not in windows.generated
+    ]
+    if silent:
+        yield Remedy(
+            f"{listed(silent)}: read nothing while it was measured, so its costs per tuple are "
+            "unknown and count as 0; where windows fire rarely, measure for longer (seconds in "
+            "--settings)"
         )
 
 
@@ -561,7 +590,8 @@ def key_shares(
     for task in tasks:
         own = subtasks.get(task.id, ())
         inputs = [edge for edge in edges if edge.target == task.id]
-        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in inputs)
+        alike = [edge for edge in inputs if not edge.is_broadcast]  # of these, every one gets all
+        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in alike)
         if task.parallelism < 2 or len(own) != task.parallelism or is_dealt:
             continue
         read = np.array([one.read for one in own], np.float64)

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -354,6 +354,7 @@ def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
 class _Mark(NamedTuple):
     """State between two windows: threads of the cluster, and lag."""
 
+    moment: float
     cluster: ClusterSnapshot
     pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
@@ -368,6 +369,7 @@ class Lag(NamedTuple):
     last: float  # and when it ended
     # Tuples of its partitions of Kafka that this job and earlier ones have read; NaN if unknown.
     read: float = math.nan
+    seconds: float = 0.0  # length of the measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,7 +459,8 @@ class JobWindows:
             is_known = min(itertools.chain(*offsets), default=-1.0) >= 0
             read = [sum(one) if is_known else math.nan for one in offsets]
             if len(sent) == len(before) == len(after):
-                answer[source] = [*map(Lag, sent, before, after, read)]
+                seconds = itertools.repeat(last.moment - first.moment)
+                answer[source] = [*map(Lag, sent, before, after, read, seconds)]
         return answer
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
@@ -465,7 +468,7 @@ class JobWindows:
         running = [one for one in self.tasks if one.id in self.generated and not one.has_ended]
         pending = {task.id: self._pending(task) for task in running}
         offsets = {task.id: self._offsets(task) if pending[task.id] else {} for task in running}
-        return _Mark(cluster, pending, offsets)
+        return _Mark(time.monotonic(), cluster, pending, offsets)
 
     def _pending(self, source: FlinkTask) -> list[float]:
         """Tuples that wait for each subtask of a source; empty if no subtask reports any.
@@ -498,16 +501,31 @@ class JobWindows:
         return f"/jobs/{quote(self.job, safe='')}/vertices/{quote(source.id, safe='')}/metrics"
 
     def _told(self, source: FlinkTask, names: Sequence[str]) -> dict[str, float]:
-        """Metrics of subtasks of a source in one request; empty if they are not all numbers.
+        """Metrics of subtasks of a source; empty if they are not all numbers.
 
-        Flink reads no request that is longer than 4 kB.
+        Flink reads no request that is longer than 4 kB, so there may be several.
         """
-        wanted = ",".join(quote(name, safe="") for name in names)
-        path = f"{self._metrics(source)}?get={wanted}"
-        if not names or len(path) > LONGEST_PATH:
-            return {}
-        try:
-            told = {str(row["id"]): float(row.get("value", "nan")) for row in self.rest.get(path)}
-        except (Refusal, ValueError):
-            return {}
+        path, told = f"{self._metrics(source)}?get=", dict[str, float]()
+        for wanted in _requests([quote(name, safe="") for name in names], LONGEST_PATH - len(path)):
+            try:
+                rows = self.rest.get(path + wanted)
+                told |= {str(row["id"]): float(row.get("value", "nan")) for row in rows}
+            except (Refusal, ValueError):
+                return {}
         return told if all(map(math.isfinite, told.values())) else {}
+
+
+def _requests(names: Sequence[str], length: int) -> Iterator[str]:
+    """Names in lists, separated by commas, each of at most some length.
+
+    >>> [*_requests(["a", "bc", "d"], 4)]
+    ['a,bc', 'd']
+    """
+    wanted = ""
+    for name in names:
+        if wanted and len(wanted) + 1 + len(name) > length:
+            yield wanted
+            wanted = ""
+        wanted = f"{wanted},{name}" if wanted else name
+    if wanted:
+        yield wanted

@@ -4,7 +4,8 @@ A task is one operator, or several that Flink chained (fused). The pinning class
 (``java/PlacedIds.java``) names operators in the same way. The number that the SQL planner gives to
 an operator is removed, because it changes with every submission. Operators that then share a name
 are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned job contains
-the numbers. Other programs must give each operator a name of its own, without arrows.
+the numbers. Operators of other programs that share a name are numbered in the order of the tasks;
+the pinning class may see them in another order, so nothing is sure about them.
 """
 
 import html
@@ -15,8 +16,6 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.pin.hook import stem_of
 from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
-from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.model.message_text import listed
 
 FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""
@@ -87,19 +86,6 @@ def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> li
         )
         for operators in tasks
     ]
-
-
-def check_names(tasks: Sequence[TaskOperators]) -> None:
-    """Raise FlinkError if operators of several tasks share a name, and nothing tells them apart.
-
-    A job of SQL is accepted, because nobody can name what its planner adds.
-    """
-    unsure = [name for task in tasks for name in task.unsure]
-    if unsure and not any(text for task in tasks for text in task.about):
-        raise FlinkError(
-            f"operators {listed(unsure)} share a name, so they cannot be told apart; give each a "
-            "name of its own in the program, with name(), and start the job again"
-        )
 
 
 def _fused(task: int, name: str, tree: str) -> list[_Operator]:

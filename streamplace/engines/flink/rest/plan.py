@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.program.chains import FUSED, TaskOperators, check_names, operators_of
+from streamplace.engines.flink.program.chains import FUSED, TaskOperators, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.model.key_groups import joined_subtasks
@@ -78,16 +78,11 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
                 f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
                 "iterations only, because their tuples go round"
             )
-    nodes = _nodes(rest, job)
-    check_names(operators_of(document["vertices"], nodes))
-    return _plan(document, nodes)
+    return _plan(document, _nodes(rest, job))
 
 
 def plan_with_loops(rest: Rest, job: str) -> JobPlan:
-    """Read the plan of a job that may have iterations, of which no stream is shown.
-
-    Its operators may share names, too.
-    """
+    """Read the plan of a job that may have iterations, of which no stream is shown."""
     return _plan(rest.running_job(job), _nodes(rest, job))
 
 
@@ -171,15 +166,10 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
 def placed_subtasks(
     rest: Rest, job: str, document: Job
 ) -> list[tuple[tuple[str, ...], list[Subtask]]]:
-    """Names of the operators of each task of a job, and its subtasks.
-
-    Raises an error if nothing tells operators of one name apart.
-    """
-    operators = job_operators(document)
-    check_names(operators)
+    """Names of the operators of each task of a job, and its subtasks."""
     return [
         (one.names, rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
-        for row, one in zip(document["vertices"], operators, strict=True)
+        for row, one in zip(document["vertices"], job_operators(document), strict=True)
     ]
 
 
