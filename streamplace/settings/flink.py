@@ -126,8 +126,8 @@ class OfFlink(VerbSettings):
         from streamplace.engines.flink.rest.access import Access, read_authorization
         from streamplace.engines.flink.rest.client import Rest
 
-        authorization = read_authorization(self.authorization)
-        return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, authorization))
+        text, file = read_authorization(self.authorization), self.authorization
+        return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, text, file))
 
 
 class OfJob(OfFlink):

@@ -30,6 +30,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.free_resources import left_without
 from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
@@ -37,7 +38,7 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
-FITS = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
+FITS = failure("java.lang.Error: streamplace: the job fits its placement")
 BUSY = failure("a.B: busy", status=503)
 Apply = Callable[..., FakeFlink]
 
@@ -342,6 +343,14 @@ def test_what_other_jobs_have_taken_is_told(
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
     call(answers, {"map": refused}, StreamplaceError, told)
     call(answers, {"map": fine})
+
+
+def test_a_task_manager_that_leaves_while_it_is_looked_at_offers_nothing() -> None:
+    answers = healthy("dev-0", "dev-1")
+    (first, _) = answers["GET /taskmanagers"]["taskmanagers"]
+    first["freeResource"] = first["totalResource"] | {"managedMemory": 1}
+    del answers["GET /taskmanagers/dev-0"]
+    assert [row["id"] for row in left_without(FakeFlink(answers).rest, "job")] == ["dev-1"]
 
 
 def running(**devices: list[str]) -> dict[str, Any]:

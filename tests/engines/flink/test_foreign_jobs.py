@@ -16,7 +16,16 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import TALLY, await_flow, flink_run, mover, pipeline, posted, submitted
+from flink_clusters import (
+    TALLY,
+    await_flow,
+    awaited,
+    flink_run,
+    mover,
+    pipeline,
+    posted,
+    submitted,
+)
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.export import placed_py
@@ -25,7 +34,12 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.savepoints import Savepoint, last_kept, stop
+from streamplace.engines.flink.move.savepoints import (
+    Savepoint,
+    checkpoint_totals,
+    last_kept,
+    stop,
+)
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
@@ -33,7 +47,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar, compile_java, placed_java
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.plan import job_operators, read_plan
 from streamplace.errors import PlacementError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -121,6 +135,29 @@ def test_state_that_no_operator_takes_over_is_refused(
     with pytest.raises(FlinkError, match="operators that this job does not have"):
         start(placed("dev-1", "dev-2"), "triple", "count", savepoint=path)
     assert rest.live_jobs() == []
+
+
+@pytest.mark.slow
+def test_operators_that_nobody_has_named_are_moved(
+    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """The program is checked in the JobManager, which its `System.exit` would end with all jobs."""
+    kept = {
+        "execution.checkpointing.interval": "10 s",
+        "execution.checkpointing.dir": (tmp_path / "checkpoints").as_uri(),
+    }
+    job = submitted(rest, jobs, "UnnamedJob", settings=kept)
+    names = [name for task in job_operators(rest.running_job(job)) for name in task.names]
+    assert names == ["numbers", "Map", "Map (2)", "Map (3)", "Writer"]
+    awaited(lambda: checkpoint_totals(rest, job).completed)
+    one, two = (Layout({name: [device] * 2 for name in names}) for device in ("dev-0", "dev-1"))
+    told = "the state of 1 operators of the running job belongs to none of the program"
+    with pytest.raises(FlinkError, match=told):
+        mover(rest, flink, Program(jobs, "UnnamedJob", ("count",)), tmp_path).plan(job, one)
+    move = mover(rest, flink, Program(jobs, "UnnamedJob"), tmp_path)
+    for layout in (one, two):
+        job = move.run(move.plan(job, layout)).job
+        assert verify(rest, job, layout).fine
 
 
 @pytest.mark.slow

@@ -399,6 +399,21 @@ def test_authorization_is_sent_and_never_shown(
     assert "s3cret" not in repr(Access(authorization=text))
 
 
+def test_a_token_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+    """Tokens expire while a watch goes on; while the file is gone, the last one counts."""
+    file = tmp_path / "token"
+    file.write_text("Bearer one")
+    with FakeFlink(ANSWERS).served() as flink:
+        rest = Rest(flink.url, access=Access(authorization="Bearer one", authorized_by=file))
+        rest.jobs()
+        file.write_text("Bearer two")
+        rest.jobs()
+        file.unlink()
+        rest.jobs()
+    sent = [headers["Authorization"] for headers in flink.headers]
+    assert sent == ["Bearer one", "Bearer two", "Bearer two"]
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [

@@ -268,6 +268,17 @@ def test_a_job_that_could_not_be_started_again_is_not_ended(
     watched.restart.assert_called_once()
 
 
+def test_a_job_whose_program_does_not_fit_is_not_ended(watched: Watched) -> None:
+    """The program is run once to find out, not every second."""
+    mover = watched.mover("dev-2")
+    mover.move.check.side_effect = FlinkError("operator 'map' is not placed")
+    watched.watch(RESTARTING, *WAIT, {}, {}, now("CANCELED"), mover=mover)
+    watched.restart.assert_not_called()
+    mover.move.check.assert_called_once_with(OLD, STAYING)
+    assert watched.told[-1] == f"job {OLD} is CANCELED"
+    assert "operator 'map' is not placed; the job is not started elsewhere" in watched.told
+
+
 def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched: Watched) -> None:
     """As when the job has recovered at the last moment; it is the same job then."""
     watched.restart.side_effect = FlinkError("not now")
@@ -437,6 +448,7 @@ def commanded(
             started()
             return restarted(name, layout)
 
+        monkeypatch.setattr(FlinkMove, "check", lambda *_: None)
         monkeypatch.setattr(FlinkMove, "restart", restart)
         monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
         flink: FakeFlink = watched.flink

@@ -27,7 +27,14 @@ from streamplace.engines.flink.move.running_settings import (
     running_settings,
     submitted_settings,
 )
-from streamplace.engines.flink.move.savepoints import UNDER_WAY, resumable, stop_status
+from streamplace.engines.flink.move.savepoints import (
+    UNDER_WAY,
+    Savepoint,
+    latest,
+    path_of,
+    resumable,
+    stop_status,
+)
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
@@ -131,6 +138,10 @@ class FlinkMove:
         if plan.moved:
             return plan
         return replace(plan, pins=is_placed(job, left_without(self.rest, job)) is False)
+
+    def check(self, job: str, layout: Layout) -> None:
+        """Raise an error if a job does not fit a placement; its main method runs, nothing else."""
+        check(self.rest, self.flink, self.program, layout, job, self._saved(job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.
@@ -322,7 +333,8 @@ class FlinkMove:
     def _checked(self, job: str, before: Layout, after: Layout) -> Settings:
         """Return settings to carry over; raise an error if the job does not fit a placement."""
         running = running_settings(self.rest, job)
-        planned = check(self.rest, self.flink, self.program, after, job)
+        saved = self._saved(job)
+        planned = check(self.rest, self.flink, self.program, after, job, saved)
         self._refuse_short_transactions(planned)
         given = self.program.settings
         changes = lost(running, planned)
@@ -340,6 +352,11 @@ class FlinkMove:
                 why = "as -D says" if key in given else "as the job's program says"
                 self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")
         return carried
+
+    def _saved(self, job: str) -> Savepoint | None:
+        """Last checkpoint of a job; None if it has completed none, or keeps none in a file."""
+        path = path_of(latest(self.rest, job).get("completed", {}))
+        return None if path is None else Savepoint(path, self.settings.allow_non_restored)
 
     def _refuse_short_transactions(self, planned: Settings) -> None:
         """Raise SettingError if Kafka may drop what a sink has written while the job is moved."""

@@ -130,11 +130,17 @@ def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
 
 
 def check(
-    rest: Rest, flink: Flink, program: Program, layout: Layout, without: str
+    rest: Rest,
+    flink: Flink,
+    program: Program,
+    layout: Layout,
+    without: str,
+    savepoint: Savepoint | None = None,
 ) -> dict[str, str]:
     """Run a job's main method as ``apply`` would, submit nothing, and return the job's settings.
 
-    The resources of the job ``without`` count as free.
+    The resources of the job ``without`` count as free. The program must have all operators whose
+    state is in the ``savepoint``, if it can still be read.
     """
     plan = None
     with suppress(FlinkError):  # it may not run any more
@@ -142,7 +148,7 @@ def check(
     answer = fitted(rest, layout, program.managed_mb, [without], plan)
     with placed_upload(rest, flink, program, answer) as jar:
         try:
-            job = str(jar.run(program.run_request(more=CHECK))["jobid"])
+            job = str(jar.run(program.run_request(savepoint, CHECK))["jobid"])
         except FlinkError as error:
             text = error.complaint if isinstance(error, Refusal) else ""
             if FITS not in text:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, takewhile
 from typing import Any
@@ -19,7 +20,7 @@ from streamplace.engines.flink.pin.pinning import (
     pinning,
 )
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.plan import JobPlan
 from streamplace.engines.flink.rest.settings import BUFFER_SIZE, cluster_fault, memory_bytes
 from streamplace.engines.names import resource
@@ -115,10 +116,14 @@ def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout |
 
 def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
     """TaskManagers with the resources of some jobs free, as they will be when these have ended."""
-    return [
-        row if row[LEFT] == row[ALL] else _without({**row, **rest.task_manager(row["id"])}, jobs)
-        for row in rest.task_managers()
-    ]
+    answer = []
+    for row in rest.task_managers():
+        if row[LEFT] == row[ALL]:
+            answer.append(row)
+            continue
+        with suppress(Refusal):  # it has left the cluster meanwhile
+            answer.append(_without({**row, **rest.task_manager(row["id"])}, jobs))
+    return answer
 
 
 def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ Redirections are not followed, and no proxy is used.
 import base64
 import os
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from streamplace.errors import SettingError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.files import read_bytes, spot
 from streamplace.model.message_text import shown
 
@@ -36,6 +37,8 @@ class Access:
     key: Path | None = None
     # Value of the HTTP header; it is never displayed.
     authorization: str | None = field(default=None, repr=False)
+    # File that it was read from, and is read from again, because tokens expire.
+    authorized_by: Path | None = None
 
     def context(self) -> ssl.SSLContext:
         """Return the TLS context of connections."""
@@ -126,9 +129,19 @@ def http_client(address: str, authorization: str | None, access: Access) -> "htt
     is_encrypted = address.startswith("https:")
     if not is_encrypted and any((access.authorities, access.certificate, access.key)):
         raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
-    authorization = access.authorization or authorization
+    latest = access.authorization or authorization
+
+    def authorized(request: httpx.Request) -> httpx.Request:
+        nonlocal latest
+        if access.authorized_by is not None:
+            with suppress(StreamplaceError):  # it is being replaced
+                latest = read_authorization(access.authorized_by)
+        if latest:
+            request.headers["Authorization"] = latest
+        return request
+
     return httpx.Client(
-        headers={"Authorization": authorization} if authorization else {},
+        auth=authorized,
         limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
         trust_env=False,
         verify=access.context() if is_encrypted else False,

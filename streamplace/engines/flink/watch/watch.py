@@ -52,6 +52,8 @@ class _WatchedJob:
     layout: Layout  # where it is placed
     troubled_since: float | None = None  # since when it has failed or lacked TaskManagers
     has_lost: bool = False  # whether it has lacked a TaskManager since it ran last
+    # Layout that its program does not fit, and why: it is not tried again.
+    refused: tuple[Layout, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ class Watch:
         try:
             mover.check_program()
             fitted(rest, layout, mover.move.program.managed_mb, [run.id])
+            if why := self._misfit(run, layout):
+                return f"{why}; the job is not started elsewhere"
             job = mover.start_again(run.id, run.layout, layout)
         except JobWatched:
             raise
@@ -195,6 +199,20 @@ class Watch:
         mover.spares.names.extend(one for one in lost if one not in mover.spares.names)
         self._follow(run, job)
         return ""
+
+    def _misfit(self, run: _WatchedJob, layout: Layout) -> str:
+        """Why the program does not fit a layout; empty if it does."""
+        assert self.mover is not None
+        if run.refused is None or run.refused[0] != layout:
+            run.refused = layout, ""
+            try:
+                self.mover.move.check(run.id, layout)
+            except NoAnswer:
+                run.refused = None
+                raise
+            except StreamplaceError as error:
+                run.refused = layout, str(error)
+        return run.refused[1]
 
     def _pass_round(self, run: _WatchedJob, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""

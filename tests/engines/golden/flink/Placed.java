@@ -38,6 +38,7 @@ import org.apache.flink.api.common.resources.ExternalResource;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.ConfigOptions;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.PipelineOptions;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.memory.ManagedMemoryUseCase;
 import org.apache.flink.runtime.clusterframework.types.ResourceProfile;
@@ -174,17 +175,24 @@ public final class Placed extends StreamExecutionEnvironment {
         return executing().executeAsync(checked(graph));
     }
 
-    /** The environment that executes, with the listeners of this one. */
+    /** The environment that executes, with the listeners and the jars that the program has added. */
     private StreamExecutionEnvironment executing() {
         cluster.clearJobListeners();
         getJobListeners().forEach(cluster::registerJobListener);
+        Configuration executed = (Configuration) cluster.getConfiguration();
+        configuration.getOptional(PipelineOptions.JARS)
+                .ifPresent(jars -> executed.set(PipelineOptions.JARS, jars));
+        configuration.getOptional(PipelineOptions.CLASSPATHS)
+                .ifPresent(paths -> executed.set(PipelineOptions.CLASSPATHS, paths));
         return cluster;
     }
 
     private StreamGraph checked(StreamGraph graph) throws IOException {
-        StreamGraph pinned = pin(graph);
-        if (configuration.toMap().containsKey(CHECK)) {
-            throw new IllegalStateException(FITS + " <" + settings(pinned) + ">");
+        boolean isCheck = configuration.toMap().containsKey(CHECK);
+        StreamGraph pinned = pin(graph, isCheck);
+        if (isCheck) {
+            // An error, because programs that catch exceptions here would hide it, or end the process.
+            throw new Error(FITS + " <" + settings(pinned) + ">");
         }
         return pinned;
     }
@@ -237,6 +245,10 @@ public final class Placed extends StreamExecutionEnvironment {
 
     /** Puts every operator of a job into the slot sharing group of its device. */
     public static StreamGraph pin(StreamGraph graph) throws IOException {
+        return pin(graph, false);
+    }
+
+    private static StreamGraph pin(StreamGraph graph, boolean isCheck) throws IOException {
         refuse(devices(graph));
         Map<Integer, String> names = PlacedIds.names(graph);
         Map<String, StreamNode> bearers = new HashMap<>();
@@ -267,6 +279,13 @@ public final class Placed extends StreamExecutionEnvironment {
         Map<String, ResourceProfile> resources = faults.isEmpty() ? resources(graph, faults) : null;
         refuse(faults);
         graph.setSlotSharingGroupResource(resources);
+        if (isCheck) {
+            int lost = PlacedIds.lost(graph);
+            refuse(lost == 0 ? List.of() : List.of("the state of " + lost + " operators of the running "
+                    + "job belongs to none of the program; give the jar and the arguments that it was "
+                    + "submitted with, or drop that state (allow-non-restored in --settings)"));
+            return graph;
+        }
         PlacedIds.keep(graph);
         PlacedIds.show(graph, names);
         return graph;
@@ -322,7 +341,7 @@ public final class Placed extends StreamExecutionEnvironment {
     private static void refuse(List<String> faults) {
         if (!faults.isEmpty()) {
             int more = faults.size() - MOST_FAULTS;
-            throw new IllegalArgumentException(
+            throw new Error( // as above
                     "streamplace: "
                             + String.join("; ", faults.subList(0, Math.min(MOST_FAULTS, faults.size())))
                             + (more > 0 ? "; and " + more + " more" : ""));

@@ -14,7 +14,6 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -29,6 +28,7 @@ import java.util.regex.Pattern;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.runtime.checkpoint.Checkpoints;
 import org.apache.flink.runtime.checkpoint.OperatorState;
+import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.state.filesystem.AbstractFsCheckpointStorageAccess;
 import org.apache.flink.streaming.api.graph.StreamEdge;
@@ -36,6 +36,7 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.streaming.api.graph.StreamNode;
 import org.apache.flink.streaming.api.operators.ChainingStrategy;
 import org.apache.flink.streaming.api.operators.StreamOperatorFactory;
+import org.apache.flink.util.StringUtils;
 
 final class PlacedIds {
     /** Name, number of the SQL planner, and what a helper of a sink is called besides. */
@@ -128,21 +129,57 @@ final class PlacedIds {
         if (restored == null || !restored.restoreSavepoint()) {
             return;
         }
-        Map<ByteBuffer, Integer> saved = saved(restored.getRestorePath());
-        Map<Integer, byte[]> ids = new HashMap<>();
+        Map<ByteBuffer, OperatorState> saved = saved(restored.getRestorePath());
         List<StreamNode> nodes = inOrder(graph);
-        for (int position = 0; position < nodes.size(); position++) {
-            byte[] id = id(nodes.get(position), position, ids, saved.keySet());
-            if (id != null) {
-                ids.put(nodes.get(position).getId(), id);
-            }
-        }
+        Map<Integer, byte[]> ids = ids(nodes, saved.keySet());
         for (StreamNode node : nodes) {
             if (node.getTransformationUID() == null && ids.containsKey(node.getId())) {
                 graph.setTransformationUID(node.getId(), uid(ids.get(node.getId())));
             }
         }
         keepMaxParallelism(graph, nodes, ids, saved);
+    }
+
+    /** Number of operators whose state is in the savepoint, and that the job does not have. */
+    static int lost(StreamGraph graph) {
+        SavepointRestoreSettings restored = graph.getSavepointRestoreSettings();
+        if (restored == null || !restored.restoreSavepoint() || restored.allowNonRestoredState()) {
+            return 0;
+        }
+        Map<ByteBuffer, OperatorState> saved;
+        try {
+            saved = saved(restored.getRestorePath());
+        } catch (IOException gone) {
+            return 0; // a checkpoint that a later one has replaced
+        }
+        List<StreamNode> nodes = inOrder(graph);
+        Set<ByteBuffer> known = new HashSet<>();
+        ids(nodes, saved.keySet()).values().forEach(id -> known.add(ByteBuffer.wrap(id)));
+        for (StreamNode node : nodes) {
+            if (node.getUserHash() != null) {
+                known.add(ByteBuffer.wrap(StringUtils.hexStringToByte(node.getUserHash())));
+            }
+        }
+        int lost = 0;
+        for (Map.Entry<ByteBuffer, OperatorState> entry : saved.entrySet()) {
+            OperatorState state = entry.getValue();
+            boolean isEmpty = state.getCoordinatorState() == null
+                    && state.getStates().stream().noneMatch(OperatorSubtaskState::hasState);
+            lost += isEmpty || known.contains(entry.getKey()) ? 0 : 1;
+        }
+        return lost;
+    }
+
+    /** Ids in a savepoint by stream nodes, of the operators that are there. */
+    private static Map<Integer, byte[]> ids(List<StreamNode> nodes, Set<ByteBuffer> saved) {
+        Map<Integer, byte[]> ids = new HashMap<>();
+        for (int position = 0; position < nodes.size(); position++) {
+            byte[] id = id(nodes.get(position), position, ids, saved);
+            if (id != null) {
+                ids.put(nodes.get(position).getId(), id);
+            }
+        }
+        return ids;
     }
 
     /**
@@ -153,11 +190,12 @@ final class PlacedIds {
             StreamGraph graph,
             List<StreamNode> nodes,
             Map<Integer, byte[]> ids,
-            Map<ByteBuffer, Integer> saved) {
+            Map<ByteBuffer, OperatorState> saved) {
         Map<Integer, Integer> most = new HashMap<>();
         for (StreamNode node : nodes) {
             byte[] id = ids.get(node.getId());
-            int recorded = id == null ? 0 : saved.getOrDefault(ByteBuffer.wrap(id), 0);
+            OperatorState state = id == null ? null : saved.get(ByteBuffer.wrap(id));
+            int recorded = state == null ? 0 : state.getMaxParallelism();
             if (recorded > 0) {
                 graph.setMaxParallelism(node.getId(), recorded);
                 most.put(node.getId(), recorded);
@@ -177,22 +215,20 @@ final class PlacedIds {
         }
     }
 
-    /** Ids of the operators in a savepoint, with the maximum parallelism of each. */
-    private static Map<ByteBuffer, Integer> saved(String path) throws IOException {
-        Map<ByteBuffer, Integer> ids = new HashMap<>();
+    /** State of the operators in a savepoint, by their ids. */
+    private static Map<ByteBuffer, OperatorState> saved(String path) throws IOException {
+        Map<ByteBuffer, OperatorState> states = new HashMap<>();
         ClassLoader loader = Thread.currentThread().getContextClassLoader();
         try (DataInputStream metadata =
                 new DataInputStream(
                         AbstractFsCheckpointStorageAccess.resolveCheckpointPointer(path)
                                 .getMetadataHandle()
                                 .openInputStream())) {
-            Collection<OperatorState> states =
-                    Checkpoints.loadCheckpointMetadata(metadata, loader, path).getOperatorStates();
-            for (OperatorState state : states) {
-                ids.put(ByteBuffer.wrap(state.getOperatorID().getBytes()), state.getMaxParallelism());
-            }
+            Checkpoints.loadCheckpointMetadata(metadata, loader, path)
+                    .getOperatorStates()
+                    .forEach(one -> states.put(ByteBuffer.wrap(one.getOperatorID().getBytes()), one));
         }
-        return ids;
+        return states;
     }
 
     /** Id of an operator in a savepoint, whatever was chained to it; null where it is not there. */
