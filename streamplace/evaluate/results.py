@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.evaluate.paired import Paired, compared, paired
+from streamplace.evaluate.paired import TIE, Paired, compared, paired
 from streamplace.evaluate.records import Record, problem_number
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.units import digits
@@ -340,7 +340,9 @@ class Point:
     placer: str
     asked: str
     of_best: dict[str, float]  # mean of value / best known value, by objective; 1 is best
-    front: bool  # whether no other point is at least as good by all objectives and better by one
+    # Whether it has placed all graphs that any has, and no other such point is at least as good by
+    # all objectives and better by one.
+    front: bool
 
 
 Front = dict[float | None, list[Point]]
@@ -360,7 +362,7 @@ def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Poi
         parts = [(c.problem, _by(c, result, target)) for result, row in asked for c in row.values()]
         numbers, values = map(np.concatenate, zip(*parts, strict=True))
         best[target.judge.name] = best_values(target.sign, numbers, values)
-    rows = []
+    rows, placed = [], []
     for result, by_placer in asked:
         for placer, columns in by_placer.items():
             shares = {}
@@ -369,9 +371,15 @@ def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Poi
                 shares[target.judge.name] = mean_of(ratio(_by(columns, result, target), optimum))
             if all(map(isfinite, shares.values())):
                 rows.append((placer, result.judge.name, shares))
+                placed.append(int((~np.isnan(columns.value)).sum()))
     goods = np.array([[r.sign * shares[r.judge.name] for r in results] for *_, shares in rows])
     goods = goods.reshape(len(rows), len(results))
-    return [Point(*row, front=not _is_dominated(goods, i)) for i, row in enumerate(rows)]
+    # The means of those that have failed on graphs are of other graphs.
+    complete = np.array(placed) == max(placed, default=0)
+    return [
+        Point(*row, front=bool(complete[i]) and not _is_dominated(goods[complete], goods[i]))
+        for i, row in enumerate(rows)
+    ]
 
 
 def _by(columns: ResultColumns, asked: ObjectiveResults, target: ObjectiveResults) -> Floats:
@@ -386,8 +394,8 @@ def _by(columns: ResultColumns, asked: ObjectiveResults, target: ObjectiveResult
     return columns.measures.get(measure, np.full(len(columns.value), nan))
 
 
-def _is_dominated(goods: Floats, i: int) -> bool:
-    """Whether another row is nowhere less than row i, and somewhere more."""
-    no_worse = (goods >= goods[i]).all(axis=1)
-    better = (goods > goods[i]).any(axis=1)
+def _is_dominated(goods: Floats, own: Floats) -> bool:
+    """Whether a row is nowhere less than another one, and somewhere more."""
+    no_worse = (goods >= own - TIE * abs(own)).all(axis=1)
+    better = (goods > own + TIE * abs(own)).any(axis=1)
     return bool((no_worse & better).any())

@@ -28,7 +28,7 @@ from streamplace.io.weights import stamped
 from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
-from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.conditions import BEYOND, composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers, named_placer
 from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
@@ -91,16 +91,18 @@ def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
     """Budget, seed and weights as a text; results are reused only if it is equal."""
     seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
-    weights = weights_of(placer)
-    return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
+    weights = [_digest(*stamped(path)) for path in weights_of(placer)]
+    return f"{text}, weights {' '.join(weights)}" if weights else text
 
 
-def weights_of(placer: Placer) -> Path | None:
-    """Weights file of a learned placer; None for any other placer."""
+def weights_of(placer: Placer) -> list[Path]:
+    """Weights files of a learned placer; empty for any other placer."""
     if "weights" not in placer.defaults():
-        return None
-    path = placer.options.get("weights")
-    return Path(path) if path else shipped(placer.name)
+        return []
+    if path := placer.options.get("weights"):
+        return [Path(path)]
+    names = ("pilot", "pilot-makespan") if placer.name == "pilot" else (placer.name,)  # of passes
+    return [shipped(name) for name in names]
 
 
 @lru_cache(maxsize=64)
@@ -265,7 +267,7 @@ def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
     last = {
         step.evaluations.bit_length(): (step.evaluations, step.value)
         for step in trace
-        if isfinite(step.value)
+        if abs(step.value) < BEYOND  # else it misses a condition, or is not finite
     }
     return tuple(last[power] for power in sorted(last))
 

@@ -52,13 +52,12 @@ def trained_on(placers: Iterable[str]) -> dict[str, frozenset[int]]:
 
     Placers without weights are omitted, and those whose weights do not say it.
     """
-    hashes = {}
+    hashes: dict[str, frozenset[int]] = {}
     for placer in aliased_placers(placers):
-        path = weights_of(named_placer(placer.spec))
-        with suppress(FormatError):  # which the placer itself reports, for every graph
-            if path is not None and (numbers := _of_file(path)):
-                hashes[placer.label] = numbers
-    return hashes
+        for path in weights_of(named_placer(placer.spec)):
+            with suppress(FormatError):  # which the placer itself reports, for every graph
+                hashes[placer.label] = hashes.get(placer.label, frozenset()) | _of_file(path)
+    return {label: numbers for label, numbers in hashes.items() if numbers}
 
 
 @loaded

@@ -24,6 +24,8 @@ RARE: dict[str, Any] = {
 NODE = {key: rule.default for key, rule in OPERATOR.items() if key not in RARE}
 EDGE = {key: nan if rule.default is None else rule.default for key, rule in STREAM.items()}
 """Attributes of every node and every edge, with their defaults."""
+DEFAULTS_OF_GRAPHML = ("node_default", "edge_default")
+"""Attributes that networkx adds to every graph that it reads from GraphML."""
 
 
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
@@ -78,6 +80,8 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     if not graph.is_directed():
         raise GraphError("a stream graph needs directed edges; pass a DiGraph")
     attributes = _stated(graph.graph)
+    for key in DEFAULTS_OF_GRAPHML:
+        attributes.pop(key, None)
     document = {
         "name": str(attributes.pop("name", "graph")),
         **({"fires": attributes.pop("fires")} if "fires" in attributes else {}),
@@ -91,13 +95,17 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
 
 
 def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, Any, Any]]:
-    """Edges with their attributes, sorted by their keys if these number all of them."""
-    if not isinstance(graph, nx.MultiDiGraph):
-        return list(graph.edges(data=True))
-    keyed = list(graph.edges(keys=True, data=True))
-    if {key for _, _, key, _ in keyed} == set(range(len(keyed))):
+    """Edges with their attributes, sorted by their keys if these number all of them.
+
+    GraphML has ids in place of keys, which networkx reads as attributes unless edges are parallel.
+    """
+    if isinstance(graph, nx.MultiDiGraph):
+        keyed = list(graph.edges(keys=True, data=True))
+    else:
+        keyed = [(u, v, facts.get("id"), facts) for u, v, facts in graph.edges(data=True)]
+    if {str(key) for _, _, key, _ in keyed} == {*map(str, range(len(keyed)))}:
         keyed.sort(key=lambda edge: int(edge[2]))
-    return [(u, v, facts) for u, v, _, facts in keyed]
+    return [(u, v, {k: x for k, x in facts.items() if k != "id"}) for u, v, _, facts in keyed]
 
 
 def _stated(facts: Mapping[Any, Any]) -> dict[Any, Any]:

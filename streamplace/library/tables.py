@@ -226,7 +226,11 @@ def summaries(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummar
     for run in runs:
         entry = entries[run.instance, run.objective]
         groups[run.method, run.limit].append((entry, run))
-    rows = [_summary(method, limit, pairs) for (method, limit), pairs in groups.items()]
+    every = {run.instance for pairs in groups.values() for _, run in pairs}
+    rows = [
+        _summary(method, limit, pairs, len(every - {run.instance for _, run in pairs}))
+        for (method, limit), pairs in groups.items()
+    ]
     return sorted(rows, key=lambda row: (row.gap_to_best, row.limit, row.method))
 
 
@@ -307,17 +311,19 @@ def _method_row(row: MethodSummary) -> tuple[str, ...]:
 
 
 def _summary(
-    method: str, limit: float, pairs: Sequence[tuple[LibraryEntry, LibraryRun]]
+    method: str, limit: float, pairs: Sequence[tuple[LibraryEntry, LibraryRun]], missing: int
 ) -> MethodSummary:
-    to_best = [gap_between(entry, run.value, entry.value) for entry, run in pairs]
-    to_bound = [gap_between(entry, run.value, entry.bound) for entry, run in pairs]
-    answered = [run.value is not None for _, run in pairs]
+    """Summary of a method; ``missing`` entries, which others ran on, count as without an answer."""
+    none = [1.0] * missing
+    to_best = [*(gap_between(entry, run.value, entry.value) for entry, run in pairs), *none]
+    to_bound = [*(gap_between(entry, run.value, entry.bound) for entry, run in pairs), *none]
+    answered = [*(run.value is not None for _, run in pairs), *(False for _ in none)]
     return MethodSummary(
         method,
         limit,
-        len(pairs),
+        len(answered),
         sum(answered),
-        sum(gap <= SOLVED for gap in to_best) / len(pairs),
+        sum(gap <= SOLVED for gap in to_best) / len(answered),
         _ratio(to_best, answered),
         _ratio(to_bound, answered),
         _shifted_mean(to_best),

@@ -22,7 +22,7 @@ from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
-from streamplace.evaluate.trained_on import described
+from streamplace.evaluate.trained_on import described, graph_number
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
@@ -114,12 +114,15 @@ class TrainRequest:
         return {} if self.objective == DEFAULT else {"objective": self.objective}
 
     def split(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-        """Problems to train on, and those held out: a share of all, chosen by the seed."""
-        n = len(self.problems)
+        """Problems to train on, and those of a share of the graphs, which the seed holds out."""
+        numbers: dict[int, int] = {}  # of graphs, each of which may be on several clusters
+        graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in self.problems]
+        n = len(numbers)
         count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
-        out = np.zeros(n, bool)
-        out[random.permutation(n)[:count]] = True
+        chosen = np.zeros(n, bool)
+        chosen[random.permutation(n)[:count]] = True
+        out = chosen[graph]
         return (
             tuple(compress(self.problems, ~out)),
             tuple(compress(self.problems, out)),

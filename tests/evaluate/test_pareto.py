@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,24 @@ def test_the_front_is_who_nobody_dominates(
     for point, (t, m) in zip(found, every, strict=True):
         beaten = any((a, -b) != (t, -m) and a >= t and b <= m for a, b in every)
         assert point.front == (not beaten)
+
+
+def test_a_placer_that_fails_on_a_graph_is_not_on_the_front() -> None:
+    """Its means are of other graphs; equal but for rounding, two placers are."""
+    one = [record(f"p{i}", "throughput", value, 1.0) for i, value in enumerate((0.7, 0.7 + 1e-16))]
+    two = [replace(row, problem="cd" * 32) for row in one]
+    lucky = record("lucky", "throughput", 1.0, 0.5)
+    tables = [
+        ObjectiveResults(JUDGES[0], [*one, *two, lucky]),
+        ObjectiveResults(JUDGES[1], [record("p0", "makespan", 2.0, 0.5)]),
+    ]
+    found = {(point.placer, point.asked): point.front for point in front_of(tables)[None]}
+    assert found == {
+        ("p0", "throughput"): True,
+        ("p1", "throughput"): True,
+        ("lucky", "throughput"): False,
+        ("p0", "makespan"): False,
+    }
 
 
 def test_where_no_placer_places_anything_there_are_no_points() -> None:

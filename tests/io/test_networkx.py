@@ -11,7 +11,7 @@ from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.networkx import RARE, from_networkx, to_networkx
-from streamplace.model import Operator, StreamGraph
+from streamplace.model import Operator, Stream, StreamGraph
 
 
 @settings(deadline=None)
@@ -30,6 +30,19 @@ def test_graphs_without_tags_and_windows_can_be_written_as_graphml() -> None:
         del node["requires"], node["window"]
     assert all(name in "".join(nx.generate_graphml(g)) for name in ("constant", "max_rate"))
     assert not RARE.keys() & to_networkx(chain()).nodes["v0"].keys()
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_graph_survives_graphml(copies: int) -> None:
+    """Networkx reads ids of edges as keys only where edges are parallel."""
+    graph = StreamGraph.of(
+        "pipe",
+        [Operator("a", rate=9, ipt=5, payload=7), Operator("b"), Operator("c")],
+        [Stream("b", "c", payload=3), *[Stream("a", "b", 0.5)] * copies],
+    )
+    back = from_networkx(nx.parse_graphml("\n".join(nx.generate_graphml(to_networkx(graph)))))
+    assert back.operators == graph.operators
+    assert list(map(repr, back.streams)) == list(map(repr, graph.streams))
 
 
 def test_keys_that_number_no_edges_are_passed_over() -> None:

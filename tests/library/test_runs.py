@@ -187,6 +187,13 @@ def test_means_are_those_of_the_definition(folder: Path) -> None:
     assert row.ratio_to_best == pytest.approx(2**0.5)
     assert row.gap_to_best == pytest.approx((0.51 * 0.01 * 1.01) ** (1 / 3) - 0.01)
     assert row.ratio_to_bound == pytest.approx(2**0.5)
+    other = replace(runs[0], method="other", value=rate.value)
+    assert [
+        (row.method, row.entries, row.answers) for row in summaries(library, [*runs, other])
+    ] == [
+        ("mine", 3, 2),
+        ("other", 3, 1),
+    ]
 
 
 def test_runs_on_other_versions_of_an_instance_are_left_out(

@@ -25,7 +25,8 @@ class ImprovingConfig(Config):
     # placement that walks start from: a random one, or the best one so far, at first everything on
     # one device
     start: Start = "random"
-    # cost that steps lower: the value in multiples of the problem's yardstick, or its logarithm
+    # cost that steps lower: the value in multiples of the problem's yardstick, or the logarithm of
+    # the reward
     cost: Cost = "multiple"
     # baseline that returns are compared with: the mean of earlier rewards; the mean return of the
     # other walks, in units of their deviation; or that of this and all earlier walks of the problem

@@ -19,6 +19,7 @@ from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
+from streamplace.model.units import format_bytes
 
 LEAST = 1e-4
 """Smaller shares of a device or link are raised to this before the logarithm."""
@@ -28,6 +29,8 @@ STREAM_FEATURES = ("log stream transfer",)
 FEATURES = OPERATOR_FEATURES + STREAM_FEATURES
 MOST_OPERATORS = 4096
 """Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
+MOST_BYTES = 16e9
+"""Most memory for tensors of operators by operators, of all graphs together."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -127,7 +130,9 @@ class Graphs:
 
         ``canonical`` opens only the first unused of interchangeable devices.
         """
-        single = [_arrays(problem, scale, devices) for problem in problems]
+        ruled = any(problem.rules is not None for problem in problems)
+        _check_size(problems, ruled=ruled)
+        single = [_arrays(problem, scale, devices, ruled=ruled) for problem in problems]
         filling = {"present": False, "ends": -1, "allowed": False}
         columns: dict[str, Any] = {
             name: _padded([arrays[name] for arrays in single], filling.get(name, 0))
@@ -136,7 +141,7 @@ class Graphs:
         columns["allowed"][:, :, 0] |= ~columns["present"]
         if not canonical:
             columns["lower"][:] = 0
-        if all(problem.rules is None for problem in problems):
+        if not ruled:
             columns["mates"] = columns["rivals"] = None
         made: dict[str, Any] = {
             n: None if c is None else torch.from_numpy(c).to(device) for n, c in columns.items()
@@ -195,14 +200,25 @@ def padded_orders(orders: Sequence[Longs]) -> Longs:
     return rows
 
 
-def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
-    instance, n, d = problem.instance, problem.n_operators, problem.n_devices
-    check_devices(problem, devices)
+def _check_size(problems: Sequence[Problem], *, ruled: bool) -> None:
+    """Raise SettingError if the tensors of pairs of operators would be too large."""
+    n = max(problem.n_operators for problem in problems)
     if n > MOST_OPERATORS:
         raise SettingError(
             f"the graph has {n} operators, but the model supports at most {MOST_OPERATORS}; "
             "use the placer pilot or anneal"
         )
+    size = (4 if ruled else 2) * len(problems) * 4 * n**2
+    if size > MOST_BYTES:
+        raise SettingError(
+            f"{len(problems)} graphs, all padded to the largest of {n} operators, would take "
+            f"{format_bytes(size)}; leave out the largest graphs, or train pilot"
+        )
+
+
+def _arrays(problem: Problem, scale: FeatureScale, devices: int, *, ruled: bool) -> Arrays:
+    instance, n, d = problem.instance, problem.n_operators, problem.n_devices
+    check_devices(problem, devices)
     load = np.zeros((n, devices), np.float32)
     load[:, :d] = instance.full_load[:, instance.device_type]
     streams, inbound = np.zeros((2, n, n), np.float32)
@@ -220,15 +236,18 @@ def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
         "inbound": inbound,
         "lower": lower,
         "load": load,
-        **_rules(problem, devices),
+        **_rules(problem, devices, ruled=ruled),
     }
 
 
-def _rules(problem: Problem, devices: int) -> Arrays:
+def _rules(problem: Problem, devices: int, *, ruled: bool) -> Arrays:
+    """Devices that operators may use; with rules for any problem, those of pairs as well."""
     n, d, rules = problem.n_operators, problem.n_devices, problem.rules
     allowed = np.zeros((n, devices), bool)
     if rules is None:
         allowed[:, :d] = True
+        if not ruled:
+            return {"allowed": allowed}
         nobody = np.zeros((n, n), np.float32)
         return {"allowed": allowed, "mates": nobody, "rivals": nobody}
     allowed[:, :d] = rules.allowed[rules.unit]

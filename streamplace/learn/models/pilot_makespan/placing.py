@@ -79,7 +79,7 @@ class TrainedPilotMakespan:
         present: list[ListSchedule] = []  # what is rebuilt next
 
         def offered(schedule: ListSchedule, worse: float = 0.0) -> ListSchedule:
-            """Go on from a complete schedule that is better, or worse by at most this share."""
+            """Go on from a complete schedule that is better than the last one, or hardly worse."""
             nonlocal least
             reached = value(schedule)
             if schedule.complete and reached <= least * (1 + worse):

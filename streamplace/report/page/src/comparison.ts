@@ -80,7 +80,7 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
   const compared = result.rows.some(({ paired }) => paired && Object.hasOwn(paired, part.reference));
   const rows = result.placers.map((placer, p): Cell[] => {
     const row = result.rows[p];
-    const time = meanTime(result, p) / 1000;
+    const time = (row.ms_per_graph ?? NaN) / 1000;
     return [
       { text: name(placer) },
       { ...cell(means[p], form), best: sign * means[p] >= best - 1e-12 },
@@ -93,16 +93,18 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
   });
   const rival = name(part.reference);
   const statistics = compared ? [`Against ${rival}: better / equal / worse`, "Sign test p", "Ratio", "95 % interval"] : [];
-  const head = ["Placer", "Mean", "Of optimum", "Optimal", "Best on", ...statistics, "Time"];
-  const caption = `${titleOf(result)}, ${counted(part.graphs.length, "graph")}${provenWords(part, result)}`;
+  const graphs = Math.max(part.graphs.length, ...result.rows.map((row) => row.graphs ?? 0));
+  const bestOn = graphs > part.graphs.length ? `Best on, of the first ${number(part.graphs.length)}` : "Best on";
+  const head = ["Placer", "Mean", "Of optimum", "Optimal", bestOn, ...statistics, "Time"];
+  const caption = `${titleOf(result)}, ${counted(graphs, "graph")}${provenWords(graphs, result)}`;
   return sortable({ caption, head, rows });
 }
 
 /** How many optima are proven, and what that means for the columns. */
-function provenWords(part: ComparisonPart, result: ComparedPart): string {
+function provenWords(graphs: number, result: ComparedPart): string {
   const proven = Math.max(0, ...result.rows.map((row) => row.proven ?? 0));
   if (proven === 0) return "; no optimum is proven";
-  if (proven >= part.graphs.length) return "; all optima are proven";
+  if (proven >= graphs) return "; all optima are proven";
   return `; of optimum and optimal: over the ${number(proven)} with a proven optimum`;
 }
 

@@ -188,6 +188,8 @@ export interface ComparedPart {
     share_of_optimum?: number | null;
     reached?: number | null;
     proven?: number;
+    graphs?: number;
+    ms_per_graph?: number | null;
     paired?: Record<string, PairedPart>;
   }[];
   values: (number | null)[][];
