@@ -226,11 +226,9 @@ def summaries(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummar
     for run in runs:
         entry = entries[run.instance, run.objective]
         groups[run.method, run.limit].append((entry, run))
-    every = {run.instance for pairs in groups.values() for _, run in pairs}
-    rows = [
-        _summary(method, limit, pairs, len(every - {run.instance for _, run in pairs}))
-        for (method, limit), pairs in groups.items()
-    ]
+    tried = {key: {(run.instance, run.objective) for _, run in own} for key, own in groups.items()}
+    every = set().union(*tried.values())
+    rows = [_summary(*key, pairs, len(every - tried[key])) for key, pairs in groups.items()]
     return sorted(rows, key=lambda row: (row.gap_to_best, row.limit, row.method))
 
 

@@ -151,7 +151,7 @@ def test_operators_that_nobody_has_named_are_moved(
     assert names == ["numbers", "Map", "Map (2)", "Map (3)", "Writer"]
     awaited(lambda: checkpoint_totals(rest, job).completed)
     one, two = (Layout({name: [device] * 2 for name in names}) for device in ("dev-0", "dev-1"))
-    told = "the state of 1 operators of the running job belongs to none of the program"
+    told = "the running job has the state of an operator that the program does not have"
     with pytest.raises(FlinkError, match=told):
         mover(rest, flink, Program(jobs, "UnnamedJob", ("count",)), tmp_path).plan(job, one)
     move = mover(rest, flink, Program(jobs, "UnnamedJob"), tmp_path)

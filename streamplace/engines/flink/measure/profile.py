@@ -414,8 +414,8 @@ def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, 
 def _arrived(subtasks: Sequence[SubtaskFlow]) -> list[float]:
     """Tuples that show the shares of the subtasks of a source in its input.
 
-    If none drains a backlog, each reads what arrives now. Otherwise, all that has arrived counts:
-    it may have been other shares long ago.
+    If none drains a backlog, each reads what arrives now. Otherwise, all that has ever arrived
+    counts, whose shares may have been others.
     """
     if any(one.is_draining for one in subtasks):
         return [one.arrived for one in subtasks]
@@ -590,8 +590,8 @@ def key_shares(
     for task in tasks:
         own = subtasks.get(task.id, ())
         inputs = [edge for edge in edges if edge.target == task.id]
-        alike = [edge for edge in inputs if not edge.is_broadcast]  # of these, every one gets all
-        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in alike)
+        divided = [edge for edge in inputs if not edge.is_broadcast]  # others go to every subtask
+        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in divided)
         if task.parallelism < 2 or len(own) != task.parallelism or is_dealt:
             continue
         read = np.array([one.read for one in own], np.float64)

@@ -162,9 +162,14 @@ def started_seconds(rest: Rest, job: str) -> float:
     return 0.0
 
 
-def last_checkpoint_seconds(rest: Rest, job: str) -> float:
-    """Duration of the last checkpoint of a job in seconds; 0 if there is none."""
-    return latest(rest, job).get("completed", {}).get("end_to_end_duration", 0) / 1000
+def last_checkpoint_seconds(rest: Rest, job: str, *more: str) -> float:
+    """Duration of the last checkpoint of a job in seconds; 0 if there is none.
+
+    ``more``: what else counts if it took longer, such as ``savepoint``.
+    """
+    rows = latest(rest, job)
+    times = (rows.get(kind, {}).get("end_to_end_duration", 0) for kind in ("completed", *more))
+    return max(times) / 1000
 
 
 def _times(rest: Rest, job: str) -> list[Mapping[str, float]]:

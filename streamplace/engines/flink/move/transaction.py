@@ -17,7 +17,7 @@ from typing import NoReturn
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.source_lag import SourceFlow
-from streamplace.engines.flink.move.interruption import interruption_of
+from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
 from streamplace.engines.flink.move.savepoints import (
     CANCELLED,
@@ -28,7 +28,6 @@ from streamplace.engines.flink.move.savepoints import (
     begin_stop,
     checkpoint_totals,
     last_kept,
-    latest,
     moved_by_others,
     refuse_copy,
     refuse_ended,
@@ -387,9 +386,7 @@ class Transaction:
         if self.settings.settle > 0:
             self.tell(f"watching the job for {self.settings.settle:g} s")
             # The first checkpoint may contain all of the state, as the savepoint does.
-            rows = latest(self.rest, self.journal.job)
-            own = (rows.get(kind, {}) for kind in ("completed", "savepoint"))
-            taken = max(row.get("end_to_end_duration", 0) for row in own) / 1000
+            taken = last_checkpoint_seconds(self.rest, self.journal.job, "savepoint")
             settle(self.rest, job, self.settings, self.rate, taken)
         refuse_ended(self.rest, job)
 

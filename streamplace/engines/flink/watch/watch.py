@@ -52,8 +52,8 @@ class _WatchedJob:
     layout: Layout  # where it is placed
     troubled_since: float | None = None  # since when it has failed or lacked TaskManagers
     has_lost: bool = False  # whether it has lacked a TaskManager since it ran last
-    # Layout that its program does not fit, and why: it is not tried again.
-    refused: tuple[Layout, str] | None = None
+    # Layout that its program was last checked with, and why it does not fit; empty if it does.
+    checked: tuple[Layout, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +203,16 @@ class Watch:
     def _misfit(self, run: _WatchedJob, layout: Layout) -> str:
         """Why the program does not fit a layout; empty if it does."""
         assert self.mover is not None
-        if run.refused is None or run.refused[0] != layout:
-            run.refused = layout, ""
+        if run.checked is None or run.checked[0] != layout:
+            run.checked = layout, ""
             try:
                 self.mover.move.check(run.id, layout)
             except NoAnswer:
-                run.refused = None
+                run.checked = None
                 raise
             except StreamplaceError as error:
-                run.refused = layout, str(error)
-        return run.refused[1]
+                run.checked = layout, str(error)
+        return run.checked[1]
 
     def _pass_round(self, run: _WatchedJob, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""

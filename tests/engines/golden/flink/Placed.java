@@ -281,9 +281,10 @@ public final class Placed extends StreamExecutionEnvironment {
         graph.setSlotSharingGroupResource(resources);
         if (isCheck) {
             int lost = PlacedIds.lost(graph);
-            refuse(lost == 0 ? List.of() : List.of("the state of " + lost + " operators of the running "
-                    + "job belongs to none of the program; give the jar and the arguments that it was "
-                    + "submitted with, or drop that state (allow-non-restored in --settings)"));
+            refuse(lost == 0 ? List.of() : List.of("the running job has the state of "
+                    + (lost == 1 ? "an operator" : lost + " operators") + " that the program does not "
+                    + "have; give the jar and the arguments that it was submitted with, or drop that "
+                    + "state (allow-non-restored in --settings)"));
             return graph;
         }
         PlacedIds.keep(graph);
