@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
@@ -52,8 +52,15 @@ class _WatchedJob:
     layout: Layout  # where it is placed
     troubled_since: float | None = None  # since when it has failed or lacked TaskManagers
     has_lost: bool = False  # whether it has lacked a TaskManager since it ran last
-    # Layout that its program was last checked with, and why it does not fit; empty if it does.
-    checked: tuple[Layout, str] | None = None
+    checked: "_ProgramCheck | None" = None  # the last check of its program
+
+
+class _ProgramCheck(NamedTuple):
+    """A check whether the program of a job fits a layout."""
+
+    layout: Layout
+    why: str  # why it does not fit; empty if it does
+    at: float  # when it was made
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +208,23 @@ class Watch:
         return ""
 
     def _misfit(self, run: _WatchedJob, layout: Layout) -> str:
-        """Why the program does not fit a layout; empty if it does."""
+        """Why the program does not fit a layout, by a check that may be repeated; empty if it does.
+
+        What prevents it may pass, as a full disk does.
+        """
         assert self.mover is not None
-        if run.checked is None or run.checked[0] != layout:
-            run.checked = layout, ""
-            try:
-                self.mover.move.check(run.id, layout)
-            except NoAnswer:
-                run.checked = None
-                raise
-            except StreamplaceError as error:
-                run.checked = layout, str(error)
-        return run.checked[1]
+        last, now = run.checked, time.monotonic()
+        if last is not None and last.layout == layout and now - last.at <= self.patience:
+            return last.why
+        why, run.checked = "", None
+        try:
+            self.mover.move.check(run.id, layout)
+        except NoAnswer:
+            raise
+        except StreamplaceError as error:
+            why = str(error)
+        run.checked = _ProgramCheck(layout, why, time.monotonic())
+        return why
 
     def _pass_round(self, run: _WatchedJob, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""
