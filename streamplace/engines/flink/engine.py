@@ -63,7 +63,7 @@ class FlinkEngine:
     # Function that receives messages on the steps of a move.
     tell: Tell = field(default=lambda _: None)
     # TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
-    # Others are measured if this machine reports them, else assumed to have ``bandwidth``.
+    # Others are assumed to have ``bandwidth``.
     cards: Mapping[str, str] = field(default_factory=dict)
     # Maximum number of seconds to wait until a job is steady.
     patience: float = PATIENCE_SECONDS

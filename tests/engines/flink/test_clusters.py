@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from command_lines import settings_file
@@ -31,6 +30,7 @@ from flink_clusters import (
     mover,
     pipeline,
     spread_job,
+    submitted,
 )
 
 from streamplace.engines.deployment import Deployment
@@ -425,44 +425,18 @@ def test_a_task_manager_is_added_while_the_others_run(
     }
 
 
-def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
+def test_a_job_without_a_placement_that_occupies_a_task_manager_is_named(
     rest: Rest, flink: Flink, graph_jar: Path
 ) -> None:
-    """Each takes from the other what it needs, and is named for it."""
-    program = job_of(pipeline(1, 1), graph_jar)
-    jar = rest.upload(graph_jar)
-    ordinary = rest.run_jar(jar, "GraphJob", program.arguments)
-    rest.wait_running(ordinary)
-    everywhere = {"op0": DEVICES[:1], "op1": DEVICES[1:2], "op2": DEVICES[2:]}
-    wider = job_of({**pipeline(1, 1, 1), "restart": True}, graph_jar)
+    """The placed job starts once that is cancelled."""
+    ordinary = submitted(rest, graph_jar, "GraphJob", json.dumps(pipeline(1, 1)))
+    program = job_of(pipeline(1, 1, 1), graph_jar)
+    everywhere = Layout({"op0": DEVICES[:1], "op1": DEVICES[1:2], "op2": DEVICES[2:]})
     refusal = f"is fully occupied by '{ordinary}': each slot of a job without a placement"
     with pytest.raises(FlinkError, match=refusal):
-        apply(rest, flink, wider, Layout(everywhere))
+        apply(rest, flink, program, everywhere)
     rest.cancel(ordinary)
-    apply(rest, flink, wider, Layout(everywhere))
-    ordinary = rest.run_jar(jar, "GraphJob", wider.arguments)
-    rest.remove_jar(jar)
-    assert uploaded(rest) == []
-    deadline = time.monotonic() + 30
-    while not (told := why_not_running(rest, ordinary)):
-        assert time.monotonic() < deadline
-    assert "a job without a placement requests whole TaskManagers" in told
-
-
-def why_not_running(rest: Rest, job: str) -> str:
-    """What is told of a job that does not run, once it waits for slots or restarts for them."""
-    try:
-        rest.running_job(job)
-    except FlinkError as error:
-        print(error)
-        return str(error) if "wait until all of them run" not in str(error) else ""
-    return ""
-
-
-def uploaded(rest: Rest) -> list[Any]:
-    """Jars on a cluster."""
-    with urlopen(f"{rest.url}/jars") as answer:
-        return list(json.load(answer)["files"])
+    apply(rest, flink, program, everywhere)
 
 
 UNEVENLY: Layout = Layout.from_json(

@@ -472,12 +472,12 @@ def test_only_sources_that_are_held_back_send_more_in_other_layouts(
     assert [round(best[number], -3) for number in (1, 2, 3)] == carried
 
 
-def question(devices: list[str], limited: bool = False) -> Question:
+def question(devices: list[str]) -> Question:
     """A measured job of a cheap source and a mapper that takes 0.8 of a core in four subtasks."""
     operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=4)]
     graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
     cluster = Cluster.uniform(3, mips=1000.0)
-    measured = Measurement(graph, cluster, limited)
+    measured = Measurement(graph, cluster, is_limited=False)
     return Question(measured, Layout({"src": ["d0"], "map": devices}), {}, spreads=True)
 
 

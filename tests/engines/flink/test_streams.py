@@ -306,15 +306,12 @@ COPIED = replace(TURN, is_broadcast=True)
         ((5100.0, 4900.0), [HASH], 0, None),  # four standard deviations may be chance
         ((500.0, 200.0), [HASH], 0, None),
         ((math.nan, 5000.0), [HASH], 0, None),
-        ((9000.0,), [HASH], 0, None),
         # what is sent around in turn is even whatever was counted
-        ((8000.0, 2000.0), [TURN], 0, None),
         ((8000.0, 2000.0), [HASH, TURN], 0, None),
         # of what every subtask gets, none has more than the others
         ((8000.0, 2000.0), [HASH, COPIED], 0, (0.8, 0.2)),
         # the first subtask may get everything, whatever the key groups
         ((9000.0, 0.0), [CHOSEN], 0, (1.0, 0.0)),
-        ((5100.0, 4900.0), [CHOSEN], 0, None),
         ((8000.0, 2000.0), [CHOSEN, HASH], 0, (0.8, 0.2)),
         ((6700.0, 3300.0), [CHOSEN], 3, (0.67, 0.33)),
         # three groups on two subtasks: one has two of them

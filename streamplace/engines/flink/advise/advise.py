@@ -91,7 +91,6 @@ class CurrentMachine:
     name: str
     size: str  # its cores, speed and memory, in words
     offer: str | None  # name of the matching offer; None if there is none
-    by: str  # property by which the offer was recognised
     subtasks: int  # number of subtasks of the job that run there
 
 
@@ -114,11 +113,6 @@ class CurrentMachines:
     def unmatched(self) -> list[CurrentMachine]:
         """TaskManagers without a matching offer."""
         return [machine for machine in self.machines if machine.offer is None]
-
-    @property
-    def idle(self) -> list[str]:
-        """TaskManagers without subtasks of the job."""
-        return [machine.name for machine in self.machines if not machine.subtasks]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +163,7 @@ class Advice(Displayed):
         parts: list[Part] = [
             *_sources(self.flow),
             *_today(self),
-            Detail(_machines(self)),
+            Detail(_machines(self.current)),
             Detail(_operators(self.operators)),
             *_plan(self.plan),
             *(Detail(f"note: {note}") for note in self.notes),
@@ -210,11 +204,9 @@ def _source_json(source: SourceFlow) -> dict[str, Any]:
     return {
         "name": source.name,
         "observed": source.rate,
-        "windows": source.halves,
         "pending": source.pending,
         "growth": source.growth,
         "back_pressured": source.back_pressured,
-        "most_back_pressured": source.most_back_pressured,
         "behind": source.why,
         "offered": source.offered,
     }
@@ -239,7 +231,7 @@ def _source(name: str, flow: SourceFlow) -> str:
     return f"{text}." if flow.pending is None else f"{text}; {flow.lag}."
 
 
-def _today(advice: Advice) -> Iterator[Part]:
+def _today(advice: Advice) -> Iterator[str]:
     current = advice.current
     number = len(current.machines) - len(current.unmatched)
     cost = f"cost {current.cost:g} per hour" if current.is_priced else "run the job"
@@ -259,19 +251,12 @@ def _today(advice: Advice) -> Iterator[Part]:
             f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
             f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or mips in --settings."
         )
-    if current.idle:
-        yield Detail(f"Without subtasks of this job: {listed(current.idle)}.")
 
 
-def _machines(advice: Advice) -> Sheet:
+def _machines(current: CurrentMachines) -> Sheet:
     rows = tuple(
-        (
-            machine.name,
-            machine.size,
-            f"{machine.offer} (by {machine.by})" if machine.offer and machine.by else "—",
-            str(machine.subtasks),
-        )
-        for machine in advice.current.machines
+        (one.name, one.size, (one.offer if current.is_priced else None) or "—", str(one.subtasks))
+        for one in current.machines
     )
     return Sheet(("TaskManager", "size", "offer", "subtasks"), rows)
 
@@ -562,30 +547,28 @@ def current_machines(
     """
     placed = {} if seen.present is None else seen.present.devices
     subtasks = Counter(device for devices in placed.values() for device in devices)
-    found = []
-    for one in cluster.devices:
-        offer: tuple[str | None, str] = (one.name, "")
-        if isinstance(machines, Catalogue):
-            offer = _offer_of(one, machines.offers)
-        elif not subtasks[one.name]:
-            continue
-        found.append(CurrentMachine(one.name, _size(one), *offer, subtasks[one.name]))
     if not isinstance(machines, Catalogue):
+        used = [one for one in cluster.devices if subtasks[one.name]]
+        found = [CurrentMachine(one.name, _size(one), one.name, subtasks[one.name]) for one in used]
         return CurrentMachines(tuple(found), float(len(found)), is_priced=False)
+    found = [
+        CurrentMachine(one.name, _size(one), _offer_of(one, machines.offers), subtasks[one.name])
+        for one in cluster.devices
+    ]
     numbers = Counter(machine.offer for machine in found)
     cost = Prices.of(machines).per_hour([numbers[offer.name] for offer in machines.offers])
     return CurrentMachines(tuple(found), cost)
 
 
-def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> tuple[str | None, str]:
-    """Offer of a TaskManager, and by which property it was recognised.
+def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
+    """Offer of a TaskManager.
 
     It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
     one with the same number of cores, the same speed, and at least the same memory.
     """
     names = (device.name, _NUMBER.sub("", device.name))
     if named := [offer.name for offer in offers if offer.name in names]:
-        return max(named, key=len), "name"
+        return max(named, key=len)
     equal = [
         offer
         for offer in offers
@@ -594,7 +577,7 @@ def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> tuple[str | No
         and float(offer.memory) >= (device.memory or 0)
     ]
     cheapest = min(equal, key=lambda offer: offer.price, default=None)
-    return (None, "") if cheapest is None else (cheapest.name, "size")
+    return None if cheapest is None else cheapest.name
 
 
 def _size(device: MeasuredDevice) -> str:

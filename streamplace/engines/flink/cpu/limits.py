@@ -76,8 +76,14 @@ def cpu_seconds(process: int) -> float:
 
 def cpu_pool(process: int) -> CpuPool:
     """Pool that limits a process of this machine most; the outermost of equal ones."""
-    pools = [*_limits(process), CpuPool("", float(os.cpu_count() or 1))]
-    return min(reversed(pools), key=lambda pool: pool.cores)
+    pools = [CpuPool("", float(os.cpu_count() or 1))]
+    with suppress(OSError):  # it has ended
+        pinned = os.sched_getaffinity(process)
+        pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
+    for folder in reversed([*_groups(process)]):
+        if (quota := _quota(folder)) is not None:
+            pools.append(CpuPool(str(folder), quota))
+    return min(pools, key=lambda pool: pool.cores)
 
 
 def cpu_shares(
@@ -122,20 +128,6 @@ def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
         parts[device] = max(used[device], min(even, left / members), LEAST_CORES)
         left -= parts[device]
     return parts
-
-
-def _limits(process: int) -> list[CpuPool]:
-    """Everything that limits a process to a part of the machine, the innermost first."""
-    pools = [
-        CpuPool(str(folder), quota)
-        for folder in _groups(process)
-        if (quota := _quota(folder)) is not None
-    ]
-    with suppress(OSError, AttributeError):  # it has ended; not every system pins processes
-        pinned = os.sched_getaffinity(process)
-        if len(pinned) < (os.cpu_count() or len(pinned)):
-            pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
-    return pools
 
 
 def _groups(process: int) -> Iterator[Path]:

@@ -276,18 +276,14 @@ def kind_of(thread: str) -> str:
 
 
 def task_of(thread: str, tasks: Collection[str]) -> str | None:
-    """Thread of the task that a thread runs or helps; None if it names none of these tasks.
+    """Thread of the task that another thread helps; None if it names none of these tasks.
 
     A chain whose name ends with that of another task is none of its helpers.
 
     >>> tasks = ["Look for it (1/2)#0", "it (1/2)#0"]
     >>> task_of("OutputFlusher for it (1/2)#0", tasks), task_of("a -> it (1/2)#0", tasks)
     ('it (1/2)#0', None)
-    >>> task_of("Look for it (1/2)#0", tasks)
-    'Look for it (1/2)#0'
     """
-    if thread in tasks:
-        return thread
     named = [task for task in tasks if thread.endswith(f" {task}")]
     return max((one for one in named if not thread.endswith(FUSED + one)), key=len, default=None)
 
@@ -513,7 +509,7 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             device = str(row.get("taskmanager-id") or "")
             metrics = row.get("metrics", {})
             thread = f"{vertex['name']} {number}"
-            counts = {name: _number(metrics.get(key)) for name, key in _COUNTED.items()}
+            counts = {name: as_number(metrics.get(key)) for name, key in _COUNTED.items()}
             ended, told = row.get("status") == FINISHED, metrics.get(_TOLD) is not False
             if not told:
                 counts |= {"read": math.nan, "wrote": math.nan}
@@ -524,7 +520,8 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
     return subtasks
 
 
-def _number(value: float | str | None) -> float:
+def as_number(value: float | str | None) -> float:
+    """Value of a metric; NaN if it is none."""
     try:
         return float(math.nan if value is None else value)
     except ValueError:
@@ -543,13 +540,10 @@ def cpu_by_subtask(
     ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
     """
     threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
-    tasks: dict[str, list[RunningSubtask]] = {vertex: [] for vertex in busy}
-    for one in sorted(interval.subtasks):
-        if one.job == job and one.vertex in tasks:
-            tasks[one.vertex].append(one)
+    ordered = sorted(one for one in interval.subtasks if one.job == job)
     answer: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
-    for vertex, own in tasks.items():
-        seconds = busy[vertex]
+    for vertex, seconds in busy.items():
+        own = [one for one in ordered if one.vertex == vertex]
         for one, part in zip(own, _parts(own), strict=True):
             if one.has_ended and not one.busy > 0:  # it ended before; busy time may be NaN
                 cpu = TaskCpu(0.0, thread=ThreadLoad(one.thread, 0.0, 0.0))
@@ -621,7 +615,7 @@ def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:
     """Share of each subtask in their total busy time; equal shares if that is unknown."""
     total = sum(one.busy for one in subtasks)
     if math.isnan(total) or total <= 0:
-        return [1 / len(subtasks)] * len(subtasks)
+        return [1 / len(subtasks) for _ in subtasks]
     return [one.busy / total for one in subtasks]
 
 

@@ -7,10 +7,8 @@ differ if subtasks read uneven shares.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,15 +68,10 @@ VARIANTS = 8
 
 
 class Card(NamedTuple):
-    """Speed of a network card in either direction, such as ``"1000 Mbps"``, and its origin."""
+    """Speed of a network card in either direction, such as ``"1000 Mbps"``."""
 
     speed: str
-    source: str
-
-    @property
-    def is_assumed(self) -> bool:
-        """Whether the speed is neither given nor measured."""
-        return self.source == "assumed"
+    is_assumed: bool  # whether it is not given
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +158,8 @@ class MeasuredCluster:
         if device.memory is not None:
             text += f"memory = {device.memory}\n"
         for end in ("egress", "ingress"):
-            speed, source = device.card
-            text += f"{end} = {quoted_yaml(speed)}  # network card, {source}\n"
+            source = "assumed" if device.card.is_assumed else "given"
+            text += f"{end} = {quoted_yaml(device.card.speed)}  # network card, {source}\n"
         if device.reserved is not None:
             text += f"reserved = {device.reserved:.3g}  # MIPS of Java, the network, other jobs\n"
         return text
@@ -193,19 +186,19 @@ def measured_cluster(
     measured.
     ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
     ``beside``: device → core seconds per second of jobs that are not moved.
-    ``cards``: device → speed of its network card, "" for all; others are measured or assumed.
+    ``cards``: device → speed of its network card, "" for all; others are assumed.
     ``used``: device → cores in use; None if not measured.
     """
     managers = rest.task_managers()
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(address_of(manager)[0] for manager in managers)
-    processes, others = processes_of(rest), beside or {}
-    shares = cpu_shares(processes, used)
+    others = beside or {}
+    shares = cpu_shares(processes_of(rest), used)
     shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
     usual = bandwidth or BANDWIDTH
-    own = cards_of([manager["id"] for manager in managers], cards or {}, processes, usual)
+    own = _cards([manager["id"] for manager in managers], cards or {}, usual)
     devices = []
     for manager in managers:
         name, seen = str(manager["id"]), manager["hardware"]["cpuCores"]
@@ -315,45 +308,18 @@ def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
     return given
 
 
-def cards_of(
-    managers: list[str], given: Mapping[str, str], processes: Mapping[str, int], usual: str
-) -> dict[str, Card]:
+def _cards(managers: list[str], given: Mapping[str, str], usual: str) -> dict[str, Card]:
     """TaskManager → its card.
 
     ``given``: speeds of some TaskManagers, or of all by the name "".
-    ``processes``: TaskManager → process, for those on this machine.
-    ``usual``: speed that is assumed if nothing is known.
+    ``usual``: speed that is assumed of the others.
     """
     if unknown := [name for name in given if name != ALL and name not in managers]:
         raise SettingError(
             f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
         )
-    cards = {}
-    for name in managers:
-        if (speed := given.get(name, given.get(ALL))) is not None:
-            cards[name] = Card(speed, "given")
-        elif name in processes and (megabits := link_speed(processes[name])) is not None:
-            cards[name] = Card(f"{megabits} Mbps", "link speed")
-        else:
-            cards[name] = Card(usual, "assumed")
-    return cards
-
-
-def link_speed(process: int, root: Path = Path("/")) -> int | None:
-    """Mbps of the card through which a process reaches other machines; None if unknown.
-
-    Only in the network namespace of this machine: containers have virtual cards, whose speed has no
-    meaning.
-    """
-    own, other = root / "proc" / "self", root / "proc" / str(process)
-    with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
-        if (own / "ns" / "net").readlink() == (other / "ns" / "net").readlink():
-            rows = map(str.split, (own / "net" / "route").read_text().splitlines()[1:])
-            route = next((row[0] for row in rows if row[1] == row[7] == "00000000"), "none")
-            card = root / "sys" / "class" / "net" / route
-            if (card / "device").exists() or (card / "bonding").exists():
-                return max(0, int((card / "speed").read_text())) or None
-    return None
+    speeds = {name: given.get(name, given.get(ALL)) for name in managers}
+    return {name: Card(speed or usual, speed is None) for name, speed in speeds.items()}
 
 
 @dataclass(frozen=True, slots=True)

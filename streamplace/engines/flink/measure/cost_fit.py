@@ -29,7 +29,6 @@ there are several maxima, the unknowns are their mean, weighted by the probabili
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -96,16 +95,11 @@ Observed = Mapping[str, Sequence[Observation]]
 """Operator → rates and CPU of its subtasks, in all windows and layouts that were measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCost:
+class TaskCost(NamedTuple):
     """What the subtasks of a task cost."""
 
     fixed: float  # cores of a subtask at any rate
     per_tuple: float  # core seconds per tuple
-
-    def cores(self, tuples: float) -> float:
-        """Cores of a subtask at a rate."""
-        return self.fixed + self.per_tuple * tuples
 
 
 def task_cost(

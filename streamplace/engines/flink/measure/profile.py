@@ -58,7 +58,7 @@ from streamplace.engines.flink.cpu.threads import (
     runs_python,
 )
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
-from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
+from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows
 from streamplace.engines.flink.measure.source_lag import (
     ERRORS,
     SourceFlow,
@@ -351,13 +351,7 @@ def _processed(windows: JobWindows, task: FlinkTask, seen: Activity) -> float:
     """Tuples/s that a task processes: those that it reads, or generates if it is a source."""
     if task.id not in windows.generated:
         return seen.records_in
-    own = windows.generated[task.id]
-    return seen.rates[own] if _tells(task, seen, own) else seen.records_out
-
-
-def _tells(task: FlinkTask, seen: Activity, generated: str) -> bool:
-    """Whether Flink reports the output of the first operator of a source separately."""
-    return list(map(sent_by, task.operators)).count(generated) == 1 and generated in seen.rates
+    return seen.rates.get(windows.generated[task.id], seen.records_out)
 
 
 def _refuse_ended(windows: JobWindows) -> None:
@@ -459,9 +453,8 @@ def _waiting_limits(tasks: Sequence[FlinkTask], seen: JobInterval) -> dict[str, 
     }
     limits = {}
     for task in tasks:
-        activity = seen.activity[task.id]
-        own = [(one, cpu.thread) for one, cpu in seen.subtasks.get(task.id, ())]
-        threads = [thread for _, thread in own if thread is not None]
+        activity, own = seen.activity[task.id], seen.subtasks.get(task.id, ())
+        threads = [cpu.thread for _, cpu in own if cpu.thread is not None]
         if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
             continue
         able = activity.busy - sum(thread.delay for thread in threads)
@@ -522,14 +515,6 @@ def _doubts(
     yield from (f"ipt of {t.name}: {cpu[t.id].source}" for t in windows.tasks if cpu[t.id].source)
     if read := [task.name for task in windows.tasks if task.has_ended]:
         yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
-    for task in windows.tasks:
-        is_chain = task.id in windows.generated and len(task.operators) > 1 and not task.has_ended
-        if is_chain and not _tells(task, seen.activity[task.id], windows.generated[task.id]):
-            yield (
-                f"rate of {task.name}: that of the tuples that leave the chain, because Flink "
-                "does not report how many its first operator emits; give rates, such as --rate, "
-                "for these tuples, too"
-            )
     yield from _doubts_on_operators(windows, seen)
     far = {one.job for one in seen.cluster.subtasks if one.device not in seen.cluster.loads}
     for other in sorted(far - {windows.job}):

@@ -11,7 +11,6 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
@@ -23,6 +22,7 @@ from streamplace.engines.flink.cpu.threads import (
     ClusterSnapshot,
     RunningSubtask,
     TaskCpu,
+    as_number,
     between,
     cpu_by_subtask,
     processes_of,
@@ -71,8 +71,6 @@ class Activity:
     seconds: float  # length of the measurement
     totals: Mapping[str, float] = field(default_factory=dict)  # value of each metric at the end
     looks: Sequence[Look] = ()  # times at which the metrics had just changed, with their values
-    # Maximum error of such a time in seconds: the interval between two requests.
-    unsure: float = 0.0
     reporting: int = 0  # number of subtasks whose metrics Flink tells; 0 if that is unknown
 
     @property
@@ -103,18 +101,6 @@ class Activity:
         larger, nothing is known of a subtask; 0 also if Flink reports only sums.
         """
         return self.rates.get(MOST_BACK_PRESSURED_MS, 0.0) / 1000
-
-    def halves(self, metric: str) -> tuple[float, float] | None:
-        """Change of a metric per second in the first half of the time and in the second.
-
-        None if the metric was not read at three times.
-        """
-        seen = self.values(metric)
-        if len(seen) < 3:
-            return None
-        (start, low), *inner, (end, high) = seen
-        middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
-        return (half - low) / (middle - start), (high - half) / (end - middle)
 
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""
@@ -198,7 +184,7 @@ class _Watch:
         (start, before), (end, after) = looks[0], looks[-1]
         metrics = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / (end - start)) for name in metrics}
-        return Activity(rates, end - start, after, tuple(looks), self.unsure, self.reporting)
+        return Activity(rates, end - start, after, tuple(looks), self.reporting)
 
 
 def sample(
@@ -323,32 +309,17 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
 
 def _reporting(rows: Sequence[Metric]) -> int:
     """Number of subtasks whose metrics were summed up; 0 if that is unknown."""
-    numbers = [0]
-    for row in rows:
-        with suppress(KeyError, ValueError, OverflowError):
-            total, mean = float(row["sum"]), float(row["avg"])
-            if mean > 0 and math.isfinite(total):
-                numbers.append(round(total / mean))
-    return max(numbers)
+    sums = ((as_number(row.get("sum")), as_number(row.get("avg"))) for row in rows)
+    numbers = (total / mean for total, mean in sums if mean > 0)
+    return max([0, *(round(one) for one in numbers if math.isfinite(one))])
 
 
 def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
     """Sums over the subtasks, or values of a TaskManager, that are numbers."""
-    told = [(row["id"], row.get("sum", row.get("value", math.nan))) for row in rows]
-    told += [
-        (MOST_BACK_PRESSURED_MS, row["max"])
-        for row in rows
-        if row["id"] == BACK_PRESSURED_MS and "max" in row
-    ]
-    numbers = {}
-    for name, text in told:
-        try:
-            value = float(text)
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            numbers[name] = value
-    return numbers
+    told = {row["id"]: as_number(row.get("sum", row.get("value"))) for row in rows}
+    most = next((row.get("max") for row in rows if row["id"] == BACK_PRESSURED_MS), None)
+    told[MOST_BACK_PRESSURED_MS] = as_number(most)
+    return {name: value for name, value in told.items() if math.isfinite(value)}
 
 
 class _Mark(NamedTuple):
@@ -509,8 +480,8 @@ class JobWindows:
         for wanted in _requests([quote(name, safe="") for name in names], LONGEST_PATH - len(path)):
             try:
                 rows = self.rest.get(path + wanted)
-                told |= {str(row["id"]): float(row.get("value", "nan")) for row in rows}
-            except (Refusal, ValueError):
+                told |= {str(row["id"]): as_number(row.get("value")) for row in rows}
+            except Refusal:
                 return {}
         return told if all(map(math.isfinite, told.values())) else {}
 

@@ -114,12 +114,7 @@ class SourceFlow:
     why: str | None = None  # why more may arrive than is emitted
     pending: float | None = None  # tuples that wait; None unless all sources report them
     growth: float = 0.0  # growth of the lag, in tuples/s
-    # Tuples/s in the first half of the time and in the second; None if not measured.
-    halves: tuple[float, float] | None = None
-    # Share of the time for which it was back-pressured, and the same of one of its subtasks at
-    # least; 0 if unknown.
-    back_pressured: float = 0.0
-    most_back_pressured: float = 0.0
+    back_pressured: float = 0.0  # share of the time for which it was; 0 if unknown
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
     partitions: int = 0  # partitions of Kafka that it reads; 0 if unknown, or if it reads others
 
@@ -227,9 +222,7 @@ def flow_of(
         why=why,
         pending=lag,
         growth=seen.growth(pending) or 0.0,
-        halves=seen.halves(metric),
         back_pressured=blocked,
-        most_back_pressured=most,
         subtasks=subtasks,
         partitions=partitions,
     )
@@ -309,11 +302,13 @@ def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
     growth, values, is_steady = seen.growth(pending), seen.values(pending), True
     if growth is None:
         return None
-    if (halves := seen.halves(pending)) is not None:
-        middle = (values[0][0] + values[-1][0]) / 2
+    if len(values) > 2:
+        (start, low), *inner, (end, high) = values
+        middle = (start + end) / 2
+        _, half = min(inner, key=lambda look: abs(look[0] - middle))
         first = min(value for now, value in values if now <= middle)
         second = min(value for now, value in values if now > middle)
-        is_steady = min(halves) > 0 and second > first
+        is_steady = low < half < high and second > first
     noise = COUNT_ERRORS * counting_error(rate, seen.seconds)
     return is_steady and growth > BLOCKED * rate + noise
 

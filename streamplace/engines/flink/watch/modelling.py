@@ -20,7 +20,6 @@ from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurem
 from streamplace.engines.flink.measure.cost_fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
-from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CPU_OF
 from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import listed, shown
@@ -102,10 +101,25 @@ class JobModeller:
         )
 
     def _layouts(self, managers: Set[str], question: Question) -> list[Candidate]:
-        """Layouts on all present TaskManagers, and on the first ones of them."""
-        absent = frozenset(question.measured.cluster.devices.name).difference(managers)
-        asked = replace(question, occupied=question.occupied | absent)
-        return layouts_by_size(asked, self.at_most, self.budget)
+        """Layouts on all present TaskManagers that the job may use, and on the first ones of them.
+
+        Fast ones come first, and of equal ones those in use.
+        """
+        devices, used = question.measured.cluster.devices, question.present.devices
+        names = frozenset(devices.name)
+        asked = replace(question, occupied=question.occupied | names.difference(managers))
+        speed = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
+        order = sorted(
+            asked.free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name)
+        )
+        most = len(order) if self.at_most is None else min(self.at_most, len(order))
+        found = candidates(asked, self.budget)
+        for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
+            fewer = replace(asked, occupied=names.difference(order[:number]), modes=())
+            found += [
+                replace(o, name=f"{o.name} on {number}") for o in candidates(fewer, self.budget)
+            ]
+        return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
 
 
 def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
@@ -127,19 +141,6 @@ def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
     )
 
 
-def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> list[Candidate]:
-    """Find layouts for a job on all TaskManagers that it may use, and on fewer of them."""
-    used = question.present.devices
-    order = device_order(question.measured.cluster, question.free, used)
-    most = len(order) if at_most is None else min(at_most, len(order))
-    found = candidates(question, budget)
-    names = frozenset(question.measured.cluster.devices.name)
-    for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
-        fewer = replace(question, occupied=names.difference(order[:number]), modes=())
-        found += [replace(o, name=f"{o.name} on {number}") for o in candidates(fewer, budget)]
-    return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
-
-
 def plan_sizes(most: int) -> list[int]:
     """Numbers of TaskManagers: all, or some that grow by a factor.
 
@@ -150,13 +151,6 @@ def plan_sizes(most: int) -> list[int]:
         return list(range(1, most + 1))
     grown = np.geomspace(1, most, MOST_SIZES).round().astype(int).tolist()
     return sorted({max(size, i + 1) for i, size in enumerate(grown)})
-
-
-def device_order(cluster: Cluster, free: Sequence[str], used: set[str]) -> list[str]:
-    """Order of the devices in layouts: fast ones first, and of equal ones those in use."""
-    devices = cluster.devices
-    speed = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
-    return sorted(free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name))
 
 
 def limit_of(measured: Measurement, layout: Layout) -> str:
