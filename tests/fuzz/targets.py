@@ -66,14 +66,14 @@ class Target:
         Takes the content of a file and a folder to put it in; raises StreamplaceError or returns.
     seeds
         Makes valid contents, at first use.
-    cost
-        Of an input, relative to that of a small document: it gets so many times fewer.
+    share
+        It gets one of so many inputs.
     """
 
     name: str
     read: Callable[[bytes, Path], Any]
     seeds: Seeds
-    cost: int = 1
+    share: int = 1
 
 
 def targets() -> list[Target]:
@@ -132,9 +132,9 @@ def _foreign(name: str) -> Target:
         return own or [to_json(GRAPH), *(path.read_bytes() for path in sorted(SEEDS.iterdir()))]
 
     suffix = next((path.suffix for path in SEEDS.glob(f"{name}.*")), ".txt")
-    cost = 50 if FORMATS[name].package else 1  # native code in a process of its own
+    share = 10 if FORMATS[name].package else 1  # native code in a process of its own
     read = FORMATS[name].read
-    return _file(f"import {name}", suffix, lambda path: list(read(path)), seeds, cost)
+    return _file(f"import {name}", suffix, lambda path: list(read(path)), seeds, share)
 
 
 def _schema(name: str) -> Target:
@@ -161,7 +161,7 @@ def _export(name: str) -> Target:
             written.append(text.encode())
         return written
 
-    return _file(f"export {name}", export.suffix, read_assignment, seeds, cost=2)
+    return _file(f"export {name}", export.suffix, read_assignment, seeds)
 
 
 def _small() -> list[Target]:
@@ -203,14 +203,11 @@ def _model(name: str) -> list[Target]:
             f"checkpoint {name}",
             lambda content, folder: resumed(name, _put(content, folder, NAME)),
             lambda: checkpoints(name),
-            cost=3,
         ),
     ]
     if name in PLACERS:
         placed = partial(_place, name)
-        found.append(
-            _file(f"place {name}", ".safetensors", placed, lambda: [weights(name)], cost=3)
-        )
+        found.append(_file(f"place {name}", ".safetensors", placed, lambda: [weights(name)]))
     return found
 
 
@@ -229,7 +226,7 @@ def _file(
     suffix: str,
     read: Callable[[Path], Any],
     seeds: Sequence[bytes] | Seeds,
-    cost: int = 1,
+    share: int = 1,
 ) -> Target:
     """Return a reader of files; each has a name of its own, because some are kept by name."""
     numbers = count()
@@ -241,7 +238,7 @@ def _file(
         finally:
             path.unlink()
 
-    return Target(name, read_file, cache(seeds) if callable(seeds) else lambda: seeds, cost)
+    return Target(name, read_file, cache(seeds) if callable(seeds) else lambda: seeds, share)
 
 
 def _put(content: bytes, folder: Path, name: str) -> Path:
