@@ -21,7 +21,6 @@ from streamplace.engines.flink.measure.streams import (
     SendingCost,
     remote_shares,
 )
-from streamplace.engines.flink.program.chains import FUSED
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.expansion import expand
 
@@ -110,20 +109,6 @@ class Calibration:
                 traffic[device] += rate * carried * share * self.sizes[target]
         return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
 
-    def chained_streams(self, run: Run) -> list[tuple[str, str]]:
-        """Streams that Flink has chained in a run, so that both ends are one task."""
-        tasks = [name.split(FUSED) for name in run["rates"]]
-        return [ends for ends in self.flow if any({*ends} <= {*task} for task in tasks)]
-
-    def chained_seconds(self, run: Run) -> float:
-        """Core seconds of all operators per tuple that the source lets in, where some are chained.
-
-        The first operator of a task says how many tuples it takes in.
-        """
-        seen = {name.split(FUSED)[0]: one["in"] for name, one in run["rates"].items()}
-        rates = [tuples / self.enters[n] for n, tuples in seen.items() if tuples > LEAST_RATE]
-        return (sum(run["cpu"].values()) + run["besides"]) / median(rates)
-
     def graph(self, run: Run) -> StreamGraph:
         """The job with the parallelism of a placement."""
         cost = self.seconds(self.together)
@@ -190,20 +175,6 @@ def least_squares(cores: Mapping[str, float], flows: Mapping[str, RemoteFlow]) -
     if rest[0] <= rest[1]:
         return SendingCost(float(alone[0]), 0.0)
     return SendingCost(0.0, float(alone[1]))
-
-
-def handing_of(calibrations: Mapping[str, Calibration], chained: Mapping[str, Run]) -> SendingCost:
-    """CPU cost of handing a tuple to another thread, at each end, which chaining saves."""
-    flows, saved = {}, {}
-    for job, seen in calibrations.items():
-        whole = sum(seen.seconds(seen.together).values())
-        ends = [(seen.flow[e], seen.sizes[e[1]]) for e in seen.chained_streams(chained[job])]
-        if ends:  # of equal weight in relation to what the job costs
-            tuples = sum(2 * tuples for tuples, _ in ends) / whole
-            traffic = sum(2 * tuples * size for tuples, size in ends) / whole
-            flows[job] = RemoteFlow(tuples, traffic)
-            saved[job] = max(0.0, 1 - seen.chained_seconds(chained[job]) / whole)
-    return least_squares(saved, flows)
 
 
 def cluster_of(

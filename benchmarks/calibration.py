@@ -28,7 +28,6 @@ from calibrating import (
     Run,
     bare_cluster,
     cluster_of,
-    handing_of,
     java_of,
     sending_of,
 )
@@ -229,25 +228,6 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
     return found
 
 
-def edge_costs(runs: list[Run]) -> str:
-    """CPU cost of tuples between operators on this machine, in one sentence."""
-    by_job: dict[str, dict[str, Run]] = defaultdict(dict)
-    for run in runs:
-        by_job[run["job"]].setdefault(run["placement"], run)
-    probed = {
-        job: Calibration(seen[TOGETHER], seen[IN_TURN])
-        for job, seen in by_job.items()
-        if seen.keys() >= {*PROBES}
-    }
-    remote = sending_of(probed)
-    local = handing_of(probed, {job: by_job[job][CHAINED] for job in probed})
-    texts = [
-        f"{1e6 * cost.per_tuple:.2f} µs per tuple and {1e9 * cost.per_byte:.1f} ns per byte"
-        for cost in (local, remote)
-    ]
-    return f"At each end, local {texts[0]}; remote, in addition, {texts[1]}.\n"
-
-
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     """Spearman's."""
     ranks = [np.argsort(np.argsort(numbers)) for numbers in (one, other)]
@@ -324,7 +304,7 @@ def main() -> None:
     if not given.table:
         measure(find_flink(), given.jobs.split(","), file)
     found = judged(read_rows(file))
-    print(f"{table(found)}\n{ratios(found)}\n{edge_costs(read_rows(file))}")
+    print(f"{table(found)}\n{ratios(found)}")
     draw(found, file.with_suffix(".svg"))
 
 

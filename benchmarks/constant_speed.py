@@ -7,10 +7,6 @@ So two loops run on every core of this machine, for about 1 % of the time: six i
 instructions, and one chain of multiplications as in the rounds of ``GraphJob``. Quotas of devices
 are what was asked for, times what the kind of code of a job takes at the time, relative to a core
 whose other thread is idle.
-
-    python benchmarks/constant_speed.py --seconds 60
-
-prints what both kinds of code take now.
 """
 
 import os
@@ -20,7 +16,6 @@ from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 
-import click
 import numba
 import numpy as np
 from limiting import core_of, grant
@@ -86,12 +81,8 @@ class ConstantSpeed:
 
     def slowness(self, kind: str, since: float) -> list[float]:
         """CPU time that a kind of code took since a moment, relative to a quiet core, by core."""
-        each = (self.taken(kind, core, since) for core in range(len(self._seen)))
+        each = ([one[kind] for moment, one in [*seen] if moment >= since] for seen in self._seen)
         return [round(float(np.mean(own)), 4) if own else 1.0 for own in each]
-
-    def taken(self, kind: str, core: int, since: float = 0.0) -> list[float]:
-        """CPU times of a kind of code on a core since a moment, relative to a quiet core."""
-        return [one[kind] for moment, one in [*self._seen[core]] if moment >= since]
 
     def hold(self, cores: Mapping[int, float], kind: str) -> None:
         """Give devices, by number, so many cores of a quiet machine from now on."""
@@ -126,19 +117,3 @@ class ConstantSpeed:
                 code(ROUNDS[kind])
                 taken[kind] = (time.thread_time_ns() - begun) / ROUNDS[kind] / QUIET_NS[kind]
             self._seen[core].append((time.monotonic(), taken))
-
-
-@click.command()
-@click.option("--seconds", type=click.FloatRange(1, KEPT_SECONDS), default=60.0, show_default=True)
-def main(seconds: float) -> None:
-    """Print how much CPU time code takes on each core, relative to a core with an idle sibling."""
-    with ConstantSpeed() as speed:
-        time.sleep(seconds)
-    for core in range(os.cpu_count() or 1):
-        for kind in CODE:
-            low, middle, high = np.quantile(speed.taken(kind, core), (0.05, 0.5, 0.95))
-            click.echo(f"core {core}, {kind}: {middle:.2f} times, 90 % {low:.2f} to {high:.2f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -23,15 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.model import (
-    Cluster,
-    Device,
-    Operators,
-    Placement,
-    Problem,
-    StreamGraph,
-    Streams,
-)
+from streamplace.model import Cluster, Device, Operators, Placement, Problem, StreamGraph, Streams
 from streamplace.model.coarsening import finest_level, least_peak
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import partition_graph, stopwatch

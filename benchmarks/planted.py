@@ -1,20 +1,13 @@
-"""Planted instances: what partitioners and a search of one second reach; time of a check.
+"""Planted instances: what partitioners and a search of one second reach.
 
-    python benchmarks/planted.py [--operators 10000] [--devices 16] [--check]
+    python benchmarks/planted.py [--operators 10000] [--devices 16]
 
 The best throughput of all is 0.8. A line per dial: METIS (pymetis), Mt-KaHyPar where it is
-installed, and streamplace's `auto` at one second, as shares of 0.8. With --check, the instance is
-written instead, and the checker verifies it; its processor time is printed.
+installed, and streamplace's `auto` at one second, as shares of 0.8.
 """
 
 import argparse
-import json
-import resource
-import subprocess
-import sys
-import tempfile
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from library_planted import PlantedShape, planted_throughput
@@ -23,7 +16,6 @@ from streamplace import Budget, place
 from streamplace.library.documents import library_problem
 from streamplace.objectives.registry import OBJECTIVES
 
-CHECKER = Path(__file__).parents[1] / "checker/check.py"
 DIALS = [(0.05, 0), (0.2, 0), (0.5, 0), (0.05, 3), (0.2, 3), (0.5, 3)]
 
 
@@ -95,36 +87,13 @@ def reached(shape: PlantedShape, seed: int) -> list[str]:
     return [*texts, f"{result.value / 0.8:.3f}"]
 
 
-def check(shape: PlantedShape, seed: int) -> None:
-    """Print what the checker says of an instance, and its processor time."""
-    planted = planted_throughput(shape, seed)
-    certificate = {"bound": planted.bound, "proof": planted.proof}
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{name}.json" for name in ("instance", "solution", "certificate")]
-        documents = (planted.document, planted.solution, certificate)
-        for path, document in zip(paths, documents, strict=True):
-            path.write_text(json.dumps(document, separators=(",", ":")))
-        size = paths[0].stat().st_size / 1e6
-        subprocess.run([sys.executable, str(CHECKER), *map(str, paths)], check=True)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{shape.operators} operators, {size:.0f} MB: {used.ru_utime + used.ru_stime:.1f} s of "
-        f"processor time, {used.ru_maxrss / 1e6:.1f} GB"
-    )
-
-
 def main() -> None:
-    """Print a table, or check one instance."""
+    """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operators", type=int, default=10_000)
     parser.add_argument("--devices", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    if options.check:
-        shape = PlantedShape(options.operators, options.devices, 0.2)
-        check(shape, options.seed)
-        return
     print("mixing large  planted  METIS  Mt-KaHyPar  auto")
     for mixing, large in DIALS:
         shape = PlantedShape(options.operators, options.devices, mixing, large)

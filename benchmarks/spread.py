@@ -4,23 +4,18 @@ Run ``python benchmarks/spread.py [--workers 4 16] [--names q1 q2 …]``. The su
 profiles are placed on four workers of eight slots, and as many copies of them as fit on 16 workers
 of 64 slots. A worker has one core of 2500 MIPS for every slot, of which a subtask may use several,
 and a network card of 10 Gbit/s. Its load is the largest share of any of these that is in use.
-
-- ours: the search and the bound of `streamplace.plan` with ``keep_parallelism``, by bisection of
-  the rate,
-- exact: a model of the number of subtasks on each worker, in CP-SAT; for four workers.
+Loads and bounds are those of the search of `streamplace.plan` with ``keep_parallelism``, by
+bisection of the rate.
 """
 
 import argparse
 import time
-from itertools import pairwise
 from pathlib import Path
 
-from ortools.sat.python import cp_model
 from plan import DATASETS, MIPS, OVERHEAD, load
 
 from streamplace import Offer, StreamGraph, read_graph
 from streamplace.model.operators import Operator
-from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue
@@ -29,7 +24,6 @@ from streamplace.planning.packing import (
     EGRESS,
     INGRESS,
     PackedMachines,
-    Packing,
     largest_use,
     packing_of,
 )
@@ -41,8 +35,6 @@ SLOTS = {4: 8, 16: 64}
 PROBES, STEPS, NODES = 8, 400_000, 1024
 EQUAL = 1e-6
 """Loads that differ by this share are equal."""
-SCALE = 10**7
-EXACT_WORKERS, EXACT_SECONDS = 4, 60.0
 
 
 def copied(graph: StreamGraph, copies: int) -> StreamGraph:
@@ -115,57 +107,8 @@ def load_bound(graph: StreamGraph, catalogue: Catalogue, reached: float, fluid: 
     return 1 / excluded
 
 
-def exact_bound(packing: Packing, workers: int, slots: int, reached: float) -> float:
-    """Return a load that no placement is below, by CP-SAT, from one that is reached."""
-    model = cp_model.CpModel()
-    numbers = packing.parallelism.tolist()
-    most = model.new_int_var(0, int(reached * SCALE * (1 + EQUAL)) + 1, "")
-    held = [[model.new_int_var(0, min(p, slots), "") for p in numbers] for _ in range(workers)]
-    for v, p in enumerate(numbers):
-        model.add(sum(row[v] for row in held) == p)
-    chief = max(range(len(numbers)), key=lambda v: packing.instructions[v] / numbers[v])
-    for row, following in pairwise(held):
-        model.add(row[chief] >= following[chief])
-    for row in held:
-        model.add(sum(row) <= slots)
-        for need in _needs(model, packing, row):
-            model.add(need <= most)
-    model.minimize(most)
-    solution = solve_model(model, Effort(EXACT_SECONDS, None, workers=1, seed=0))
-    return reached if solution.infeasible else solution.bound / SCALE
-
-
-def _needs(
-    model: cp_model.CpModel, packing: Packing, row: list[cp_model.IntVar]
-) -> list[cp_model.LinearExpr]:
-    """CPU, egress and ingress of a worker, in whole numbers."""
-    numbers, room = packing.parallelism.tolist(), packing.capacity[0]
-    needs: list[list[cp_model.LinearExpr]] = [[], [], []]
-
-    def add(r: int, value: float, variable: cp_model.IntVar) -> None:
-        needs[r].append(round(SCALE * value / room[(CPU, EGRESS, INGRESS)[r]]) * variable)
-
-    for v, p in enumerate(numbers):
-        add(0, packing.instructions[v] / p, row[v])
-    for e, (u, v) in enumerate(zip(packing.source.tolist(), packing.target.tolist(), strict=True)):
-        p, q, bits = numbers[u], numbers[v], packing.bits[e]
-        cost = packing.per_tuple[0] * packing.tuples[e]
-        local = model.new_int_var(0, p * q, "")
-        if packing.forward[e]:
-            model.add_min_equality(local, [row[u], row[v]])
-        else:
-            model.add_multiplication_equality(local, [row[u], row[v]])
-        share = p if packing.forward[e] else p * q
-        for r, ends in ((0, (u, v)), (1, (u,)), (2, (v,))):
-            value = cost if r == 0 else bits
-            for x in ends:
-                add(r, value / numbers[x], row[x])
-            add(r, -len(ends) * value / share, local)
-    return [sum(terms) for terms in needs]
-
-
 def compared(path: Path, workers: int) -> None:
-    """Print our load and bound, and those of the exact model."""
+    """Print the load that is found, and its bound."""
     graph, slots = read_graph(path), SLOTS[workers]
     graph = copied(graph, workers * slots // int(graph.operators.parallelism.sum()))
     demand, catalogue = demand_of(graph, fixed=True), worker(workers)
@@ -176,17 +119,11 @@ def compared(path: Path, workers: int) -> None:
     searched = time.process_time() - begin
     bound = load_bound(graph, catalogue, ours, fluid)
     proven = time.process_time() - begin - searched
-    line = (
+    print(
         f"{graph.name:10s} {packed.parallelism.sum():5d} subtasks, {workers} x {slots}: load "
-        f"{ours:.4f} in {searched:.2f} s, bound {bound:.4f} in {proven:.2f} s, {ours / bound:.4f}"
+        f"{ours:.4f} in {searched:.2f} s, bound {bound:.4f} in {proven:.2f} s, {ours / bound:.4f}",
+        flush=True,
     )
-    if workers <= EXACT_WORKERS:
-        begin = time.process_time()
-        packing = packing_of(demand, catalogue, packed.parallelism)
-        least = exact_bound(packing, workers, slots, ours)
-        seconds = time.process_time() - begin
-        line += f"; exact bound {least:.4f} in {seconds:.2f} s, {ours / least:.5f}"
-    print(line, flush=True)
 
 
 def main() -> None:

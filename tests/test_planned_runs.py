@@ -157,26 +157,3 @@ def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(bench: Any
     text = planned_tables.summary(rows)
     assert "After one correction, 1 of 1 pairs (100%) are carried." in text
     assert "Of 1 that were never used to choose anything, intervals hold 0% of the runs" in text
-
-
-def test_a_plan_whose_subtasks_wait_gets_more_of_them(bench: Any) -> None:
-    """Costs are not scaled by what the largest rate of a subtask explains."""
-    facts = planned_facts.JobFacts.of(PROFILE)
-    pair = planned_runs.planned_pair(facts, planned_runs.LEVELS[0])
-    most = pair["rate"] / 3.5
-    words = len(pair["plan"]["vectors"]["words"])
-    correction = planned_runs.corrected_pair(facts, pair, words * most, {"words": most})
-    assert correction["ratio"] == pytest.approx(1.0)
-    assert words < 4 <= len(correction["plan"]["vectors"]["words"])
-
-
-def test_plans_that_hold_are_not_corrected(bench: Any) -> None:
-    """A job whose tuples cost what they did in its profile needs no second plan."""
-    own = bench(1.0)
-    plan_on_flink.measure(own, ["split"], 1)
-    rows = plan_on_flink.read_rows(own.output)
-    assert {row["kind"] for row in rows} == {"profile", "pair", "run", "eight", "end"}
-    text = planned_tables.summary(rows)
-    assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
-    assert "times the least of the tried clusters that carries the rate" in text
-    assert "intervals hold 100% of the runs" in text

@@ -1,10 +1,9 @@
 """Schedulers of SAGA as programs for ``streamplace library run``, for makespans.
 
-    python saga_schedulers.py Heft|Cpop|…|all PROBLEM ANSWER
+    python saga_schedulers.py Heft|Cpop|… PROBLEM ANSWER
 
 The interpreter needs the package anrg-saga. SAGA's networks have a speed for every node and link,
-so times of devices are those of the mean operator, and latencies become part of the data. ``all``
-runs all schedulers but those that enumerate or need a solver, and writes the shortest schedule.
+so times of devices are those of the mean operator, and latencies become part of the data.
 """
 
 import argparse
@@ -17,8 +16,6 @@ from saga import Network, TaskGraph, schedulers
 
 sys.path.insert(0, __file__.rpartition("/")[0])
 from native import Instance
-
-LEFT_OUT = ("BruteForce", "SMT", "Hybrid")
 
 
 def problem_of(instance):
@@ -61,23 +58,8 @@ def main():
     options = parser.parse_args()
     instance = Instance(options.problem)
     network, graph = problem_of(instance)
-    names = [f"{options.scheduler}Scheduler"]
-    if options.scheduler == "all":
-        names = [n for n in schedulers.__all__ if n.removesuffix("Scheduler") not in LEFT_OUT]
-    best = None
-    for name in names:
-        try:
-            schedule = getattr(schedulers, name)().schedule(network, graph)
-        except Exception as error:  # some do not take every graph
-            print(f"{name}: {error!r}", file=sys.stderr)
-            continue
-        runs = {run.name for line in schedule.mapping.values() for run in line}
-        is_whole = runs.issuperset(instance.operators)
-        if is_whole and (best is None or schedule.makespan < best.makespan):
-            best = schedule
-    if best is None:
-        raise SystemExit("no scheduler has an answer")
-    runs = {run.name: run for line in best.mapping.values() for run in line}
+    schedule = getattr(schedulers, f"{options.scheduler}Scheduler")().schedule(network, graph)
+    runs = {run.name: run for line in schedule.mapping.values() for run in line}
     devices = [instance.devices.index(runs[name].node) for name in instance.operators]
     instance.write(options.answer, devices, [runs[name].start for name in instance.operators])
 
