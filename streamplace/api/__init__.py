@@ -11,11 +11,7 @@ if TYPE_CHECKING:
     from streamplace.api.exporting import export
     from streamplace.api.graphs import expand, to_networkx, to_torch_geometric, what_if
     from streamplace.api.placing import place, simulate, simulate_queues
-    from streamplace.api.planning import (
-        plan,
-        plan_frontier,
-        plan_schedule,
-    )
+    from streamplace.api.planning import plan, plan_frontier, plan_schedule
     from streamplace.api.training import train
 
 _MODULES = {

@@ -20,12 +20,7 @@ from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Placer
 from streamplace.placers.result import Result
-from streamplace.settings.convert import (
-    BudgetLike,
-    ClusterLike,
-    ConstraintsLike,
-    FilePath,
-)
+from streamplace.settings.convert import BudgetLike, ClusterLike, ConstraintsLike, FilePath
 from streamplace.settings.place import PlaceSettings
 from streamplace.settings.simulate import SimulateSettings
 

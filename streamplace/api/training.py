@@ -12,19 +12,9 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
-from streamplace.settings.convert import (
-    ClusterLike,
-    FilePath,
-    path_of,
-    wrong,
-)
+from streamplace.settings.convert import ClusterLike, FilePath, path_of, wrong
 from streamplace.settings.train import TrainSettings
-from streamplace.training.run import (
-    TrainingProgress,
-    TrainRequest,
-    check_folder,
-    run_training,
-)
+from streamplace.training.run import TrainingProgress, TrainRequest, check_folder, run_training
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
 

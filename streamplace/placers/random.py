@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
@@ -25,7 +25,7 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     done = 0
     late = False
     while left > 0 and not late:
-        batch = sample(problem, min(left, per_batch), rng)
+        batch = problem.canonical(random_placements(problem, min(left, per_batch), rng))
         left -= len(batch)
         values = objective.evaluate(problem, batch)
         for i in _records(values, objective):
@@ -42,8 +42,3 @@ def _records(values: Floats, objective: Objective) -> list[int]:
     goods = values if objective.sense == "max" else -values
     best = np.maximum.accumulate(goods)
     return [0, *(np.flatnonzero(best[1:] > best[:-1]) + 1).tolist()]
-
-
-def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
-    """Draw legal, canonical placements [size, N], uniform over the first k devices, k uniform."""
-    return problem.canonical(random_placements(problem, size, rng))

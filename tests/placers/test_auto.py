@@ -14,14 +14,7 @@ from streamsim import resource_loads
 
 from streamplace.errors import PlacementError
 from streamplace.families.registry import FAMILIES
-from streamplace.model import (
-    Cluster,
-    Operator,
-    Problem,
-    Stream,
-    StreamGraph,
-    Window,
-)
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph, Window
 from streamplace.objectives.conditions import read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.neural import NeuralNets

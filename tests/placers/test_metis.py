@@ -15,15 +15,7 @@ from problems import layered
 from streamplace.cli.main import main
 from streamplace.errors import SettingError
 from streamplace.io.graphs import write_graph
-from streamplace.model import (
-    Cluster,
-    Constraints,
-    Device,
-    Operator,
-    Problem,
-    Stream,
-    StreamGraph,
-)
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS

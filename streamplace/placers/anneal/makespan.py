@@ -51,13 +51,7 @@ from streamplace.scheduling.insertion import (
     plain_choice,
 )
 from streamplace.scheduling.lists import looking, placed, quick_lists, quickest_device
-from streamplace.scheduling.ranks import (
-    by_rank,
-    by_start,
-    falling,
-    least_after,
-    upward,
-)
+from streamplace.scheduling.ranks import by_rank, by_start, falling, least_after, upward
 from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks, tasks_of
 

@@ -19,14 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.equation import (
-    egress_at,
-    ingress_at,
-    link_at,
-    link_load,
-    n_resources,
-    nic_load,
-)
+from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources, nic_load
 from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
