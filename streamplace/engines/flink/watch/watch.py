@@ -38,7 +38,8 @@ from streamplace.io.watches import BEGUN, UNBEGUN
 from streamplace.model.message_text import listed, quoted
 
 FAULT_SECONDS = 120.0
-"""Time for which errors of Flink are asked about again, as another JobManager may begin (taste)."""
+"""Time for which errors of Flink are asked about again, as another JobManager may begin, and after
+which a program that did not fit is checked again (taste)."""
 NOTICE_SECONDS = 60.0
 """Time in which Flink notices that a TaskManager is lost: after 50 s, at a beat, every 10 s."""
 RUNNING, FAILED = "RUNNING", "FAILED"
@@ -214,7 +215,7 @@ class Watch:
         """
         assert self.mover is not None
         last, now = run.checked, time.monotonic()
-        if last is not None and last.layout == layout and now - last.at <= self.patience:
+        if last is not None and last.layout == layout and now - last.at <= FAULT_SECONDS:
             return last.why
         why, run.checked = "", None
         try:
