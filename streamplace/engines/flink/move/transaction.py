@@ -279,7 +279,7 @@ class Transaction:
                 advice = f"; finish the move by: {self.journal.resume_by}"
                 raise Undecided(str(error), advice) from None
         if state == FINISHED:
-            raise self._not_stopped(state)
+            raise finished_before(job)
         path = resumable(self.rest, job) or self.journal.savepoint
         assert path is not None  # it was known when this began
         self._save(savepoint=path)
@@ -457,15 +457,14 @@ class Transaction:
     def _not_stopped(self, state: str) -> StreamplaceError:
         """Error about a job that this move did not stop."""
         job = self.journal.job
-        if state != FINISHED:
+        path = stopped_with(self.rest, job) if state == FINISHED else None
+        if path is None:
+            if state == FINISHED:
+                return finished_before(job)
             why = "was cancelled by another user"
             if state == "FAILED":
                 why = f"has failed: {self.rest.failure(job)}"
             return FlinkError(f"job {job} {why}; nothing was started{state_clause(self.rest, job)}")
-        if (path := stopped_with(self.rest, job)) is None:
-            return FlinkError(
-                f"job {job} finished before it could be saved; there is nothing to move"
-            )
         later, now = next(reversed(chain_states(self.rest, job).items()), (job, state))
         if later != job and now not in ENDED:
             return moved_by_others(job, later)
@@ -583,6 +582,11 @@ class Transaction:
 def reason(error: BaseException) -> str:
     """Message of an error, or its type if it has none."""
     return str(error) or type(error).__name__
+
+
+def finished_before(job: str) -> FlinkError:
+    """Error about a job that has finished by itself before it was moved."""
+    return FlinkError(f"job {job} finished before it could be saved; there is nothing to move")
 
 
 def forgotten(journal: Journal) -> FlinkError:
