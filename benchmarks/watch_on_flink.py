@@ -48,7 +48,6 @@ ON_THE_WAY_SECONDS = 20.0
 ARMS: Mapping[str, Sequence[str] | None] = {
     "Flink alone": None,
     "watch": ("--policy", "work-function"),
-    "watch by the autoscaler's rule": ("--policy", "autoscaler"),
 }
 """Arm → options of the watch; None is without one."""
 WATCH = ("--apply", "--every", "15", "--settings")

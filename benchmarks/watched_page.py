@@ -12,7 +12,6 @@ from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 STYLES: Mapping[str, Mapping[str, Any]] = {
     "Flink alone": {"color": BLUE},
     "watch": {"color": ORANGE},
-    "watch by the autoscaler's rule": {"color": GREY, "linestyle": "--"},
 }
 STEP = 5
 """Moments over which a rate is drawn."""
