@@ -288,6 +288,26 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
     assert advice.plan.cluster.overhead_s_per_byte == pytest.approx(2e-9 * 2500 / mips)
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])
+def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    """An empty topic, or a file that was read at the start."""
+    flink = shop()
+    silent = source("more", 0, busy=0.1)
+    flink.vertices = {"v3": silent, **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    usual = flink._vertex
+    more = {"v3": {"status": status}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | more.get(v, {}))
+    advice = advised(flink)
+    assert advice.rate == pytest.approx(200)
+    assert advice.plan.machines == {"small": 1}
+    assert any("more" in note for note in advice.notes)
+    (more,) = (one for one in advice.operators if one.name == "more")
+    assert more.cpu == 0  # what it takes per second is not what a tuple takes
+
+
 def is_corrected(advice: Advice) -> bool:
     """Whether all costs were scaled, because the job carries another rate than the model says."""
     return any("all costs count" in note for note in advice.notes)

@@ -269,10 +269,14 @@ def test_threads_are_those_of_the_task_that_they_work_for(
     assert (found[SOURCE], found[MAP]) == pytest.approx(charged)
 
 
+PRODUCER = "kafka-producer-network-thread | producer"
+
+
 @pytest.mark.parametrize(
     ("thread", "charged"),
     [
-        ("kafka-producer-network-thread | producer-7", [0.02, 0.06]),  # by what sinks write
+        (f"{PRODUCER}-orders-0-15", [0.08, 0.0]),  # transactions of the first subtask
+        (f"{PRODUCER}-7", [0.02, 0.06]),  # some sink's: by what they write
         ("kafka-admin-client-thread | orders-0", [0.04, 0.04]),  # a source's; there is none
     ],
 )

@@ -77,7 +77,7 @@ def cpu_seconds(process: int) -> float:
 def cpu_pool(process: int) -> CpuPool:
     """Pool that limits a process of this machine most; the outermost of equal ones."""
     pools = [CpuPool("", float(os.cpu_count() or 1))]
-    with suppress(OSError):  # it has ended
+    with suppress(OSError, AttributeError):  # it has ended; not every system pins processes
         pinned = os.sched_getaffinity(process)
         pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
     for folder in reversed([*_groups(process)]):
