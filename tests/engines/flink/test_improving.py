@@ -325,6 +325,13 @@ def test_a_layout_on_an_equal_task_manager_is_not_tried() -> None:
     assert "equal" not in world.visited
 
 
+def test_an_equal_task_manager_is_tried_if_the_job_did_not_run_on_the_first_one() -> None:
+    """What failed there, such as its memory, need not fail elsewhere."""
+    carries = {START: 100.0, "a": 300.0, "equal": 300.0}
+    world = World(carries, fails={"a": FlinkError("Direct buffer memory; returned")})
+    assert (world.improved().where.name, world.visited) == ("equal", ["a", "equal"])
+
+
 def test_every_trial_is_written_to_the_ledger() -> None:
     """With what was predicted before the move."""
     world = World({START: 100.0, "a": 200.0}, {"a": 0.9})

@@ -168,9 +168,13 @@ class Proposal:
         return None if target is None or value[target.name] <= least else target
 
     def is_tried(self, candidate: Candidate) -> bool:
-        """Whether the job has run in a layout, or in the same on other, equal TaskManagers."""
+        """Whether the job was tried in a layout, or ran in the same on other, equal TaskManagers.
+
+        Where it did not run, other TaskManagers are tried: that they are equal is predicted.
+        """
+        layout = candidate.layout
         return any(
-            trial.is_at(candidate.layout) or self._is_as(candidate.layout, trial.layout)
+            trial.is_at(layout) or (not trial.failure and self._is_as(layout, trial.layout))
             for trial in self.trials
         )
 
