@@ -65,6 +65,7 @@ def move_(
     has submitted or moved the job on this machine.
     """
     from streamplace.engines.flink.layout import Layout
+    from streamplace.engines.flink.move.interruption import late_records
 
     engine = asked.engine(say)
     is_known = asked.resume and jar is None and not arguments
@@ -85,10 +86,11 @@ def move_(
         return
     plan = move.plan(running, Layout.read(asked.placement))
     _tell(plan)
+    late = late_records(engine.rest, running)
     moved = move.run(plan) if plan.is_needed and not asked.dry_run else None
     if moved is not None:
         _follow(move, moved, asked.placement)
-        _tell_late(engine.rest, moved.job)
+        _tell_late(engine.rest, moved.job, late)
     _show(moved, running, plan.moved, as_json)
 
 
@@ -126,6 +128,7 @@ def _improve(
     """Measure a job, try layouts, and end in the best measured one."""
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.measure.profile import Remedy
+    from streamplace.engines.flink.move.interruption import late_records
     from streamplace.engines.flink.move.transaction import FlinkMoved
 
     def agrees(question: str) -> bool:
@@ -165,12 +168,13 @@ def _improve(
         say_report(proposal.report())
         _show(None, job, {} if plan is None else plan.moved, as_json, proposal.to_json())
         return
+    late = late_records(engine.rest, job)
     proposal = improver.run(proposal)
     say_report(proposal.report())
     moved = None
     if proposal.job != job:
         moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
-        _tell_late(engine.rest, moved.job)
+        _tell_late(engine.rest, moved.job, late)
     _show(moved, job, proposal.moved, as_json, proposal.to_json())
 
 
@@ -183,12 +187,15 @@ def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
         compare(move.rest, moved.job, predicted, say)
 
 
-def _tell_late(rest: "Rest", job: str) -> None:
-    """Tell how many records the windows of a moved job have dropped; each job counts from 0."""
+def _tell_late(rest: "Rest", job: str, before: float) -> None:
+    """Tell how many records the windows of a moved job have dropped, as each job counts from 0."""
     from streamplace.engines.flink.move.interruption import late_records
 
     if (late := late_records(rest, job)) > 0:
-        say(f"note: {late:g} records came too late for their windows since the move, and are lost")
+        say(
+            f"note: {late:g} records came too late for their windows since the move, and were "
+            f"dropped ({before:g} before the move)"
+        )
 
 
 def _tell(plan: "MovePlan") -> None:
