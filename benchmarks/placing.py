@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from studies import test_problems
 
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.learn.models.dream import policy as dream_policy
 from streamplace.learn.models.pilot.placing import trained
 from streamplace.objectives.registry import OBJECTIVES

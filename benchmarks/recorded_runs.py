@@ -38,7 +38,7 @@ from planned_runs import CARRIED, OFFERED
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.io.ledger import MOVE, RECORDED, LedgerEntry, known_errors
-from streamplace.model.intervals import USUAL_CONFIDENCE, conformal_quantile
+from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, conformal_quantile
 
 ASSETS = ROOT / "docs" / "assets"
 CALIBRATION, AGAINST, TRIES = (

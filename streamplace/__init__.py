@@ -29,12 +29,8 @@ if TYPE_CHECKING:
     )
     from streamplace.errors import StreamplaceError
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.io.clusters import (
-        read_cluster,
-        read_constraints,
-        write_cluster,
-        write_constraints,
-    )
+    from streamplace.io.clusters import read_cluster, write_cluster
+    from streamplace.io.constraints import read_constraints, write_constraints
     from streamplace.io.datasets import DataSet
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
     from streamplace.io.networkx import from_networkx
@@ -63,7 +59,8 @@ _MODULES = {
     "what_if",
     "streamplace.errors": "StreamplaceError",
     "streamplace.evaluate.comparison": "Comparison",
-    "streamplace.io.clusters": "read_cluster read_constraints write_cluster write_constraints",
+    "streamplace.io.clusters": "read_cluster write_cluster",
+    "streamplace.io.constraints": "read_constraints write_constraints",
     "streamplace.io.datasets": "DataSet",
     "streamplace.io.graphs": "read_graph read_graphs write_graph write_graphs",
     "streamplace.io.networkx": "from_networkx",

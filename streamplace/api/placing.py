@@ -13,7 +13,7 @@ from streamplace.api.arguments import (
     placed_problem,
     problem_of,
 )
-from streamplace.model.profile_error import check_trust
+from streamplace.model.profile_trust import check_trust
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import Quantity
 from streamplace.objectives.explanation import Explanation

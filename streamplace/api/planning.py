@@ -18,7 +18,7 @@ from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.profile_error import check_trust
+from streamplace.model.profile_trust import check_trust
 from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.offers import Catalogue, Offer

@@ -180,7 +180,7 @@ def say_notes(notes: "Iterable[str]") -> None:
 
 def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
     """Print a warning if a measured graph contradicts its measurement; refuse one that is wrong."""
-    from streamplace.model.profile_error import check_trust
+    from streamplace.model.profile_trust import check_trust
 
     if (warning := check_trust(graph, trusts=trusts)) is not None:
         say(f"warning: {warning}")

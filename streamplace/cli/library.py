@@ -174,8 +174,8 @@ def check_(
     """
     from dataclasses import asdict
 
-    from streamplace.library.checking import ROLES, check_entry, check_files, is_list_of_files
     from streamplace.library.folder import open_library
+    from streamplace.library.run_checker import ROLES, check_entry, check_files, is_list_of_files
 
     if files := is_list_of_files(names):
         for name in names:

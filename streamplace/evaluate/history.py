@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from streamplace.display.report import MOST_ROWS, Heading, Part, Report, Sheet, percent
 from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watches import WatchDecision, WatchRecord
-from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, Pictured
+from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:

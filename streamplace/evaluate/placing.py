@@ -21,7 +21,8 @@ from streamsim import before_compiling
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.parallel import KILLED, parallel_map
 from streamplace.evaluate.runner import error_line, terms_of
-from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
+from streamplace.io.clusters import cluster_to_tables
+from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.fields import Finite
 from streamplace.io.files import appending, read_lines, spot, write_bytes

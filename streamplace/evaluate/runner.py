@@ -25,7 +25,7 @@ from streamplace.evaluate.records import (
 from streamplace.io.datasets import DataSet
 from streamplace.io.files import is_file
 from streamplace.io.weights import stamped
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
 from streamplace.objectives.conditions import BEYOND, composed_objective

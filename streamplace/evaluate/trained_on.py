@@ -12,7 +12,7 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.evaluate.runner import weights_of
 from streamplace.io.weights import read_tensors
-from streamplace.learn.loading import loaded
+from streamplace.learn.model_weights import loaded
 from streamplace.model.graph import StreamGraph
 from streamplace.placers.named import aliased_placers, named_placer
 

@@ -1,4 +1,4 @@
-"""Clusters and constraints in TOML files and in problem documents."""
+"""Clusters in TOML files and in problem documents."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +17,6 @@ from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import BPS, Cluster, check_size
 from streamplace.model.columns import rules_of
-from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
 from streamplace.model.message_text import shown
 from streamplace.model.units import (
@@ -36,12 +35,6 @@ def read_cluster(name: str | PathLike[str]) -> Cluster:
     return parse_cluster(read_bytes(path, LARGEST_TOML), spot(path))
 
 
-def read_constraints(name: str | PathLike[str]) -> Constraints:
-    """Constraints from a TOML file; see ``streamplace schema constraints``."""
-    path = Path(name)
-    return parse_constraints(read_bytes(path, LARGEST_TOML), spot(path))
-
-
 def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
     """Write a cluster as a TOML file, which `read_cluster` and ``--cluster`` read."""
     write_text(Path(path), cluster_text(cluster))
@@ -50,11 +43,6 @@ def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
 def cluster_text(cluster: Cluster) -> str:
     """Text of a TOML file of a cluster."""
     return tomli_w.dumps(cluster_to_tables(cluster))
-
-
-def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
-    """Write constraints as a TOML file, which `read_constraints` and ``--constraints`` read."""
-    write_text(Path(path), tomli_w.dumps(constraints_to_tables(constraints)))
 
 
 def parse_cluster(content: bytes, where: str) -> Cluster:
@@ -67,16 +55,6 @@ def parse_cluster(content: bytes, where: str) -> Cluster:
     tables = parse_toml("cluster", content, where)
     with located(where):
         return cluster_from_tables(tables)
-
-
-def parse_constraints(content: bytes, where: str) -> Constraints:
-    """Constraints from the text of a TOML document; errors begin with ``where``.
-
-    >>> parse_constraints(b'pin = {src = "d0"}', "rules.toml").pin
-    {'src': 'd0'}
-    """
-    tables = parse_toml("constraints", content, where)
-    return Constraints(**tables)
 
 
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
@@ -151,17 +129,6 @@ def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
     costs["gap"] = cluster.gap_s
     costs["joules_per_byte"] = cluster.joules_per_byte
     return {**tables, **{key: plain(cost) for key, cost in costs.items() if cost}}
-
-
-def constraints_to_tables(constraints: Constraints) -> dict[str, Any]:
-    """Tables of a constraints file."""
-    tables = {
-        "pin": dict(constraints.pin),
-        "colocate": [sorted(group) for group in constraints.colocate],
-        "exlocate": [sorted(group) for group in constraints.exlocate],
-        "allowed": {name: sorted(devices) for name, devices in constraints.allowed.items()},
-    }
-    return {key: table for key, table in tables.items() if table}
 
 
 def _devices(row: dict[str, Any]) -> list[Device]:

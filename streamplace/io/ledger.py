@@ -16,7 +16,8 @@ from pydantic import TypeAdapter
 from streamplace.errors import SettingError
 from streamplace.io.store import WHOLE, Store, Table
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
-from streamplace.model.intervals import (
+from streamplace.model.message_text import quoted
+from streamplace.model.prediction_intervals import (
     USUAL_CONFIDENCE,
     PredictionErrors,
     RateInterval,
@@ -25,8 +26,7 @@ from streamplace.model.intervals import (
     expected_error,
     least_jobs,
 )
-from streamplace.model.message_text import quoted
-from streamplace.model.profile_error import profile_drift, profile_spread
+from streamplace.model.profile_trust import profile_drift, profile_spread
 
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from streamplace.errors import FormatError, PlacementError
 from streamplace.io.files import json_text, located, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_json, parse_tables, untyped
-from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.problem import Problem
 
 EXPORTED = (".csv", ".graphml")

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.errors import FormatError
-from streamplace.io.clusters import cluster_from_tables, cluster_to_tables, constraints_to_tables
+from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
+from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.fields import plain
 from streamplace.io.files import encoded, json_text, located, write_text
 from streamplace.io.graphs import (

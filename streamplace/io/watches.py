@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import TypeAdapter
 
 from streamplace.io.store import WHOLE, Claimed, Store, Table
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 
 KEPT = 20_000
 """Rounds of a watch that are kept: two weeks of one per minute."""

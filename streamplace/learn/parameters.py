@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError
-from streamplace.learn.loading import check_shapes
+from streamplace.learn.model_weights import check_shapes
 from streamplace.model.message_text import quoted
 
 Arrays = dict[str, NDArray[Any]]

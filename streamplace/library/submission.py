@@ -17,7 +17,6 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import claim_folder, read_bytes, spot, write_bytes
 from streamplace.io.parsing import parse_as, utf8
-from streamplace.library.checking import CLOSED, check_files
 from streamplace.library.documents import ObjectiveName
 from streamplace.library.folder import (
     BEST,
@@ -27,6 +26,7 @@ from streamplace.library.folder import (
     open_library,
     write_checksums,
 )
+from streamplace.library.run_checker import CLOSED, check_files
 from streamplace.model.arrays import ROUNDING
 from streamplace.model.message_text import quoted, shown
 

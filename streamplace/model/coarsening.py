@@ -19,8 +19,8 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.keep_apart import rival_columns
 
 if TYPE_CHECKING:
+    from streamplace.model.compiled_constraints import PlacementRules
     from streamplace.model.problem import Problem
-    from streamplace.model.rules import PlacementRules
 
 MOST_STEPS, CONVERGED = 60, 1e-12
 """Most steps of the bound, and the relative gain at which it has converged."""

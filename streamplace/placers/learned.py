@@ -50,7 +50,7 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
             Placements drawn from the policy besides the greedy one, within the budget's
             evaluations.
         """
-        from streamplace.learn.loading import shipped
+        from streamplace.learn.model_weights import shipped
 
         if samples < 0:
             raise SettingError(f"samples is {samples}; it must be at least 0")
@@ -95,7 +95,7 @@ def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> 
             Placer whose answer the walk begins with, such as ``heft``, within half of the budget;
             by default a random placement.
         """
-        from streamplace.learn.loading import shipped
+        from streamplace.learn.model_weights import shipped
 
         with starting_up(), importing_torch():
             improver = read(Path(weights) if weights else shipped(model.name))

@@ -74,7 +74,7 @@ def pilot(
     case = problem, objective, seed, budget
     if objective.kind == "pass":
         return _rebuilt(*case, weights, looks, samples, refine)
-    from streamplace.learn.loading import shipped
+    from streamplace.learn.model_weights import shipped
     from streamplace.learn.models.pilot.placing import trained
 
     if samples is None:
@@ -145,7 +145,7 @@ def _rebuilt(
     refine: str,
 ) -> Found:
     """Best of initial schedules, greedy rebuilds and samples, refined."""
-    from streamplace.learn.loading import shipped
+    from streamplace.learn.model_weights import shipped
     from streamplace.learn.models.pilot_makespan.features import features_of
     from streamplace.learn.models.pilot_makespan.placing import first_schedules, trained
 

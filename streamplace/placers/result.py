@@ -16,9 +16,9 @@ from streamplace.errors import SettingError
 from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
 from streamplace.model.arrays import ROUNDING
-from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.mixins import PICTURES, Pictured
 from streamplace.model.placement import Placement
+from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.objectives.explanation import Explanation

@@ -11,9 +11,9 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
-from streamplace.model.intervals import PredictionErrors
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import ROOM

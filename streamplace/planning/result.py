@@ -38,10 +38,10 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
-from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.message_text import counted, shown
 from streamplace.model.mixins import WIDEST, Pictured
 from streamplace.model.placement import Placement
+from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, floor_digits
 from streamplace.planning.offers import offer_of

@@ -62,7 +62,7 @@ def cluster_of(cluster: ClusterLike | None) -> "Cluster | None":
 
 def constraints_of(constraints: ConstraintsLike | None) -> "Constraints | None":
     """Convert a description to constraints; None for None."""
-    from streamplace.io.clusters import read_constraints
+    from streamplace.io.constraints import read_constraints
     from streamplace.io.parsing import parse_tables
     from streamplace.model.constraints import Constraints
 

@@ -29,7 +29,7 @@ from streamplace.io.weights import Weights, read_weights
 from streamplace.learn.config import DEFAULT_PRESET, Preset
 from streamplace.learn.history import Epoch, History, TensorBoardWatcher, Watcher
 from streamplace.learn.learner import Learner, StepReport
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
 from streamplace.learn.reward import JUDGES, Measure, check_reward, rewards_of_values
 from streamplace.model.arrays import Floats, Ints

@@ -12,7 +12,7 @@ import streamplace
 from streamplace.evaluate.trained_on import described, graph_number, trained_on
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.weights import read_tensors
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 
 DATA = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
 GRAPHS = [chain(), diamond(), fork_join()]

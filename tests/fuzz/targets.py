@@ -24,7 +24,8 @@ from streamplace.evaluate.records import Record, read_records
 from streamplace.families.dataset import read_recipe
 from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES
-from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
+from streamplace.io.clusters import parse_cluster, read_cluster
+from streamplace.io.constraints import parse_constraints
 from streamplace.io.graphs import read_graphs
 from streamplace.io.parsing import parse_json, parse_toml
 from streamplace.io.placements import parse_placement

@@ -12,11 +12,10 @@ from streamsim.pass_costs import spent
 
 from streamplace.io.clusters import (
     parse_cluster,
-    parse_constraints,
     read_cluster,
-    read_constraints,
     write_cluster,
 )
+from streamplace.io.constraints import parse_constraints, read_constraints
 from streamplace.model import (
     Cluster,
     Constraints,

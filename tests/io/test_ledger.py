@@ -15,7 +15,7 @@ from streamplace.io.ledger import (
     recorded_runs,
 )
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_SPREAD, PROFILE_WINDOWS
-from streamplace.model.intervals import PredictionErrors
+from streamplace.model.prediction_intervals import PredictionErrors
 
 ENTRY = LedgerEntry("clicks", 100.0, 90.0, True, 80.0, 120.0, 0.9, "flink move")
 MEASURED = StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], {PROFILE_WINDOWS: 4})

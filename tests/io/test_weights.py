@@ -9,7 +9,7 @@ from fuzz.trial import refused_in_little
 
 from streamplace.errors import FormatError
 from streamplace.io.weights import read_weights, write_tensors, write_weights
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.learn.models.dream.policy import trained
 
 DOCUMENT = {

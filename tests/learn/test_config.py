@@ -9,7 +9,7 @@ import streamplace
 from streamplace.errors import SettingError
 from streamplace.io.weights import read_weights
 from streamplace.learn.config import MOST_DEVICES
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, configured
 from streamplace.model import Cluster
 from streamplace.training.run import DEVICES

@@ -9,7 +9,7 @@ from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import read_weights, write_weights
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.learn.walker import Improver
 from streamplace.model import Cluster, Problem

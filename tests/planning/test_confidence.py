@@ -11,8 +11,8 @@ import streamplace
 from streamplace.errors import SettingError
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
-from streamplace.model.intervals import PredictionErrors
 from streamplace.model.operators import Operator, Window
+from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.streams import Stream
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer

@@ -6,7 +6,7 @@ import pytest
 from problems import chain, fork_join
 
 from streamplace.learn.history import History
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer

@@ -30,7 +30,7 @@ from torch.nn.functional import leaky_relu, linear, one_hot
 from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.learner_base import BestRewards, PolicyLearner
-from streamplace.learn.loading import loaded, read_model
+from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of

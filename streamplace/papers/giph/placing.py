@@ -43,7 +43,7 @@ from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
 
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
-from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import check_shapes, loaded, read_model
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem

@@ -13,7 +13,7 @@ from streamplace.learn.config import Config
 from streamplace.learn.constructive.policy import PreparedProblems, TrainedConstructor
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import Selection
-from streamplace.learn.loading import loaded, read_model
+from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints

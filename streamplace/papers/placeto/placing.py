@@ -28,7 +28,7 @@ from streamsim.passes.state import State
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
-from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import check_shapes, loaded, read_model
 from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem

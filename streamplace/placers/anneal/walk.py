@@ -29,9 +29,9 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs, Words
 from streamplace.model.coarsening import Level
+from streamplace.model.compiled_constraints import PlacementRules
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.rules import PlacementRules
 from streamplace.placers.meter import Meter
 
 GROW = 0.5

@@ -8,10 +8,10 @@ from streamsim.instance import with_constants_as_loads
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.compiled_constraints import joined
 from streamplace.model.keep_apart import rival_columns
 from streamplace.model.memory import most, used
 from streamplace.model.problem import Problem
-from streamplace.model.rules import joined
 
 
 class Units(NamedTuple):

@@ -42,7 +42,7 @@ from streamplace.engines.flink.pin.pinning import SpreadLimits, offers, pinning
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.model.graph import CONSISTENCY_ERROR
-from streamplace.model.intervals import PredictionErrors
+from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.placers.registry import Budget
 
 EQUAL = Cluster.uniform(4)

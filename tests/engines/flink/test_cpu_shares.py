@@ -64,7 +64,7 @@ from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import SettingError
 from streamplace.model.graph import CONSISTENCY_ERROR
-from streamplace.model.profile_error import trust_of
+from streamplace.model.profile_trust import trust_of
 
 Sharing = Callable[..., LazyFlink]
 Measure = Callable[..., Measurement]

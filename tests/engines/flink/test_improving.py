@@ -32,7 +32,7 @@ from streamplace.engines.flink.watch.modelling import JobModel, JobModeller, lim
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store
 from streamplace.model.graph import CPU_OF
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.placers.registry import Budget
 
 START = "here"

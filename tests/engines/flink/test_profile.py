@@ -38,18 +38,20 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import (
-    LEAST_WINDOWS,
     JobProfile,
     LoadWindow,
     Present,
     Remedy,
     Usage,
     profile,
+)
+from streamplace.engines.flink.measure.source_lag import source_flow
+from streamplace.engines.flink.measure.steadiness import (
+    LEAST_WINDOWS,
     steady_profile,
     why_unsteady,
     window_of,
 )
-from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import errors_for, known_errors
 from streamplace.model.graph import PROFILE_DRIFT

@@ -53,7 +53,7 @@ from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, user_runs
 from streamplace.io.placements import Prediction, read_prediction
 from streamplace.model.graph import PROFILE_WINDOWS
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.planning.offers import Catalogue, Offer
 
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)

@@ -55,7 +55,7 @@ from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Store
 from streamplace.io.watches import WatchDecision, WatchRound, read_records, utc_now
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 
 OLD, NEW, NEXT = chain_of(JOB, 3)
 HEALTHY = healthy("dev-0", "dev-1", "dev-2", "dev-3")

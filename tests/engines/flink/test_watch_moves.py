@@ -60,7 +60,7 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Holder, Rows, Store, StoreError
 from streamplace.io.watches import read_records
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 
 OLD, NEW, BACK = chain_of(JOB, 3)
 OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}

@@ -41,7 +41,7 @@ from streamplace.engines.flink.watch.rounds import JobLook, JobRounds, round_of
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, utc_now
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
 ONE, TWO, THREE = "dev-0 dev-0 dev-0", "dev-0 dev-0 dev-1", "dev-0 dev-1 dev-2"

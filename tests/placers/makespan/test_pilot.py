@@ -10,7 +10,7 @@ from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 from streamplace.errors import FormatError
 from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights, write_tensors
-from streamplace.learn.loading import shipped
+from streamplace.learn.model_weights import shipped
 from streamplace.model import Problem
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget

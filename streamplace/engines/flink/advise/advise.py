@@ -46,10 +46,10 @@ from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Displayed
-from streamplace.model.profile_error import WRONG
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.profile_trust import WRONG
 from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue, Offer, Prices

@@ -48,7 +48,7 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
-from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.streams import FORWARD, RESCALED
 from streamplace.model.units import LARGEST

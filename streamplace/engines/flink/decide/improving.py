@@ -51,9 +51,9 @@ from streamplace.io.ledger import MOVE, NOISE, errors_for
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
-from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import listed, quoted
-from streamplace.model.profile_error import profile_drift, profile_spread
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.profile_trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)

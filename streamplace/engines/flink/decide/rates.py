@@ -43,7 +43,7 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.graph import StreamGraph
-from streamplace.model.profile_error import Trust, profile_drift, trust_of
+from streamplace.model.profile_trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
 
 LOG = logging.getLogger(__name__)

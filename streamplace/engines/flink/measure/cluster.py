@@ -17,7 +17,8 @@ from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import address_of, processes_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cost_fit import Observation
-from streamplace.engines.flink.measure.profile import Remedy, Shares, profile
+from streamplace.engines.flink.measure.key_shares import Shares
+from streamplace.engines.flink.measure.profile import Remedy, profile
 from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost

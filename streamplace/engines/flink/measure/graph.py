@@ -14,7 +14,8 @@ from streamplace.engines.flink.measure.cluster import (
     capacity,
     slowness,
 )
-from streamplace.engines.flink.measure.profile import JobProfile, Present, Shares, costs_of
+from streamplace.engines.flink.measure.key_shares import Shares
+from streamplace.engines.flink.measure.profile import JobProfile, Present, costs_of
 from streamplace.engines.flink.measure.source_lag import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
     SendingCost,

@@ -1,10 +1,4 @@
-"""Profiles of steady jobs: rates, CPU, threads and placement of their tasks, with doubts.
-
-A job is measured in adjacent windows until the rate of its sources and its CPU per tuple are
-steady: over the last `STEADY_SECONDS`, the slope of each is within its noise, or changes it by less
-than `STEADY`, and compilers take less than `MOST_COMPILERS` of the CPU. Its profile is that of
-these windows together. When the patience is over, the profile is that of the last windows, with an
-estimate of how much may still change (`drift`).
+"""Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts.
 
 A subtask that sleeps, waits for an answer or a disk, or has reached its limit of asynchronous
 requests reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no CPU.
@@ -21,35 +15,23 @@ whatever CPU it has, because it is busy for one second per second at most. All q
 over the subtasks. A thread that is woken by input is idle for Flink until it gets a core, so a part
 of the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
 computed, so a limit that is found is certain.
-
-Subtasks of an operator may read uneven shares of its tuples (`key_shares`). Flink sends every tuple
-of a keyed stream to the subtask that owns its key, so popular keys make some subtasks busier than
-others, whatever the placement. So do partitioners of the program, and partitions of a topic that
-are not a multiple of the subtasks of a source. The shares are counted by subtask; for a source that
-reports its lag, the lag is part of its input.
 """
 
 import logging
 import math
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import mean
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import (
-    COMPILERS,
     GARBAGE,
     MEASURED,
     NETWORK,
     SOURCES_OF_CPU,
     TASKS,
     UNKNOWN,
-    RunningSubtask,
     TaskCpu,
     cores_beside,
     cores_by_kind,
@@ -58,9 +40,9 @@ from streamplace.engines.flink.cpu.threads import (
     runs_python,
 )
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
+from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows
 from streamplace.engines.flink.measure.source_lag import (
-    ERRORS,
     SourceFlow,
     SubtaskFlow,
     flow_of,
@@ -77,9 +59,6 @@ from streamplace.engines.flink.measure.streams import (
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
-from streamplace.model.arrays import Floats
-from streamplace.model.defaults import PATIENCE_SECONDS
-from streamplace.model.key_groups import subtask_parts
 from streamplace.model.message_text import listed, quoted, shown
 
 LOG = logging.getLogger(__name__)
@@ -107,29 +86,6 @@ LEAST_WAITING = 0.1
 Less may be due to locks and page faults, or to counters and threads that are read at different
 times.
 """
-LEAST_TUPLES = 1000.0
-"""Minimum number of tuples of an operator from which its shares are known."""
-SKEWED = 0.05
-"""Minimum difference between a subtask's share and the expected one, relative to it."""
-SHARE_ERRORS = 4.0
-"""Minimum difference in standard deviations of the number of tuples."""
-WAITS = 0.2
-"""Minimum part of the time that a subtask of a source waits if it emits all that arrives."""
-STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
-"""Time, and number of windows, over which a job must be steady."""
-STEADY = 0.05
-"""Largest relative change over that time that does not matter."""
-MOST_CHANGE = 0.3
-"""Largest change by which a slope may be noise; a steady job does not vary by more."""
-MOST_COMPILERS = 0.15
-"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
-LEAST_COMPILERS = 0.02
-"""Compilers are ignored below this part of the CPU limit of TaskManagers.
-
-In a job with a low load they continue for minutes, partly with code that serves the profiler.
-"""
-Shares = Mapping[str, Sequence[float]]
-"""Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
 
 
 class Usage(NamedTuple):
@@ -553,165 +509,3 @@ def _doubts_on_operators(windows: JobWindows, seen: JobInterval) -> Iterator[str
             "unknown and count as 0; where windows fire rarely, measure for longer (seconds in "
             "--settings)"
         )
-
-
-def key_shares(
-    tasks: Sequence[FlinkTask],
-    edges: Sequence[Edge],
-    subtasks: Mapping[str, Sequence[RunningSubtask]],
-    arrived: Mapping[str, Sequence[float]] = MappingProxyType({}),
-) -> dict[str, tuple[float, ...]]:
-    """Shares of the subtasks of every operator where they are clearly uneven.
-
-    The expected shares are those of the key groups if all inputs are keyed, else equal. Operators
-    with inputs that Flink distributes evenly are left out, because their counts mix both. So are
-    sources with a subtask that emits less than others and may be held back, by back-pressure or by
-    a slow device, unless the input of their subtasks is known.
-
-    ``subtasks``: task → its subtasks, in order, with the number of tuples that each read and sent.
-    ``arrived``: source → tuples that have arrived for each of its subtasks, where that is known.
-    """
-    answer = {}
-    for task in tasks:
-        own = subtasks.get(task.id, ())
-        inputs = [edge for edge in edges if edge.target == task.id]
-        divided = [edge for edge in inputs if not edge.is_broadcast]  # others go to every subtask
-        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in divided)
-        if task.parallelism < 2 or len(own) != task.parallelism or is_dealt:
-            continue
-        read = np.array([one.read for one in own], np.float64)
-        if not inputs and not read.sum() > 0:  # most versions of Flink do not count it
-            read = np.array([one.wrote for one in own], np.float64)
-        is_known = bool(inputs) or task.id in arrived
-        read = np.array(arrived.get(task.id, read), np.float64)
-        is_keyed = bool(inputs) and not any(edge.is_uneven for edge in inputs)
-        groups = task.max_parallelism if is_keyed else 0
-        surplus = _surplus(read, 1 / subtask_parts([groups], [task.parallelism]))
-        less = [one for one, more in zip(own, surplus, strict=True) if more < 0]
-        if surplus.any() and (is_known or all(map(_waits, less))):
-            answer[task.name] = tuple((read / read.sum()).tolist())
-    return answer
-
-
-def _surplus(read: Floats, parts: Floats) -> Floats:
-    """Tuples by which each subtask differs clearly from its expected share; else 0."""
-    if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
-        return np.zeros(len(read))
-    expected = read.sum() * parts
-    limits = np.maximum(SKEWED * expected, SHARE_ERRORS * np.sqrt(expected))
-    return np.where(np.abs(read - expected) > limits, read - expected, 0.0)
-
-
-def _waits(source: RunningSubtask) -> bool:
-    """Whether a subtask of a source is idle for part of its time, or has ended."""
-    if source.has_ended:
-        return True
-    return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
-
-
-def steady_profile(
-    rest: Rest, job: str, seconds: float = 5.0, patience: float = PATIENCE_SECONDS
-) -> JobProfile:
-    """Measure a running job until it is steady; return its profile of all windows since then.
-
-    ``seconds``: length of a window.
-    ``patience``: seconds after which a job is measured although it is not steady; the ``drift`` of
-    its profile is the change to be expected. 0 for a single window.
-    """
-    windows = JobWindows(rest, job)
-    loads: list[LoadWindow] = []
-    began = time.monotonic()
-    while True:
-        windows.add(seconds)
-        seen = profile_of(windows)
-        seen.check_sources()  # else all further windows would be useless, too
-        loads.append(window_of(seen))
-        last = _last(loads)
-        waited = time.monotonic() - began
-        reason = why_unsteady(last)
-        is_enough = len(loads) >= LEAST_WINDOWS or not patience
-        if not reason or (waited >= patience and is_enough):
-            break
-        LOG.debug("not steady after %.0f s: %s", waited, reason)
-    answer = replace(profile_of(windows, len(last)), windows=tuple(last))
-    LOG.debug("measured in %.0f s", waited)
-    if not reason:
-        return answer
-    costs = costs_of(last)
-    is_known = len(costs) >= LEAST_WINDOWS and any(costs)
-    drift = (max(costs) - min(costs)) / mean(costs) if is_known else math.inf
-    answer.doubts.append(
-        Remedy(
-            f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
-            f"{drift:.0%} in the last {sum(one.seconds for one in last):.0f} s; intervals allow "
-            "for that"
-        )
-    )
-    return replace(answer, drift=drift)
-
-
-def window_of(seen: JobProfile) -> LoadWindow:
-    """Rates and CPU of a profile of one window."""
-    compilers, usage = 0.0, {} if seen.present is None else seen.present.usage
-    cores = sum(one.kinds.get(COMPILERS, 0.0) for one in usage.values())
-    if cores > LEAST_COMPILERS * sum(one.share.limit for one in usage.values()):
-        compilers = cores / sum(seen.used.values())
-    return LoadWindow(
-        max((one.seconds for one in seen.activity.values()), default=0.0),
-        sum(seen.tuples[source.id] for source in seen.sources),
-        sum(one.cores for one in seen.cpu.values()),
-        compilers,
-        seen.subtasks,
-    )
-
-
-def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
-    """The last windows over which a job must be steady; all, if they are too few."""
-    number, seconds = 0, 0.0
-    for one in reversed(windows):
-        if number >= LEAST_WINDOWS and seconds >= STEADY_SECONDS:
-            break
-        number, seconds = number + 1, seconds + one.seconds
-    return list(windows[-number:])
-
-
-def why_unsteady(windows: Sequence[LoadWindow]) -> str:
-    """Why a job is not steady over some windows; empty if it is.
-
-    >>> rising = [LoadWindow(5.0, rate, 0.1) for rate in (100, 120, 140, 160)]
-    >>> why_unsteady(rising)
-    'its rate changed by +46% in 20 s'
-    >>> why_unsteady(rising[-1:] * 4)
-    ''
-    """
-    seconds = sum(one.seconds for one in windows)
-    if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
-        return f"it was watched for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
-    compilers = windows[-1].compilers
-    if compilers >= MOST_COMPILERS:
-        return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
-    rates = [one.rate for one in windows]
-    for what, values in (("rate", rates), ("CPU per tuple", costs_of(windows))):
-        if change := change_of(values):
-            return f"its {what} changed by {change:+.0%} in {seconds:.0f} s"
-    return ""
-
-
-def change_of(values: Sequence[float]) -> float:
-    """Relative change of values of equal windows by their slope; 0 if they are steady.
-
-    >>> change_of([100.0, 103.0, 98.0, 101.0]), round(change_of([50.0, 40.0, 32.0, 26.0]), 2)
-    (0.0, -0.65)
-    """
-    n, middle = len(values), float(np.mean(values)) if len(values) else 0.0
-    if n < LEAST_WINDOWS or middle <= 0:
-        return 0.0
-    x = np.arange(n) - (n - 1) / 2
-    y = np.array(values, np.float64) / middle
-    spread = float(x @ x)
-    slope = float(x @ y) / spread
-    rest = float(((y - 1 - slope * x) ** 2).sum()) / (n - 2)
-    error = (n - 1) * math.sqrt(rest / spread)
-    change = (n - 1) * slope
-    is_noise = abs(change) <= ERRORS * error and abs(change) <= MOST_CHANGE
-    return 0.0 if abs(change) <= STEADY or is_noise else change

@@ -1,7 +1,7 @@
 """What streams carry, in tuples/s and bytes per tuple, and what a tuple costs that leaves a thread.
 
 The CPU of the threads of a TaskManager that send and receive is fitted like that of operators
-(`measure.fit`), over all TaskManagers and layouts that were measured, by
+(`measure.cost_fit`), over all TaskManagers and layouts that were measured, by
 
     cores = fixed + per byte · (bytes/s + BYTES_OF_A_TUPLE · tuples/s)
 

@@ -39,8 +39,8 @@ from streamplace.io.watches import (
     WatchDecision,
     WatchRound,
 )
-from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import counted
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.units import digits
 from streamplace.planning.result import HOUR
 

@@ -21,9 +21,9 @@ from streamplace.engines.flink.measure.cost_fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.model.graph import CPU_OF
-from streamplace.model.intervals import RateInterval
 from streamplace.model.message_text import listed, shown
-from streamplace.model.profile_error import profile_spread
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.profile_trust import profile_spread
 from streamplace.objectives.throughput.loads import RESOURCES, at_max_rate
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 

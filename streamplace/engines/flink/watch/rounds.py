@@ -40,7 +40,7 @@ from streamplace.engines.flink.watch.modelling import JobModel
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import NOISE
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, seconds_since, utc_now
-from streamplace.model.intervals import RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 
 LOG = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import ALL, Selection
-from streamplace.learn.loading import loaded, read_model
+from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.models.dream import AllocatorConfig
 from streamplace.learn.models.dream.graph_generator import FreshGraphs
 from streamplace.learn.models.dream.graphs import (

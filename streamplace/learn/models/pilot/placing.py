@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.learn.algorithms.kernels import feature_names
-from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import (
     PAIR_FEATURES,

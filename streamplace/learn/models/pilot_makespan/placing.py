@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.learn.algorithms.kernels import feature_names
-from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,

@@ -2,9 +2,10 @@
 
 import type { PassPart, PlacementPart, ProblemPart } from "./document";
 import { Facts } from "./facts";
-import { Filling, throughputOf } from "./model/filling";
+import { Filling } from "./model/filling";
 import { type Instance, instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
+import { throughputOf } from "./model/steady";
 import { criticalChain } from "./pass/chain";
 import { Simulation } from "./pass/simulate";
 import { type Queue, passOf } from "./pass/work";

@@ -1,8 +1,9 @@
 /** What a placement comes to: Python's values of the document, or the page's own. */
 
 import type { ChainPiece, LimitPart, PlacementPart } from "./document";
-import { type Filling, throughputOf } from "./model/filling";
+import type { Filling } from "./model/filling";
 import type { Loads } from "./model/loads";
+import { throughputOf } from "./model/steady";
 import { criticalChain } from "./pass/chain";
 import type { Simulation } from "./pass/simulate";
 

@@ -2,9 +2,10 @@
 
 import { queueOf } from "./check";
 import { type PlacementPart, type ProblemPart, at, columnOf } from "./document";
-import { Filling, throughputOf } from "./model/filling";
+import { Filling } from "./model/filling";
 import { type Instance, type ProblemData, instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
+import { throughputOf } from "./model/steady";
 import { Simulation } from "./pass/simulate";
 import { passOf } from "./pass/work";
 import { problemData } from "./read";

@@ -11,7 +11,7 @@ from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
 from streamplace.model.graph import CONSISTENCY_ERROR, PROFILE_DRIFT, StreamGraph
 from streamplace.model.operators import Operator
-from streamplace.model.profile_error import check_trust, trust_of
+from streamplace.model.profile_trust import check_trust, trust_of
 from streamplace.model.streams import Stream
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.errors import SettingError
-from streamplace.model.intervals import (
+from streamplace.model.prediction_intervals import (
     PredictionErrors,
     conformal_quantile,
 )
