@@ -11,7 +11,7 @@ from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, Pictured
-from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, PredictionErrors
+from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, PredictionErrors, RateInterval
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class PredictionHistory(Displayed):
 
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:
-    interval = entry.interval
-    bounds = "—" if interval is None else f"{digits(interval.low)} to {digits(interval.high)}"
+    bounds = "—" if entry.interval is None else _ends(entry.interval)
     more = "" if entry.is_limited else " or more"
     return (
         entry.job,
@@ -152,20 +151,19 @@ def _parts(record: WatchRecord) -> list[Part]:
 def _decision_row(one: WatchDecision) -> tuple[str, ...]:
     before, after = one.machines
     outcome = f"{one.state}: {one.outcome}" if one.outcome else one.state
+    model = one.model
     return (
         _moment(one.at),
         f"{one.kind}, {before} → {after}",
-        _predicted(one),
+        "—" if model is None else f"{digits(model.value)} ({_ends(model)})",
         "—" if one.measured is None else digits(one.measured),
         outcome,
         one.reason,
     )
 
 
-def _predicted(one: WatchDecision) -> str:
-    if one.low is None or one.value is None or one.high is None:
-        return "—"
-    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})"
+def _ends(interval: RateInterval) -> str:
+    return f"{digits(interval.low)} to {digits(interval.high)}"
 
 
 def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:

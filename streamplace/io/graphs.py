@@ -147,17 +147,18 @@ def graph_line(graph: StreamGraph) -> bytes:
 
 def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> StreamGraph:
     """Graph from a validated document of the native format."""
-    rows = _Rows(document["operators"], _operator)
+    rows, lines = document["operators"], document.get("streams", [])
+    usual = document.get("fires", EACH)
     operators = Operators(
-        rows.column("name", "") or [],
-        **rows.columns(OPERATOR),
-        window=rows.windows(),
-        fires_all=rows.firing(document.get("fires", EACH)),
+        [row["name"] for row in rows],
+        **_columns_of(rows, OPERATOR, _operator),
+        window={i: _window(row) for i, row in enumerate(rows) if "window" in row},
+        fires_all=[row.get("fires", usual) == ALL for row in rows],
     )
-    lines = _Rows(document.get("streams", []), _stream)
-    sources, targets = lines.column("from", "") or [], lines.column("to", "") or []
-    streams = Streams.between(operators, sources, targets, **lines.columns(STREAM))
-    if document.get("fires") == ALL:
+    sources, targets = [line["from"] for line in lines], [line["to"] for line in lines]
+    columns = _columns_of(lines, STREAM, _stream)
+    streams = Streams.between(operators, sources, targets, **columns)
+    if usual == ALL:
         operators, streams = rated(operators, streams)
     name = document.get("name", default_name)
     return StreamGraph(name, operators, streams, document.get("attributes", {}))
@@ -215,48 +216,29 @@ def _stated(table: Operators | Streams, rules: dict[str, FieldRule], i: int) -> 
     return row
 
 
-class _Rows:
-    """Rows of a document, column by column; a column is None if no row has it."""
+def _columns_of(
+    rows: list[_Row], rules: dict[str, FieldRule], label: Callable[[_Row], str]
+) -> dict[str, Any]:
+    """Columns by name, of the fields that any row has; numbers are read with their units."""
+    stated = set[str]().union(*rows)
+    return {
+        key: _numbers(rows, key, rule, label)
+        if isinstance(rule, NumberRule)
+        else [row.get(key, rule.default) for row in rows]
+        for key, rule in rules.items()
+        if key in stated
+    }
 
-    def __init__(self, rows: list[_Row], label: Callable[[_Row], str]) -> None:
-        self._rows, self._label = rows, label
-        self._keys = set[str]().union(*rows)
 
-    def columns(self, rules: dict[str, FieldRule]) -> dict[str, Any]:
-        """Columns by name; numbers are read with their units."""
-        return {
-            key: self._numbers(key, rule)
-            if isinstance(rule, NumberRule)
-            else self.column(key, rule.default)
-            for key, rule in rules.items()
-        }
-
-    def column(self, key: str, default: Any) -> list[Any] | None:
-        """Values as they are."""
-        return [row.get(key, default) for row in self._rows] if key in self._keys else None
-
-    def _numbers(self, key: str, rule: NumberRule) -> Floats | None:
-        values = self.column(key, math.nan if rule.default is None else rule.default)
-        if values is None:
-            return None
-        if rule.parse is not None and str in set(map(type, values)):
-            for i, value in enumerate(values):
-                if isinstance(value, str):
-                    with located(self._label(self._rows[i])):
-                        values[i] = rule.parse(value)
-        return np.array(values, np.float64)
-
-    def windows(self) -> dict[int, Window]:
-        """Windows by row number."""
-        if "window" not in self._keys:
-            return {}
-        return {i: _window(row) for i, row in enumerate(self._rows) if "window" in row}
-
-    def firing(self, usual: str) -> list[bool] | None:
-        """Whether each row fires all."""
-        if usual == EACH and "fires" not in self._keys:
-            return None
-        return [row.get("fires", usual) == ALL for row in self._rows]
+def _numbers(rows: list[_Row], key: str, rule: NumberRule, label: Callable[[_Row], str]) -> Floats:
+    usual = math.nan if rule.default is None else rule.default
+    values = [row.get(key, usual) for row in rows]
+    if rule.parse is not None and str in set(map(type, values)):
+        for i, value in enumerate(values):
+            if isinstance(value, str):
+                with located(label(rows[i])):
+                    values[i] = rule.parse(value)
+    return np.array(values, np.float64)
 
 
 def _operator(row: _Row) -> str:

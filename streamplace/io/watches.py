@@ -113,14 +113,14 @@ ROUNDS = Table("rounds", TypeAdapter(WatchRound))
 DECISIONS = Table("decisions", TypeAdapter(WatchDecision))
 
 
-def read_records(store: Store, most: int = KEPT) -> list[WatchRecord]:
-    """Return all watches, each with its last rounds and all of its decisions."""
+def read_records(store: Store) -> list[WatchRecord]:
+    """Return all watches, each with the rounds that are kept and all of its decisions."""
     return [
         WatchRecord(
             one.name,
             one.job,
             one.since,
-            tuple(store.rows(ROUNDS, str(number), most).values()),
+            tuple(store.rows(ROUNDS, str(number)).values()),
             tuple(store.rows(DECISIONS, str(number)).values()),
         )
         for number, one in store.rows(WATCHES).items()

@@ -6,42 +6,29 @@ from collections.abc import Iterable
 
 LONGEST = 80
 
-ELSEWHERE = {
-    "source": ("from",),
-    "src": ("from",),
-    "target": ("to",),
-    "dst": ("to",),
-    "dest": ("to",),
-    "destination": ("to",),
-    "nodes": ("operators", "devices"),
-    "vertices": ("operators",),
-    "tasks": ("operators",),
-    "edges": ("streams", "links"),
-    "links": ("streams",),
-    "hosts": ("devices",),
-    "machines": ("devices", "offers"),
-    "cost": ("price", "ipt"),
-    "instructions": ("ipt",),
-    "speed": ("mips",),
-    "bytes": ("payload",),
-    "size": ("payload", "memory"),
-    "slide": ("advance",),
-    "explain": ("simulate",),
-    "evaluate": ("simulate",),
-    "optimize": ("place",),
-    "optimise": ("place",),
-    "solve": ("place",),
-    "schedule": ("place",),
-    "info": ("describe",),
-    "show": ("describe",),
-    "stats": ("describe",),
-    "plot": ("draw",),
-    "visualize": ("draw",),
-    "benchmark": ("compare",),
-    "convert": ("import",),
-    "deploy": ("export",),
+_OTHER_WORDS = {
+    "from": "source src",
+    "to": "target dst dest destination",
+    "operators": "nodes vertices tasks",
+    "devices": "nodes hosts machines",
+    "offers": "machines",
+    "streams": "edges links",
+    "links": "edges",
+    "price": "cost",
+    "ipt": "cost instructions",
+    "mips": "speed",
+    "payload": "bytes size",
+    "memory": "size",
+    "advance": "slide",
+    "simulate": "explain evaluate",
+    "place": "optimize optimise solve schedule",
+    "describe": "info show stats",
+    "draw": "plot visualize",
+    "compare": "benchmark",
+    "import": "convert",
+    "export": "deploy",
 }
-"""Words of other tools, and what they are called here."""
+"""Our words, and those of other tools for the same."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
@@ -102,7 +89,8 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     """
     known = {other.lower(): other for other in names}
     asked = name.lower()
-    same = [known[word] for word in (asked, *ELSEWHERE.get(asked, ())) if word in known]
+    words = [asked, *(our for our, theirs in _OTHER_WORDS.items() if asked in theirs.split())]
+    same = [known[word] for word in words if word in known]
     near = same or [known[word] for word in difflib.get_close_matches(asked, known, n=1)]
     return f"; did you mean {quoted(near[0])}?" if near else ""
 

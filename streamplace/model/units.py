@@ -33,17 +33,13 @@ UNLIMITED_BPS = LARGEST
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*", re.ASCII)
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-_BYTES = (
-    {f"{p}B": f for p, f in (_DECIMAL | _BINARY).items()}
-    | {f"{p}bit": f / 8 for p, f in (_DECIMAL | _BINARY).items()}
-    | {f"{p}b": f / 8 for p, f in (_DECIMAL | _BINARY).items()}
-)
-_BIT_RATES = (
-    {f"{p}bps": f for p, f in _DECIMAL.items()}
-    | {f"{p}bit/s": f for p, f in (_DECIMAL | _BINARY).items()}
-    | {f"{p}b/s": f for p, f in (_DECIMAL | _BINARY).items()}
-    | {f"{p}B/s": 8 * f for p, f in (_DECIMAL | _BINARY).items()}
-)
+_PREFIXES = _DECIMAL | _BINARY
+_UNITS_OF_SIZE = (("B", 1.0), ("bit", 1 / 8), ("b", 1 / 8))
+"""Units and their bytes."""
+_BYTES = {f"{p}{unit}": f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE}
+_BIT_RATES = {f"{p}bps": f for p, f in _DECIMAL.items()} | {
+    f"{p}{unit}/s": 8 * f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE
+}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 _SECONDS |= {"µs": 1e-6, "\u03bcs": 1e-6}  # with the micro sign, and with the Greek letter
 _SPEEDS = {"MIPS": 1.0, "GIPS": 1e3, "kIPS": 1e-3, "IPS": 1e-6}
