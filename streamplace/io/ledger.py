@@ -138,7 +138,7 @@ def known_errors(
     steady job; see `PredictionErrors.for_spread`. Recorded runs of the job itself are ignored, so
     that its errors do not come from the package's records of it, and so are those of the user's
     jobs, which would count twice. ``own`` are the runs of the user;
-    ``recorded`` are by default those of the package.
+    ``recorded`` are by default those of the package, without layouts that moves tried.
     """
     check_confidence(confidence)
     needed = least_jobs(confidence)
@@ -150,8 +150,9 @@ def known_errors(
         return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job", more)
     if len(mine) >= needed:
         return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0), carried)
-    entries = recorded_runs() if recorded is None else recorded
-    known = _by_job(entries, "score").items()
+    if recorded is None:
+        recorded = [one for one in recorded_runs() if one.by != MOVE]
+    known = _by_job(recorded, "score").items()
     others = {name: scores for name, scores in known if name != job and name not in mine}
     origin = count_in_words(len(mine), len(others))
     return PredictionErrors.of(others | mine, confidence, origin, carried)
