@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from streamplace.display.report import MOST_ROWS, Heading, Part, Report, Sheet, percent
-from streamplace.io.ledger import MOVE, LedgerEntry, known_errors
+from streamplace.io.ledger import LedgerEntry, known_errors, of_kind
 from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, Pictured
@@ -44,8 +44,7 @@ class PredictionHistory(Displayed):
     @property
     def errors(self) -> PredictionErrors:
         """Errors of the next predictions: of all jobs, without layouts that moves tried."""
-        runs = [entry for entry in self.entries if entry.by != MOVE]
-        return known_errors(self.job or "", runs, self.confidence)
+        return known_errors(self.job or "", of_kind(self.entries), self.confidence)
 
     @property
     def judged(self) -> list[LedgerEntry]:

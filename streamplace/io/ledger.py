@@ -125,6 +125,11 @@ def recorded_runs() -> tuple[LedgerEntry, ...]:
     return tuple(map(RATES.adapter.validate_json, RECORDED.read_text("utf-8").splitlines()))
 
 
+def of_kind(runs: Iterable[LedgerEntry], by: str = "") -> list[LedgerEntry]:
+    """Runs of layouts that moves tried if ``by`` is `MOVE`, else all others."""
+    return [one for one in runs if (one.by == MOVE) == (by == MOVE)]
+
+
 def known_errors(
     job: str = "",
     own: Sequence[LedgerEntry] = (),
@@ -151,7 +156,7 @@ def known_errors(
     if len(mine) >= needed:
         return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0), carried)
     if recorded is None:
-        recorded = [one for one in recorded_runs() if one.by != MOVE]
+        recorded = of_kind(recorded_runs())
     known = _by_job(recorded, "score").items()
     others = {name: scores for name, scores in known if name != job and name not in mine}
     origin = count_in_words(len(mine), len(others))
@@ -176,10 +181,7 @@ def errors_for(
             "its predictions; drop the confidence, or measure the graph with "
             "streamplace flink profile"
         )
-    mine, recorded = (
-        [one for one in runs if (one.by == MOVE) == (by == MOVE)]
-        for runs in (user_runs(), recorded_runs())
-    )
+    mine, recorded = of_kind(user_runs(), by), of_kind(recorded_runs(), by)
     errors = known_errors(graph.name, mine, confidence or USUAL_CONFIDENCE, recorded)
     return errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
 
