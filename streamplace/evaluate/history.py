@@ -11,7 +11,7 @@ from streamplace.io.ledger import LedgerEntry, known_errors, of_kind
 from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, Pictured
-from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, PredictionErrors, RateInterval
+from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PredictionHistory(Displayed):
 
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:
-    bounds = "—" if entry.interval is None else _ends(entry.interval)
+    bounds = "—" if entry.interval is None else entry.interval.ends
     more = "" if entry.is_limited else " or more"
     return (
         entry.job,
@@ -155,15 +155,11 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
     return (
         _moment(one.at),
         f"{one.kind}, {before} → {after}",
-        "—" if model is None else f"{digits(model.value)} ({_ends(model)})",
+        "—" if model is None else f"{digits(model.value)} ({model.ends})",
         "—" if one.measured is None else digits(one.measured),
         outcome,
         one.reason,
     )
-
-
-def _ends(interval: RateInterval) -> str:
-    return f"{digits(interval.low)} to {digits(interval.high)}"
 
 
 def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:

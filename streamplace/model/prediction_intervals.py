@@ -63,8 +63,13 @@ class RateInterval(NamedTuple):
             return self.low <= rate <= self.high
         return True if rate >= self.low else None
 
+    @property
+    def ends(self) -> str:
+        """Both ends, in words."""
+        return f"{digits(self.low)} to {digits(self.high)}"
+
     def __str__(self) -> str:
-        return f"{digits(self.value)} tuples/s ({digits(self.low)} to {digits(self.high)})"
+        return f"{digits(self.value)} tuples/s ({self.ends})"
 
 
 def expected_error(spread: float) -> float:

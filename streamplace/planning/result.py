@@ -584,7 +584,7 @@ def _machines_of(hour: PlanHour) -> str:
 
 def ends_in_words(interval: RateInterval | None) -> str:
     """Ends of an interval, in words; a dash if it is unknown."""
-    return "–" if interval is None else f"{digits(interval.low)} to {digits(interval.high)}"
+    return "–" if interval is None else interval.ends
 
 
 def machines_in_words(machines: Mapping[str, int]) -> str:

@@ -92,7 +92,7 @@ class Trial:
     def row(self, *, is_where: bool) -> tuple[str, ...]:
         """Row of the table of layouts."""
         rate, stopped = "", "" if self.interruption is None else duration(self.interruption)
-        ends = "" if self.predicted is None else _ends(self.predicted)
+        ends = "" if self.predicted is None else self.predicted.ends
         how = "did not run" if self.failure else "not measured"
         if self.runs:
             how = "measured" if self.is_limited else "keeps up"
@@ -278,7 +278,7 @@ class Proposal:
         rows += [trial.row(is_where=trial is self.where) for trial in others]
         for one in self.candidates:
             if not self.is_tried(one):
-                rows.append((one.name, digits(one.shown.value), _ends(one.shown), "predicted", ""))
+                rows.append((one.name, digits(one.shown.value), one.shown.ends, "predicted", ""))
         line = self.where.line
         words = [f"Flink's own setting gives about this rate without pins: {line}"] if line else []
         return Report(
@@ -523,10 +523,6 @@ def _named(proposal: Proposal) -> Candidate | None:
         return None
     number = 1 + sum(trial.name.split(" #")[0] == target.name for trial in proposal.trials)
     return target if number == 1 else replace(target, name=f"{target.name} #{number}")
-
-
-def _ends(predicted: RateInterval) -> str:
-    return f"{digits(predicted.low)} to {digits(predicted.high)}"
 
 
 def _finite(predicted: RateInterval) -> dict[str, float | None]:
