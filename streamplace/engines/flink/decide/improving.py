@@ -170,7 +170,7 @@ class Proposal:
     def is_tried(self, candidate: Candidate) -> bool:
         """Whether the job was tried in a layout, or ran in the same on other, equal TaskManagers.
 
-        Where it did not run, other TaskManagers are tried: that they are equal is predicted.
+        If it failed there, it may still run on TaskManagers that are only predicted to be equal.
         """
         layout = candidate.layout
         return any(

@@ -209,9 +209,9 @@ class Watch:
         return ""
 
     def _misfit(self, run: _WatchedJob, layout: Layout) -> str:
-        """Why the program does not fit a layout, by a check that may be repeated; empty if it does.
+        """Why the program does not fit a layout; empty if it does.
 
-        What prevents it may pass, as a full disk does.
+        The check is repeated after `FAULT_SECONDS`, as a reason such as a full disk may pass.
         """
         assert self.mover is not None
         last, now = run.checked, time.monotonic()
