@@ -36,6 +36,8 @@ DEVICES = ("dev-0", "dev-1")
 RATE, ORDERS = 1_000, 60_000
 SETTLE = 6.0
 """Seconds after which a checkpoint is due."""
+DISCOVERY = 2.0
+"""Seconds after which the job looks for new partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +77,16 @@ class Shop:
 
     @contextmanager
     def one_copy(self) -> Iterator[None]:
-        """Check all the time that one job runs at most, and start TaskManagers that end again.
-
-        Sinks that cannot abort their transactions within a minute end them.
-        """
+        """Check all the time that one job runs at most."""
         numbers, over = [0], Event()
 
         def look() -> None:
-            rest = self.rest
             while not over.wait(0.2):
                 with suppress(FlinkError):
-                    numbers.append(len(rest.live_jobs()))
-                for device in DEVICES:
-                    if self.cluster.processes[device].poll() is not None:
-                        self.cluster.start(device)
+                    numbers.append(len(self.rest.live_jobs()))
 
-        watch = Thread(target=look)
-        watch.start()
-        try:
+        with _beside(look, over):
             yield
-        finally:
-            over.set()
-            watch.join()
         assert max(numbers) == 1
 
     def tells_all(self, number: int, seconds: float = 120) -> None:
@@ -105,9 +95,25 @@ class Shop:
         assert (windows.total, windows.repeated) == (number, 0)
 
 
+@contextmanager
+def _beside(act: Callable[[], None], over: Event) -> Iterator[None]:
+    """Run a function in a thread until the block is left, of which an event tells it."""
+    thread = Thread(target=act)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 @pytest.fixture(scope="module")
 def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """A cluster with Kafka's connector, on which jobs restart as by default elsewhere."""
+    """A cluster with Kafka's connector, on which jobs restart as by default elsewhere.
+
+    TaskManagers that end are started again: a sink whose transaction cannot be aborted within
+    a minute ends its own, which may be long after the broker is back.
+    """
     folder = tmp_path_factory.mktemp("flink")
     settings = {
         "taskmanager.numberOfTaskSlots": 4,
@@ -121,8 +127,17 @@ def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Ite
     }
     own = kafka_flink(flink, folder / "flink")
     kafka_jobs(own, folder / "jobs.jar")
+    over = Event()
     with local_cluster(own, DEVICES, settings=settings) as cluster:
-        yield cluster
+
+        def restart() -> None:
+            while not over.wait(0.5):
+                for device in DEVICES:
+                    if cluster.processes[device].poll() is not None:
+                        cluster.start(device)
+
+        with _beside(restart, over):
+            yield cluster
 
 
 @pytest.fixture
@@ -131,6 +146,7 @@ def shop(kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) 
     jar = kafka_cluster.flink.home.parent / "jobs.jar"
     with broker(tmp_path_factory.mktemp("broker"), jar) as made:
         made.create("orders", "windows")
+        kafka_cluster.wait()
         yield Shop(made, kafka_cluster, jar)
         for job in kafka_cluster.rest.live_jobs():
             kafka_cluster.rest.cancel(job)
@@ -188,6 +204,7 @@ def test_partitions_that_are_added_are_read_and_moved_too(shop: Shop) -> None:
     job = shop.started("WindowsJob")
     shop.broker.feed("orders", ORDERS, end=False)
     shop.broker.create("orders", partitions=6)
+    time.sleep(3 * DISCOVERY)  # what is in them before the job knows of them would be too late
     with shop.broker.fed("orders", first=ORDERS, rate=RATE, shares="1:1:1:1:1:1") as feed:
         time.sleep(10.0)
         (source,) = profile(shop.rest, job, 10.0).flow.sources.values()
