@@ -27,7 +27,7 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.estimate import Scan, Trained
+    from streamplace.evaluate.estimate import Scan
     from streamplace.evaluate.runner import ComparisonRun
 
 
@@ -95,7 +95,6 @@ def compare(
     [('metis', 3), ('round-robin', 3)]
     """
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.trained_on import trained_on
 
     asked = CompareSettings.of(locals())
     reader, failures = Reader(asked.cluster, asked.constraints), dict[str, str]()
@@ -104,7 +103,7 @@ def compare(
         failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
 
     with ray_connection(asked.on):
-        facts, problems = _problems(data, reader, asked, trained_on(asked.placers))
+        facts, problems = _problems(asked, data, reader)
         comparison = compared(asked, run_of(asked, facts), facts, problems, asked.out, failed)
     return replace(comparison, failures=failures)
 
@@ -166,21 +165,29 @@ def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:
     )
 
 
-def _problems(
-    data: GraphsLike, reader: Reader, asked: CompareSettings, trained: Trained
-) -> tuple[Scan, DataSet | Sequence[Problem]]:
-    """Common properties of the problems, and the problems."""
-    from streamplace.evaluate.estimate import scan, scan_of
+def scanned(asked: CompareSettings, path: Path, reader: Reader) -> tuple[Scan, DataSet]:
+    """Common properties of the problems of a file, and the problems."""
+    from streamplace.evaluate.estimate import scan
+    from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
 
+    stored = DataSet(path, asked.split, asked.limit, reader).rereadable()
+    facts = scan(stored, asked.jobs, asked.on, trained_on(asked.placers))
+    if not facts.total:
+        raise no_graph(path, stored)
+    return facts, stored
+
+
+def _problems(
+    asked: CompareSettings, data: GraphsLike, reader: Reader
+) -> tuple[Scan, DataSet | Sequence[Problem]]:
+    """Common properties of the problems, and the problems."""
+    from streamplace.evaluate.estimate import scan_of
+    from streamplace.evaluate.trained_on import trained_on
+
     if is_path(data):
-        path = path_of("data", data)
-        stored = DataSet(path, asked.split, asked.limit, reader).rereadable()
-        facts = scan(stored, asked.jobs, asked.on, trained)
-        if not facts.total:
-            raise no_graph(path, stored)
-        return facts, stored
+        return scanned(asked, path_of("data", data), reader)
     given = tuple(problems_of(data, reader, asked.split, asked.limit))
     if not given:
         raise SettingError("data holds no graph; give at least one, or another split")
-    return scan_of(given, trained), given
+    return scan_of(given, trained_on(asked.placers)), given

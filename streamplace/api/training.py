@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.data_sets import GraphsLike, problems_of
-from streamplace.io.datasets import Reader
+from streamplace.io.datasets import DataSet, Reader, no_graph, split_of
 from streamplace.learn.config import DEFAULT_PRESET
+from streamplace.learn.registry import MODELS
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
-from streamplace.settings.convert import ClusterLike, FilePath, path_of, wrong
+from streamplace.settings.convert import ClusterLike, FilePath, is_path, path_of, wrong
 from streamplace.settings.train import TrainSettings
 from streamplace.training.run import TrainingProgress, TrainRequest, check_folder, run_training
 from streamplace.training.solutions import Track
@@ -105,12 +107,26 @@ def train(
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")
     asked = TrainSettings.of(locals())
-    folder = path_of("out", out)
+    command = command or f"streamplace.train({model!r}, …)"
+    return train_as(asked, model, graphs, path_of("out", out), watcher, track, command)
+
+
+def train_as(
+    asked: TrainSettings,
+    model: str,
+    graphs: GraphsLike,
+    folder: Path,
+    watcher: Watcher | None,
+    track: Track,
+    command: str,
+) -> Trained:
+    """Train a model into a folder as settings say."""
+    MODELS[model]  # a wrong name is told before torch is found to be missing
     check_folder(folder, resume=asked.resume)
-    problems = tuple(_training_problems(graphs, Reader(asked.cluster), asked.split, asked.limit))
+    problems = _training_problems(graphs, Reader(asked.machines()), asked.split, asked.limit)
     request = TrainRequest(
         model=model,
-        problems=problems,
+        problems=tuple(problems),
         folder=folder,
         rates=asked.rate,
         preset=asked.preset,
@@ -123,17 +139,21 @@ def train(
         start=asked.start,
         resume=asked.resume,
         on=asked.on,
-        command=command or f"streamplace.train({model!r}, …)",
+        command=command,
     )
     return run_training(request, watcher=watcher or TrainingProgress(model), track=track)
 
 
 def _training_problems(
     graphs: GraphsLike, reader: Reader, split: str | None, limit: int | None
-) -> Iterator[Problem]:
+) -> list[Problem]:
     """Problems of a split; without one, those of the training split, or all if there are none."""
-    if split is not None:
-        return problems_of(graphs, reader, split, limit)
-    every = list(problems_of(graphs, reader))
-    of_split = [one for one in every if one.graph.attributes.get("split") == TRAINING_SPLIT]
-    return problems_of(of_split or every, Reader(None), limit=limit)
+    if split is None:
+        every = list(problems_of(graphs, reader))
+        of_split = [one for one in every if split_of(one.graph.attributes) == TRAINING_SPLIT]
+        return (of_split or every)[:limit]
+    chosen = list(problems_of(graphs, reader, split, limit))
+    if not chosen and is_path(graphs):
+        path = path_of("graphs", graphs)
+        raise no_graph(path, DataSet(path, split))
+    return chosen

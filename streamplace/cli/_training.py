@@ -73,7 +73,7 @@ def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]
         "weights": str(trained.weights),
         "epochs": len(history.epochs),
         "best_epoch": history.best,
-        "stopped_early": len(history.epochs) < trained.epochs,
+        "stopped_early": trained.stopped_early,
         "seconds": trained.seconds,
         "reward": last.reward,
         "best_known": last.best,
@@ -124,7 +124,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     if answers is not None:
         _show_answers(answers)
     best = f"best after {history.best}" if history.best else "none better than the first weights"
-    early = ", stopped early" if len(history.epochs) < trained.epochs else ""
+    early = ", stopped early" if trained.stopped_early else ""
     epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")

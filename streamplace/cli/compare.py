@@ -43,26 +43,22 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
     is reported and left out.
     """
-    from streamplace.api.comparing import compared, run_of
-    from streamplace.evaluate.estimate import estimate, scan
+    from streamplace.api.comparing import compared, run_of, scanned
+    from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.runner import Runner
-    from streamplace.evaluate.trained_on import trained_on
-    from streamplace.io.datasets import no_graph
+    from streamplace.io.datasets import Reader
 
-    split = asked.split
-    dataset = _options.data_set(data, split, asked.limit, asked.machines(), asked.constraints)
-    dataset, failures = dataset.rereadable(), FailedGraphs()
+    split, failures = asked.split, FailedGraphs()
+    reader = Reader(asked.machines(), asked.constraints)
     with resumable(output), ray_connection(asked.on):
-        facts = scan(dataset, asked.jobs, asked.on, trained_on(asked.placers))
-        if not facts.total:
-            raise no_graph(data, dataset)
+        facts, problems = scanned(asked, data, reader)
         run = run_of(asked, facts)
         if asked.dry_run:
-            runner = Runner(run, dataset.reader)
-            print_estimate(estimate(runner, dataset, facts.total, run.per_problem), as_json)
+            runner = Runner(run, reader)
+            print_estimate(estimate(runner, problems, facts.total, run.per_problem), as_json)
             return 0
-        comparison = compared(asked, run, facts, dataset, output, failures)
+        comparison = compared(asked, run, facts, problems, output, failures)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(comparison, title, output, as_json)
     return failures.status

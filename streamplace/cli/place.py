@@ -105,7 +105,6 @@ def _place(
         graph, asked.machines(), None, asked.constraints, asked.changes()
     )
     say_trust(problem.graph, trusts=asked.trust_profile)
-    parallel = problem.graph.operators.parallel
     before = start_up_seconds()
     with request.waiting(problem.graph.name):
         result = request.answer(problem)
@@ -116,8 +115,7 @@ def _place(
         write_placement(result.placement, output, **result.facts())
     say_doubts(result.problem.graph)
     if as_json:
-        several = {"parallelism": parallel} if parallel else {}
-        print_json({"graph": problem.graph.name, **several, **result.to_json()})
+        print_json(result.to_json())
     else:
         print_report(result.report())
         if took >= NOTICEABLE:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamplace.cli import _options
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import AS_JSON, FILE
 from streamplace.cli._output import counted, print_json, save_json, say, verbose
@@ -16,7 +15,6 @@ from streamplace.cli._settings import settings_of
 from streamplace.settings.train import TrainSettings
 
 if TYPE_CHECKING:
-    from streamplace.model.problem import Problem
     from streamplace.training.trained import Trained
 
 
@@ -29,9 +27,8 @@ class TrainCommand(GroupedCommand):
 
         super().format_options(ctx, formatter)
         rows = [(name, MODELS[name].summary) for name in MODELS]
-        if rows:
-            with formatter.section("Models"):
-                formatter.write_dl(rows)
+        with formatter.section("Models"):
+            formatter.write_dl(rows)
 
 
 @click.command(
@@ -66,48 +63,14 @@ def command(
     history.jsonl, curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
     stopped or killed continues with --resume as if it had never stopped.
     """
-    from streamplace.api import train
+    from streamplace.api.training import train_as
     from streamplace.cli._training import Display
-    from streamplace.learn.registry import MODELS
     from streamplace.progress import tracked
 
-    MODELS[model]  # a wrong name is told before torch is found to be missing
     typed = shlex.join(["streamplace", *click.get_current_context().obj])
     with _resumable(typed, out, asked.resume):
-        trained = train(
-            model,
-            _problems(data, asked),
-            out,
-            rate=asked.rate,
-            limit=asked.limit if asked.split is None else None,
-            preset=asked.preset,
-            config=asked.config,
-            epochs=asked.epochs,
-            device=asked.device,
-            objective=asked.objective,
-            reward=asked.reward,
-            seed=asked.seed,
-            start=asked.start,
-            resume=asked.resume,
-            watcher=Display(model),
-            track=tracked,
-            on=asked.on,
-            command=typed,
-        )
+        trained = train_as(asked, model, data, out, Display(model), tracked, typed)
     _report(trained, data, as_json)
-
-
-def _problems(data: Path, asked: TrainSettings) -> "Iterator[Problem]":
-    """Problems of the split; all without one, of which `train` takes its own."""
-    from streamplace.io.datasets import no_graph
-
-    if asked.split is None:
-        yield from _options.data_set(data, cluster=asked.machines())
-        return
-    problems = _options.data_set(data, asked.split, asked.limit, asked.machines())
-    if not (wanted := list(problems)):
-        raise no_graph(data, problems)
-    yield from wanted
 
 
 @contextmanager

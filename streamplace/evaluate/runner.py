@@ -32,7 +32,6 @@ from streamplace.objectives.conditions import BEYOND, composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers, named_placer
 from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
-from streamplace.placers.request import PlacementRequest
 from streamplace.placers.result import Improvement
 
 LOG = logging.getLogger(__name__)
@@ -227,8 +226,7 @@ class Runner:
         blank, problem, judge, _, placer = attempt
         _warm_up(blank.placer, placer, problem, judge)
         budget, seed = self.comparison.budget, self.comparison.seed
-        request = PlacementRequest(placer, objective=judge, seed=seed, budget=budget)
-        result = request.place(problem)
+        result = placer.place(problem, judge, seed=seed, budget=budget)
         order = result.placement.priority
         return replace(
             blank,

@@ -22,7 +22,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
-from streamplace.placers.registry import PLACERS, Budget, Found, placer
+from streamplace.placers.registry import PLACERS, Budget, Found, placer, what_is_left
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
 
@@ -54,23 +54,24 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     PLACERS.prepare(("anneal", "exact"))
     team = Team(problem, objective, seed, budget)
     try:
-        _work(team, problem, objective, budget)
+        _work(team)
     except (KeyboardInterrupt, SystemError) as error:
         if not (is_interrupt(error) and team.placements):
             raise
     return team.answer()
 
 
-def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
+def _work(team: "Team") -> None:
     """Run the members one after another.
 
     If evaluations are quick, the clock ends only the proof.
     """
-    if objective.usual and objective.kind == "pass" and objective.relocation is None:
-        _shortest(team, problem, objective, budget)
-        return
+    problem, objective, budget = team.problem, team.objective, team.budget
     if objective.relocation is not None:  # the search starts at the present placement
         team.ask("anneal", team.part(1.0))
+        return
+    if objective.usual and objective.kind == "pass":
+        _shortest(team)
         return
     quick, n = objective.quick, problem.n_operators
     if quick and budget.evaluations is not None and n <= QUICKLY_DECIDED:
@@ -89,20 +90,21 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
         team.ask("exact", team.part(1.0))
 
 
-def _shortest(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
+def _shortest(team: "Team") -> None:
     """Run the schedulers, then a proof that begins with a search.
 
     Large graphs without small stages get a search only. Schedulers that scan all ready tasks at
     every step skip large graphs.
     """
+    problem, evaluations = team.problem, team.budget.evaluations
     small = problem.n_operators <= QUICKLY_DECIDED
     for member in SCHEDULES if small else SCHEDULES[:1]:
         team.ask(member, team.part(1.0, 1))
-    if budget.evaluations is not None and small:
-        most = min(REBUILT, budget.evaluations * 4 // 5)
+    if evaluations is not None and small:
+        most = min(REBUILT, evaluations * 4 // 5)
         team.ask("pilot", team.part(1.0, most), refine="none", samples=most)
     provable = problem.n_operators <= PROVABLE or _has_stages(problem)
-    provable &= PLACERS["exact"].judges(objective)
+    provable &= PLACERS["exact"].judges(team.objective)
     member = "exact" if provable else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
 
@@ -118,9 +120,9 @@ class Team:
     """Placers that share one budget and run one after another, and their best result."""
 
     def __init__(self, problem: Problem, objective: Objective, seed: int, budget: Budget) -> None:
-        self._problem, self._objective, self._seed = problem, objective, seed
+        self.problem, self.objective, self.budget = problem, objective, budget
+        self._seed = seed
         self._start = now()
-        self._budget = budget
         self._evaluations = budget.evaluations
         self._best: Result | None = None
         self._bound: float | None = None
@@ -144,12 +146,12 @@ class Team:
 
         Of an interrupted search, the best answer is kept.
         """
-        if name not in PLACERS or budget is None or self._proven():
+        if budget is None or self._proven():
             return
         began = now() - self._start
-        case = self._problem, self._objective
+        case = self.problem, self.objective
         try:
-            member = PLACERS[name].with_options(**options) if options else PLACERS[name]
+            member = PLACERS[name].with_options(**options)
             result = member.attempt(*case, seed=self._seed, budget=budget)
         except SearchInterrupt as stop:
             seconds = now() - self._start - began
@@ -162,11 +164,10 @@ class Team:
 
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
         """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""
-        seconds = self._seconds()
-        if seconds is not None:
-            seconds = max(seconds * share, 1e-6)
-        given = self._given(share, evaluations)
-        return None if given == 0 else Budget(seconds, given)
+        seconds, given = self._seconds(), self._given(share, evaluations)
+        if given == 0:
+            return None
+        return what_is_left(None if seconds is None else seconds * share, given)
 
     def untimed(self, evaluations: int) -> Budget | None:
         """Budget of ``evaluations`` without a time limit; None if too few remain."""
@@ -178,17 +179,17 @@ class Team:
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
         placement = self._best.placement
-        if self._objective.usual and self._objective.kind == "rate":
+        if self.objective.usual and self.objective.kind == "rate":
             began = now() - self._start
-            placement = with_least_peak(self._problem, placement)
-            value = self._objective.value(self._problem, placement)
+            placement = with_least_peak(self.problem, placement)
+            value = self.objective.value(self.problem, placement)
             # Beside constant loads, the placement with the least peak may carry more.
             if not isclose(value, self._best.value, rel_tol=ROUNDING):
                 self._trace.append(Improvement(began, value, self._before))
         return Found(placement, self._bound, tuple(self._trace))
 
     def _seconds(self) -> float | None:
-        whole = self._budget.seconds
+        whole = self.budget.seconds
         return None if whole is None else whole - (now() - self._start)
 
     def _given(self, share: float, most: int | None) -> int | None:
@@ -205,11 +206,11 @@ class Team:
     def _proven(self) -> bool:
         if self._best is None or self._bound is None:
             return False
-        return not self._objective.better(self._bound, self._best.value)
+        return not self.objective.better(self._bound, self._best.value)
 
     def _take(self, result: Result, began: float) -> None:
         """Keep the better placement and bound, and extend the trace."""
-        better = self._objective.better
+        better = self.objective.better
         spent = max((step.evaluations for step in result.trace), default=1)
         steps = (*result.trace, Improvement(result.seconds, result.value, spent))
         self._trace = continued(self._trace, steps, began, self._before, better)

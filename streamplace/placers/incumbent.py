@@ -14,7 +14,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found
+from streamplace.placers.registry import PLACERS, Budget, Found, what_is_left
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
@@ -129,8 +129,8 @@ def refined(
         return answer
     search = PLACERS[refine].with_options(start=(answer.placement, *others()))
     seconds = now() - began
-    left = Budget(
-        None if budget.seconds is None else max(budget.seconds - seconds, 1e-6),
+    left = what_is_left(
+        None if budget.seconds is None else budget.seconds - seconds,
         None if budget.evaluations is None else budget.evaluations - evaluations,
     )
     result = search.attempt(problem, objective, seed=seed, budget=left)

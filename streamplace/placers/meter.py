@@ -4,7 +4,7 @@ On a busy machine the time may be over before anything was tried. Therefore ever
 minimum of evaluations that the clock does not end. A limit of evaluations is always exact.
 """
 
-from streamplace.placers.registry import Budget
+from streamplace.placers.registry import Budget, what_is_left
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
@@ -64,13 +64,11 @@ class Meter:
             evaluations = int(evaluations * share)
             if evaluations < 1:
                 return None
-        return Budget(None if seconds is None else max(seconds * share, 1e-6), evaluations)
+        return what_is_left(None if seconds is None else seconds * share, evaluations)
 
     def up_to(self, evaluations: int) -> Budget:
         """Remaining budget with at most ``evaluations``, and at least one."""
-        seconds = self.seconds
-        left = None if seconds is None else max(seconds, 1e-6)
-        return Budget(left, max(1, self.at_most(evaluations)))
+        return what_is_left(self.seconds, max(1, self.at_most(evaluations)))
 
     def spend(self, evaluations: int) -> None:
         """Count evaluations."""

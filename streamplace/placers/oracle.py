@@ -9,7 +9,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Budget, Found, Placer
+from streamplace.placers.registry import Budget, Found, Placer, what_is_left
 
 
 def oracle_of(base: Placer) -> Placer:
@@ -46,7 +46,7 @@ def with_best_k(
         if meter.late and not best.empty:
             break
         left = meter.seconds
-        part = Budget(None if left is None else max(left / k, 1e-6), share)
+        part = what_is_left(None if left is None else left / k, share)
         result = base.with_options(k=k).attempt(problem, objective, seed=seed, budget=part)
         meter.spend(1)
         best.offer(result.placement, result.value)

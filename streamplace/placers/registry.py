@@ -56,6 +56,11 @@ class Budget:
             )
 
 
+def what_is_left(seconds: float | None, evaluations: int | None) -> Budget:
+    """Budget of what is left of limits; without any time left, the minimum may still be done."""
+    return Budget(None if seconds is None else max(seconds, 1e-6), evaluations)
+
+
 USUAL_BUDGET = Budget(PLACE_SECONDS)
 """Budget of a placer without one of its own."""
 

@@ -174,11 +174,12 @@ class Result(Pictured):
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``streamplace place --json`` prints."""
         headline, name, interval = self.explain().headline(), self.judge.quantity, self.interval
-        likely = {}
+        parallel, likely = self._parallel, {}
         if interval is not None and self.errors is not None:
             likely = {"interval": interval._asdict(), "errors": self.errors.to_json()}
         return {
             "graph": self.problem.graph.name,
+            **({"parallelism": parallel} if parallel else {}),
             "objective": self.objective,
             "assignment": self.placement.as_dict(),
             **order_facts(self.placement),
@@ -192,6 +193,10 @@ class Result(Pictured):
             "seed": self.seed,
             "seconds": self.seconds,
         }
+
+    @property
+    def _parallel(self) -> Mapping[str, int]:
+        return self.parallelism or self.problem.graph.operators.parallel
 
     @property
     def verdict(self) -> str:
@@ -224,7 +229,7 @@ class Result(Pictured):
             "value": self.value,
             **({} if share is None else {"relative_throughput": share}),
             **prediction_facts(self.capacity, self.errors.supported if self.errors else 0.0),
-            "parallelism": self.parallelism or self.problem.graph.operators.parallel,
+            "parallelism": self._parallel,
         }
 
     def plot(self) -> PlacementDrawing:

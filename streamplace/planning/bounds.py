@@ -128,8 +128,7 @@ class Relaxation:
     def __init__(self, demand: Demand, catalogue: Catalogue) -> None:
         self.demand = demand
         self._capacity = capacities(catalogue) * float(ROOM)
-        ways = self._capacity[:, [EGRESS, INGRESS]]
-        self._network = catalogue.handles or bool(np.isfinite(ways).any())
+        self._network = catalogue.network_matters
         per_tuple, per_bit = catalogue.handling
         self._per_tuple, self._per_bit = per_tuple * float(ROOM), per_bit * float(ROOM)
         self.whole_groups = np.array(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from math import gcd, lcm
+from math import gcd, isfinite, lcm
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -193,6 +193,12 @@ class Catalogue:
         return self.overhead > 0 or self.overhead_per_byte > 0
 
     @property
+    def network_matters(self) -> bool:
+        """Whether a plan depends on which streams cross machines."""
+        cards = [float(card) for offer in self.offers for card in (offer.egress, offer.ingress)]
+        return self.handles or any(map(isfinite, cards))
+
+    @property
     def handling(self) -> tuple[Floats, Floats]:
         """Instructions per remote tuple and per bit of it on a machine of each type, at each end.
 
@@ -200,6 +206,11 @@ class Catalogue:
         """
         speed = 1e6 * np.array([float(offer.mips) for offer in self.offers])
         return self.overhead * speed, self.overhead_per_byte / 8 * speed
+
+
+def exact_price(price: float) -> Fraction:
+    """A price as it is written in decimals."""
+    return Fraction(repr(float(price)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +228,7 @@ class Prices:
     @classmethod
     def of(cls, catalogue: Catalogue) -> "Prices":
         """Prices of the offers, exactly as they are written in decimals."""
-        exact = [Fraction(repr(float(offer.price))) for offer in catalogue.offers]
+        exact = [exact_price(offer.price) for offer in catalogue.offers]
         common = lcm(*(price.denominator for price in exact))
         whole = [int(price * common) for price in exact]
         step = gcd(*whole)

@@ -27,6 +27,7 @@ from streamplace.planning.offers import Catalogue
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")
+N_RESOURCES = len(RESOURCES)
 FORBIDDEN = 1e6
 """Use of a core by an operator on a machine without its tags: far more than any real excess."""
 HOT, COLD = 0.05, 1e-4
@@ -89,7 +90,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         capacity,
         *catalogue.handling,
         allowed(demand, catalogue),
-        catalogue.handles or bool(np.isfinite(capacity[:, [EGRESS, INGRESS]]).any()),
+        catalogue.network_matters,
     )
 
 
@@ -231,7 +232,7 @@ def walk(
     """Return the contents [D, N] with the least excess found, and their excess."""
     rows = rows.copy()  # the caller's contents stay unchanged
     d = len(rows)
-    use, over = np.empty(6), np.empty(d)
+    use, over = np.empty(N_RESOURCES), np.empty(d)
     moved, back = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
     total = _excesses(packing, kinds, rows, over, use)
     best, best_rows = total, rows.copy()
@@ -266,7 +267,7 @@ def walk(
 @kernel
 def uses(packing: Packing, kinds: Ints, rows: Ints) -> Floats:
     """Use of every resource of every machine, as shares of capacity, [D, 6]."""
-    shares = np.empty((len(kinds), 6))
+    shares = np.empty((len(kinds), N_RESOURCES))
     for m in range(len(kinds)):
         fill(packing, kinds[m], rows[m], shares[m])
     return shares
@@ -336,7 +337,7 @@ def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
     """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
     n, d = len(packing.instructions), len(kinds)
     rows, left = np.zeros((d, n), np.int32), packing.parallelism.copy()
-    use, after = np.empty(6), np.empty(6)
+    use, after = np.empty(N_RESOURCES), np.empty(N_RESOURCES)
     for m in range(d):
         if left.max() == 0:
             break
@@ -413,7 +414,7 @@ def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: 
 @kernel
 def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints) -> None:
     """Place each remaining subtask where it exceeds resources least."""
-    use = np.empty(6)
+    use = np.empty(N_RESOURCES)
     for v in range(len(left)):
         while left[v] > 0:
             best, chosen = np.inf, 0
@@ -441,11 +442,11 @@ def deal(packing: Packing, kinds: Ints) -> Ints:
         total = 0.0
         for m in range(d):
             if packing.allowed[kinds[m], v]:
-                total += packing.capacity[kinds[m], 0]
+                total += packing.capacity[kinds[m], CPU]
         reached, dealt = 0.0, 0
         for m in range(d):
             if packing.allowed[kinds[m], v]:
-                reached += packing.capacity[kinds[m], 0]
+                reached += packing.capacity[kinds[m], CPU]
                 upto = int(packing.parallelism[v] * reached / total + 0.5)
                 rows[m, v] = upto - dealt
                 dealt = upto

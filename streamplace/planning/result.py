@@ -44,7 +44,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, floor_digits
-from streamplace.planning.offers import offer_of
+from streamplace.planning.offers import exact_price, offer_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,7 +245,7 @@ class PlanResult(Pictured):
         """Sum of the prices, exactly as they are written in decimals."""
         if not self.priced:
             return Fraction(sum(self.machines.values()))
-        each = (Fraction(repr(self.prices[name])) * n for name, n in self.machines.items())
+        each = (exact_price(self.prices[name]) * n for name, n in self.machines.items())
         return sum(each, Fraction(0))
 
     @property

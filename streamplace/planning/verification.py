@@ -19,7 +19,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.deployment import TOLERANCE
-from streamplace.planning.offers import offer_of
+from streamplace.planning.offers import exact_price, offer_of
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 
@@ -117,9 +117,7 @@ def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         for offer in asked.catalogue.offers:
             if not offer.at_least <= numbers[offer.name] <= offer.at_most:
                 yield f"it has {numbers[offer.name]} machines of {offer.name}"
-        prices = {
-            offer.name: Fraction(repr(float(offer.price))) for offer in asked.catalogue.offers
-        }
+        prices = {offer.name: exact_price(offer.price) for offer in asked.catalogue.offers}
         cost = sum((prices[name] * n for name, n in numbers.items()), Fraction(0))
     if abs(Fraction(result.cost) - cost) > EXACT * cost:
         yield f"it says that it costs {result.cost:g}, and costs {float(cost):g}"

@@ -256,7 +256,7 @@ def _flag(value: Any) -> bool:
 
 
 def _path(value: Any) -> Path:
-    if isinstance(value, str | PathLike):
+    if is_path(value):
         return Path(value)
     raise ValueError("a path")
 

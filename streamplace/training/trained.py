@@ -102,6 +102,11 @@ class Trained:
         return self.folder / "best.safetensors"
 
     @property
+    def stopped_early(self) -> bool:
+        """Whether it ended before its last epoch."""
+        return len(self.history.epochs) < self.epochs
+
+    @property
     def values(self) -> Floats:
         """Reward of every validation problem with the best weights."""
         return self.history.values

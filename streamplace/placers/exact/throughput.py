@@ -172,7 +172,7 @@ def _first(problem: Problem, objective: Objective, seed: int, meter: Meter) -> I
     tries = []
     for name, most in (("metis-oracle", problem.n_devices), ("anneal", None)):
         part = meter.part(FIRST_SHARE)
-        if problem.n_operators <= SMALL or name not in PLACERS or part is None:
+        if problem.n_operators <= SMALL or part is None:
             continue
         if part.evaluations is not None:
             part = Budget(part.seconds, min(part.evaluations, most or part.evaluations))
