@@ -16,7 +16,7 @@ from typing import Any
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.model import Cluster, Device, Operators, Placement, Problem, StreamGraph, Streams
-from streamplace.model.coarsening import finest_level, least_peak
+from streamplace.model.coarsening import finest_level
+from streamplace.model.least_peak import least_peak
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import partition_graph, stopwatch
 from streamplace.placers.registry import PLACERS, Budget

@@ -29,7 +29,7 @@ from streamplace.engines.flink.advise.fixed_parallelism import planned_twice
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply

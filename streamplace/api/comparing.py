@@ -123,7 +123,7 @@ def compared(
     from streamplace.evaluate.comparison import Comparison, GraphResults
     from streamplace.evaluate.records import Record, results_file
     from streamplace.evaluate.results import ObjectiveResults
-    from streamplace.evaluate.runner import compare as records_of
+    from streamplace.evaluate.runner import records_of
     from streamplace.placers.named import label_of
 
     results = tuple(map(ObjectiveResults, run.judges))

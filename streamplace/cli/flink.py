@@ -225,7 +225,7 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     """
     from streamplace.display.report import Detail, Report
     from streamplace.display.sheets import operators_sheet
-    from streamplace.engines.flink.measure.graph import measured_graph
+    from streamplace.engines.flink.measure.measured_graph import measured_graph
     from streamplace.engines.flink.measure.steadiness import steady_profile
     from streamplace.engines.flink.rest.client import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph

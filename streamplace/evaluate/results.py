@@ -129,8 +129,8 @@ class Row:
     max: float
     # Mean and worst of value / best value of all placers, proven or not.
     of_best: tuple[float, float]
-    # Shares of the graphs on which the placer is better than, equal to or worse than each other
-    # placer, by the name of the other.
+    # Shares of the graphs on which the placer is better than, equal to or worse than each placer,
+    # by the name of that one.
     better_than: dict[str, float]
     equal_to: dict[str, float]
     worse_than: dict[str, float]

@@ -284,7 +284,7 @@ def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> N
             replace(placer, budget=Budget(seconds=0.05, evaluations=1)).attempt(problem, judge)
 
 
-def compare(
+def records_of(
     comparison: ComparisonRun,
     problems: Iterable[Problem],
     file: Path | None = None,

@@ -68,7 +68,7 @@ def _of_file(path: Path) -> frozenset[int]:
 def _numbers(training: Any) -> frozenset[int]:
     """Hashes in the description of a training, and of the one that it began from.
 
-    None if it has none, or damaged ones, and for weights before the first epoch.
+    No hashes if it has none, or damaged ones, and for weights before the first epoch.
     """
     if not isinstance(training, dict):
         return frozenset()

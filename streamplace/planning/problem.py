@@ -27,7 +27,7 @@ FREE = "the share that stays free"
 UNKNOWN = "what the profile does not know"
 VARIED = "CPU per tuple that varied in the profile"
 """Purposes of the reserve: headroom, errors of predictions, and more of it for varying CPU."""
-USUAL_BUDGET = Budget(PLAN_SECONDS)
+PLAN_BUDGET = Budget(PLAN_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PlanSettings:
     # Whether every operator keeps the parallelism of the graph, or the names of those that do.
     keep_parallelism: bool | frozenset[str] = False
     seed: int = 0  # the same seed gives the same plan, unless the budget ends the search
-    budget: Budget = USUAL_BUDGET  # time that the search may take, or a number of moves
+    budget: Budget = PLAN_BUDGET  # time that the search may take, or a number of moves
     # Errors of predictions for the graph; the plan then carries the rate even at the lower end of
     # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None

@@ -221,7 +221,7 @@ def share_of(value: Any) -> float:
 
 
 def text(metavar: str | Callable[[], str] = "TEXT") -> FieldKind:
-    """Texts."""
+    """Any text; ``metavar`` is its name in the help."""
 
     def convert(value: Any) -> str:
         if isinstance(value, str):

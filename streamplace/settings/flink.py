@@ -440,9 +440,9 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def of_plan(self) -> "PlanSettings":
         """How machines are planned."""
-        from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
+        from streamplace.planning.problem import PLAN_BUDGET, PlanSettings
 
-        return PlanSettings(self.headroom, seed=self.seed, budget=self.budget or USUAL_BUDGET)
+        return PlanSettings(self.headroom, seed=self.seed, budget=self.budget or PLAN_BUDGET)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures the job."""

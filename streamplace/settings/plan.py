@@ -246,11 +246,11 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
 
     def of_plans(self) -> "PlanSettings":
         """Settings of each plan, but for the errors of predictions for the graph."""
-        from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
+        from streamplace.planning.problem import PLAN_BUDGET, PlanSettings
 
         return PlanSettings(
             self.headroom,
             self.keep_parallelism or frozenset(self.keep),
             self.seed,
-            self.limits() or USUAL_BUDGET,
+            self.limits() or PLAN_BUDGET,
         )

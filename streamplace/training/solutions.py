@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.runner import ComparisonRun, compare
+from streamplace.evaluate.runner import ComparisonRun, records_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
@@ -74,7 +74,7 @@ class Solver:
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
         comparison = ComparisonRun((placer,), (), self.seed, EFFORT, (self.objective,))
         with _without_script():
-            solved = compare(comparison, problems, self.folder / FILE, on=self.on)
+            solved = records_of(comparison, problems, self.folder / FILE, on=self.on)
             return list(chain(*self.track(solved, title, len(problems))))
 
 

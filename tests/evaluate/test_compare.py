@@ -21,7 +21,7 @@ from streamplace.evaluate.records import (
     read_records,
 )
 from streamplace.evaluate.results import ObjectiveResults
-from streamplace.evaluate.runner import ComparisonRun, Runner, compare, same_problem
+from streamplace.evaluate.runner import ComparisonRun, Runner, records_of, same_problem
 from streamplace.model import (
     Cluster,
     Constraints,
@@ -54,7 +54,7 @@ def comparison(*placers: str) -> ComparisonRun:
 
 def played(who: ComparisonRun, file: Path, problems: list[Problem], jobs: int = 1) -> list[Record]:
     """All records of a comparison."""
-    return [record for found in compare(who, problems, file, jobs=jobs) for record in found]
+    return [record for found in records_of(who, problems, file, jobs=jobs) for record in found]
 
 
 def timeless(records: list[Record]) -> list[tuple[object, ...]]:
@@ -90,7 +90,7 @@ def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: Path) -> No
 
 def test_a_stopped_comparison_goes_on_where_it_was(file: Path) -> None:
     """Nothing is computed twice, even when the last line was cut off."""
-    run: Iterator[list[Record]] = compare(comparison("random"), PROBLEMS, file, jobs=1)
+    run: Iterator[list[Record]] = records_of(comparison("random"), PROBLEMS, file, jobs=1)
     next(run), next(run)
     run.close()  # type: ignore[attr-defined]
     file.write_bytes(file.read_bytes()[:-20])
@@ -252,7 +252,7 @@ def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
     """A data set need not fit into memory."""
     read = []
     problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
-    run = compare(comparison("round-robin"), problems, file, jobs=1)
+    run = records_of(comparison("round-robin"), problems, file, jobs=1)
     next(run)
     assert len(read) <= FEW + 1
     run.close()  # type: ignore[attr-defined]
@@ -312,6 +312,6 @@ def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
 ) -> None:
     """By the record of the placer that was to use them."""
     asked = ComparisonRun(placers=(f"dream:weights={name}",))
-    ((record,),) = compare(asked, [Problem(chain(), Cluster.uniform(2))], file)
+    ((record,),) = records_of(asked, [Problem(chain(), Cluster.uniform(2))], file)
     assert record.value is None
     assert "cannot be read" in str(record.error)

@@ -21,7 +21,7 @@ from streamplace.evaluate.on_ray import LOOPBACK, connected
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.records import Record, read_records
-from streamplace.evaluate.runner import ComparisonRun, compare
+from streamplace.evaluate.runner import ComparisonRun, records_of
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet
@@ -80,8 +80,8 @@ def untimed(records: Iterator[list[Record]]) -> list[list[Record]]:
 
 def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
     """On a Ray that is started for it and stopped."""
-    here = untimed(compare(COMPARISON, PROBLEMS, jobs=1))
-    assert untimed(compare(COMPARISON, PROBLEMS, on="ray")) == here
+    here = untimed(records_of(COMPARISON, PROBLEMS, jobs=1))
+    assert untimed(records_of(COMPARISON, PROBLEMS, on="ray")) == here
     assert not ray.is_initialized()
 
 
@@ -136,12 +136,12 @@ def listening(process: int) -> list[IPv4Address]:
 
 def test_processes_are_of_this_machine() -> None:
     with pytest.raises(SettingError, match="drop them"):
-        next(compare(COMPARISON, PROBLEMS, jobs=2, on="ray"))
+        next(records_of(COMPARISON, PROBLEMS, jobs=2, on="ray"))
 
 
 def test_where_no_cluster_is_that_is_said() -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        next(compare(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
+        next(records_of(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_ray_raises_is_told_in_one_line(
 
     monkeypatch.setattr(ray, "init", init)
     with pytest.raises(SettingError, match=told):
-        next(compare(COMPARISON, PROBLEMS, on=on))
+        next(records_of(COMPARISON, PROBLEMS, on=on))
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
     """The results are read here alone, so that workers may be anywhere."""
     monkeypatch.chdir(tmp_path)
     file = Path("results.jsonl")  # workers have another working folder
-    first = [*compare(COMPARISON, PROBLEMS, file, jobs=1)]
-    assert [*compare(COMPARISON, PROBLEMS, file, on=cluster.address)] == first
+    first = [*records_of(COMPARISON, PROBLEMS, file, jobs=1)]
+    assert [*records_of(COMPARISON, PROBLEMS, file, on=cluster.address)] == first
     assert len(list(read_records(file))) == 2 * len(PROBLEMS)
 
 

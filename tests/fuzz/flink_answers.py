@@ -18,7 +18,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile, sampling
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.rest import client as rest

@@ -16,7 +16,7 @@ from problems import layered
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
-from streamplace.placers.exact import bounds, prover
+from streamplace.placers.exact import peak_bounds, prover
 from streamplace.placers.exact.cpsat import Effort, Goal, solve_assignment
 from streamplace.placers.exact.prover import MOVES, SLICE
 from streamplace.placers.exact.units import contracted, units_of
@@ -204,11 +204,11 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stre
         if smaller is None:
             assert not possible
             continue
-        limits = bounds.limits_below(smaller[0], cut)
-        if bounds.hopeless(limits):
+        limits = peak_bounds.limits_below(smaller[0], cut)
+        if peak_bounds.hopeless(limits):
             assert not possible
-        for hub in bounds.hubs_of(smaller[0]):
-            if bounds.spread(hub, cut, units.n_devices, 100_000)[0] == bounds.NO:
+        for hub in peak_bounds.hubs_of(smaller[0]):
+            if peak_bounds.spread(hub, cut, units.n_devices, 100_000)[0] == peak_bounds.NO:
                 assert not possible
         outcome = prover.run(smaller[0], limits, prover.new_search(smaller[0]), 10**7)
         assert outcome == (prover.IMPROVED if possible else prover.EXHAUSTED)

@@ -12,14 +12,14 @@ from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP, PilotFeatures
 from streamplace.learn.models.pilot.learner import PilotModule
-from streamplace.learn.models.pilot.network import (
+from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
+from streamplace.learn.models.pilot.rollouts import (
     PilotNetwork,
     heads_of,
     network_of,
     places_after,
     rollouts,
 )
-from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

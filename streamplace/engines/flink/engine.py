@@ -20,7 +20,7 @@ from streamplace.engines.flink.measure.cluster import (
     measured_cluster,
 )
 from streamplace.engines.flink.measure.cost_fit import Observed
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import asked_rate
 from streamplace.engines.flink.measure.steadiness import steady_profile

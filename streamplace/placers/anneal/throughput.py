@@ -24,7 +24,8 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 from streamsim.topology import group_by
 
 from streamplace.model.arrays import TIE, Floats, Ints, Longs
-from streamplace.model.coarsening import Level, contracted, finest_level, least_peak, least_times
+from streamplace.model.coarsening import Level, contracted, finest_level
+from streamplace.model.least_peak import least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.walk import (

@@ -24,9 +24,9 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
-from streamplace.placers.exact import bounds
-from streamplace.placers.exact.bounds import Limits, Patterns
+from streamplace.placers.exact import peak_bounds
 from streamplace.placers.exact.cpsat import Goal, effort_of, solve_assignment, too_large
+from streamplace.placers.exact.peak_bounds import Limits, Patterns
 from streamplace.placers.exact.units import Units, are_legal, contracted, unit_handling
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
@@ -54,7 +54,7 @@ class Prover:
         self.units = units
         self._best = Incumbent[Ints](operator.lt, meter, _throughput)
         # Lower bound of the peak load; peaks below 1 are not distinguished.
-        self.least = max(1.0, bounds.simple_bound(units))
+        self.least = max(1.0, peak_bounds.simple_bound(units))
         self._meter, self._seed, self._workers = meter, seed, workers
         cells = n_resources(units.n_devices) + units.n_units + len(units.source)
         self._slice = min(SLICE, max(1, SLICE_CELLS // cells))
@@ -158,8 +158,8 @@ class Prover:
             self._exclude(cut)
             return 1
         units, group = smaller
-        limits = bounds.limits_below(units, cut)
-        if bounds.hopeless(limits):
+        limits = peak_bounds.limits_below(units, cut)
+        if peak_bounds.hopeless(limits):
             self._exclude(cut)
             return 1
         search = new_search(units)
@@ -196,12 +196,12 @@ class Prover:
     def _refuted(self, cut: float, steps: int) -> bool:
         """Whether some relaxation shows that no placement has all loads below the cut."""
         smaller = contracted(self.units, cut)
-        if smaller is None or bounds.hopeless(bounds.limits_below(smaller[0], cut)):
+        if smaller is None or peak_bounds.hopeless(peak_bounds.limits_below(smaller[0], cut)):
             return True
         units, _ = smaller
         return any(
-            bounds.spread(hub, cut, units.n_devices, steps)[0] == bounds.NO
-            for hub in bounds.hubs_of(units)
+            peak_bounds.spread(hub, cut, units.n_devices, steps)[0] == peak_bounds.NO
+            for hub in peak_bounds.hubs_of(units)
         )
 
     def _name_patterns(self, cut: float, steps: int) -> None:
@@ -210,10 +210,10 @@ class Prover:
         if smaller is None:
             return
         units, group = smaller
-        for hub in bounds.hubs_of(units):
-            answer, patterns = bounds.spread(hub, cut, units.n_devices, steps)
-            if answer == bounds.YES and not self._meter.over:
-                start = bounds.placed(hub, patterns)
+        for hub in peak_bounds.hubs_of(units):
+            answer, patterns = peak_bounds.spread(hub, cut, units.n_devices, steps)
+            if answer == peak_bounds.YES and not self._meter.over:
+                start = peak_bounds.placed(hub, patterns)
                 place = self._annealed(units, start, hub.kind, MOVES_NAMING)
                 self._adopt(place[group])
 
@@ -226,7 +226,7 @@ class Prover:
             return None
         hint = np.zeros(units.n_units, np.int32)
         hint[group] = self.place
-        limits = bounds.limits_below(units, self._cut)
+        limits = peak_bounds.limits_below(units, self._cut)
         effort = effort_of(self._meter, self._seed, self._workers)
         answer = solve_assignment(units, Goal(limits.full, self._cut, self.least, hint), effort)
         if answer.place is not None:

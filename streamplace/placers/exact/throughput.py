@@ -16,11 +16,11 @@ from streamsim.equation import n_resources
 from streamsim.filling import flow_shares
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.coarsening import least_times
+from streamplace.model.least_peak import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.bounds import powers
+from streamplace.placers.exact.peak_bounds import powers
 from streamplace.placers.exact.prover import MOVES, SLICE, SLICE_CELLS, Prover
 from streamplace.placers.exact.units import Units, are_legal, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on

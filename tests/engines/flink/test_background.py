@@ -46,7 +46,7 @@ from streamplace.engines.flink.measure.cluster import (
     measured_cluster,
     parse_cards,
 )
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import ASSUMED, RemoteFlow, SendingCost, remote_flows

@@ -50,7 +50,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_taken
-from streamplace.engines.flink.measure.graph import Agreement, agreement, measured_graph
+from streamplace.engines.flink.measure.measured_graph import Agreement, agreement, measured_graph
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
     Present,

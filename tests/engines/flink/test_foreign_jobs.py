@@ -32,7 +32,7 @@ from streamplace.engines.flink.export import placed_py
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.savepoints import (
     Savepoint,

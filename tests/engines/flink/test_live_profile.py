@@ -22,7 +22,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.cluster import HEADROOM
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
 from streamplace.engines.flink.pin.apply import apply

@@ -36,7 +36,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
     LoadWindow,

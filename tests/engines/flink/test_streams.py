@@ -25,8 +25,8 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import VARIANTS, Measurement, possible_orders
-from streamplace.engines.flink.measure.graph import agreement, measured_graph
 from streamplace.engines.flink.measure.key_shares import key_shares
+from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
     Present,

@@ -13,7 +13,7 @@ from strategies import problems
 
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.learner import PilotModule, ProblemBatch, StepBatch
-from streamplace.learn.models.pilot.network import network_of
+from streamplace.learn.models.pilot.rollouts import network_of
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
 

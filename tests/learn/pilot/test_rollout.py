@@ -30,7 +30,7 @@ from streamplace.learn.models.pilot.features import (
     StepFeature,
     features_of,
 )
-from streamplace.learn.models.pilot.network import alternatives, heads_of, new_record, rollouts
+from streamplace.learn.models.pilot.rollouts import alternatives, heads_of, new_record, rollouts
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 NETWORK = pilot_network()

@@ -302,7 +302,7 @@ class EncoderDecoder(nn.Module):
 
     @torch.no_grad()
     def decide(self, encoded: Encoded, samples: int, keys: Tensor | None) -> Tensor:
-        """Placements [G, S, N], step by step: drawn by keys [G], or without the likeliest."""
+        """Placements [G, S, N], step by step: drawn by keys [G]; without keys, the likeliest."""
         _, n, devices = encoded.earlier.batch.allowed.shape
         so_far = DecisionsSoFar(encoded.earlier, samples)
         state = encoded.start.detach().repeat_interleave(samples, dim=0)

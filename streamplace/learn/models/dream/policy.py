@@ -150,7 +150,7 @@ class DreamPolicy:
     scale: FeatureScale
 
     def on(self, problems: Sequence[Problem]) -> PreparedTensors:
-        """Prepare problems."""
+        """Problems as tensors."""
         return PreparedTensors(self.module, self.config, self.scale, problems)
 
     def fresh(self, problems: Sequence[Problem], count: int) -> PreparedFresh:

@@ -14,8 +14,9 @@ from streamsim.jit import kernel
 
 from streamplace.learn.algorithms.orders import NOWHERE, grown
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
-from streamplace.model.coarsening import Level, finest_level, least_peak
+from streamplace.model.coarsening import Level, finest_level
 from streamplace.model.devices import SLACK
+from streamplace.model.least_peak import least_peak
 from streamplace.model.problem import Problem
 
 UNIT_FEATURES = (

@@ -35,7 +35,8 @@ from streamplace.learn.models.pilot.features import (
     PilotFeatures,
     features_of,
 )
-from streamplace.learn.models.pilot.network import (
+from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
+from streamplace.learn.models.pilot.rollouts import (
     PilotHeads,
     PilotNetwork,
     alternatives,
@@ -45,7 +46,6 @@ from streamplace.learn.models.pilot.network import (
     places_after,
     rollouts,
 )
-from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
@@ -376,7 +376,7 @@ class StepBatch:
 
 
 class RoundLayer(nn.Module):
-    """One round of messages, as in `network`."""
+    """One round of messages, as in `rollouts`."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

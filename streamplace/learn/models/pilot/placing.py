@@ -19,7 +19,7 @@ from streamplace.learn.models.pilot.features import (
     features_of,
     on_walk,
 )
-from streamplace.learn.models.pilot.network import (
+from streamplace.learn.models.pilot.rollouts import (
     PilotNetwork,
     heads_of,
     network_of,

@@ -36,7 +36,6 @@ from streamplace.learn.models.pilot_makespan.features import (
     before_of,
     features_of,
 )
-from streamplace.learn.models.pilot_makespan.network import network_of, new_record, rollouts
 from streamplace.learn.models.pilot_makespan.placing import (
     FEATURES,
     NOISE,
@@ -45,6 +44,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
     first_schedules,
     span,
 )
+from streamplace.learn.models.pilot_makespan.rollouts import network_of, new_record, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs

@@ -18,7 +18,7 @@ from streamplace.learn.models.pilot_makespan.features import (
     before_of,
     staying,
 )
-from streamplace.learn.models.pilot_makespan.network import (
+from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
     network_of,
     new_record,
