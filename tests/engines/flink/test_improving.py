@@ -38,9 +38,14 @@ from streamplace.placers.registry import Budget
 START = "here"
 
 
+def at(device: str) -> Layout:
+    """Layout of a job whose two operators are one task."""
+    return Layout({"src": [device], "out": [device]})
+
+
 @dataclass
 class World:
-    """A job of one operator: what each layout really carries, and what the model says of it.
+    """A job of one task: what each layout really carries, and what the model says of it.
 
     It stands for the cluster, for what moves the job, and for what measures it.
     """
@@ -92,11 +97,11 @@ class World:
         """Whatever is placed fits."""
         assert job == self.job
         self.step()
-        return MovePlan(job, Layout({"src": [self.where]}), Layout({"src": [*vectors["src"]]}))
+        return MovePlan(job, at(self.where), Layout(vectors))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move the job, or start it again where it was, as if that is interrupted."""
-        (target,) = plan.after["src"]
+        (target,) = plan.after["out"]
         self.step()
         self.number += 1
         self.visited.append(target)
@@ -119,11 +124,11 @@ class World:
         if self.where in self.unmeasured and self.number:
             raise self.unmeasured[self.where]
         ipt = (0.1 if self.is_contradicted else 1.0) * 1e6
-        operators = [Operator("src", ipt=ipt, rate=self.rate)]
+        operators = [Operator("src -> out", ipt=ipt, rate=self.rate)]
         graph = StreamGraph.of("job", operators, attributes={"mips": 100.0})
         devices = Cluster.of([Device(name, mips=rate) for name, rate in self.carries.items()])
         measured = Measurement(graph, devices, self.rate < self.offered)
-        question = Question(measured, Layout({"src": [self.where]}), {}, True, self.asked)
+        question = Question(measured, at(self.where), {}, True, self.asked)
         others = [self.candidate(name) for name in self.carries if name != self.where]
         present = Trial.present(question)
         self.known.append(self.where)
@@ -138,7 +143,7 @@ class World:
     def candidate(self, name: str) -> Candidate:
         """What the model says of a layout, with an error of 10 %."""
         rate = self.factors.get(name, 1.0) * self.carries[name]
-        return Candidate(name, Layout({"src": [name]}), RateInterval(0.9 * rate, rate, 1.1 * rate))
+        return Candidate(name, at(name), RateInterval(0.9 * rate, rate, 1.1 * rate))
 
     def improver(self, **facts: Any) -> JobImprover:
         """Tries layouts in this world."""
@@ -167,7 +172,7 @@ class InWorld(JobImprover):
         return cast("World", self.move).propose(*given)
 
     def _present(self, job: str) -> Layout:
-        return Layout({"src": [cast("World", self.move).where]})
+        return at(cast("World", self.move).where)
 
 
 @pytest.fixture(autouse=True)
@@ -275,6 +280,18 @@ def test_whenever_trials_are_interrupted_the_job_ends_in_the_best_measured_layou
     assert world.where in (START, *world.known)
 
 
+def test_a_job_that_was_not_moved_is_not_stopped_by_an_interruption() -> None:
+    """At the first question."""
+
+    def interrupt(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    world = World({START: 100.0, "a": 500.0})
+    with pytest.raises(KeyboardInterrupt):
+        world.improved(agrees=interrupt)
+    assert (world.visited, world.number) == ([], 0)
+
+
 def test_a_job_that_finishes_during_a_trial_is_left_alone() -> None:
     world = World({START: 100.0, "a": 500.0, "b": 50.0}, ends="a")
     improved = world.improved()
@@ -312,7 +329,7 @@ def test_what_earlier_moves_took_corrects_the_expected_interruption() -> None:
     assert world.improver().propose(world.job).interruption.value == pytest.approx(2 + 1.3 / 0.5)
     moved = world.improved(tries=1)
     assert world.visited == ["a"]
-    cold, warm = (moved.interruption_to(Layout({"src": [one]})) for one in ("slow", START))
+    cold, warm = (moved.interruption_to(at(one)) for one in ("slow", START))
     assert cold.value == pytest.approx((2 + 1.3 / 0.2) * 2 / (2 + 1.3 / 0.5))
     assert warm.value == pytest.approx(2 + 0.3 / 0.1)
 
@@ -347,7 +364,7 @@ def test_every_trial_is_written_to_the_ledger() -> None:
 def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
     """Only a part of a rate is uncertain, if some sources have theirs in any layout."""
     made = World({START: 50.0}).propose("job0")
-    other = Candidate("found", Layout({"src": ["b"]}), RateInterval(90.0, 100.0, 110.0), kept=100.0)
+    other = Candidate("found", at("b"), RateInterval(90.0, 100.0, 110.0), kept=100.0)
     assert made.optimistic(other) == pytest.approx(100.0 + 10.0 * exp(UNLIKE))
     asked = replace(made, question=replace(made.question, rate=105.0))
     assert asked.optimistic(other) == 105.0
@@ -355,7 +372,7 @@ def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
 
 def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
     """No CPU is known of the job, so that its layouts carry any rate; JSON has no such number."""
-    free = Candidate("found", Layout({"src": ["b"]}), RateInterval(inf, inf, inf))
+    free = Candidate("found", at("b"), RateInterval(inf, inf, inf))
     document = replace(World({START: 100.0}).propose("job0"), candidates=(free,)).to_json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["layouts"][0]["value"] is None

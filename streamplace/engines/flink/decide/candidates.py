@@ -142,7 +142,7 @@ class Candidate:
     """A layout that a job may have, and the rate that it should carry."""
 
     name: str
-    layout: Layout  # devices of its subtasks; of Flink's possible layouts, the best one
+    layout: Layout  # by operators; of Flink's possible layouts, the best one
     predicted: RateInterval  # tuples/s, however few are offered, with the errors of predictions
     kept: float = 0.0  # tuples/s of them that do not depend on the layout
     line: str = ""  # line of configuration by which Flink produces it, or one that carries as much
@@ -173,7 +173,7 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
         predicted = RateInterval(
             kept + errors.low * (least - kept), value, kept + errors.high * (most - kept)
         )
-    return Candidate(name, places[middle], predicted, kept)
+    return Candidate(name, places[middle].by_operator(), predicted, kept)
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:

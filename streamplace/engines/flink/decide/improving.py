@@ -65,7 +65,7 @@ class Trial:
     """A layout in which a job has run, and the rate that its sources sustained there."""
 
     name: str
-    layout: Layout
+    layout: Layout  # by operators, also of those that Flink fused
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
     interruption: float | None = None  # seconds for which the moves to it stopped the job
@@ -78,7 +78,7 @@ class Trial:
     def present(cls, question: Question) -> "Trial":
         """The layout in which a job was measured, and the rate that it sustains there."""
         measured, rates = question.measured, question.rates
-        return cls(PRESENT, rates.present, float(rates.sustained.sum()), measured.is_limited)
+        return cls(PRESENT, question.present, float(rates.sustained.sum()), measured.is_limited)
 
     @property
     def runs(self) -> bool:
@@ -372,7 +372,7 @@ class JobImprover:
         """Check the program with the next layout, so that errors are found while the job runs."""
         if self.move is None or (target := proposal.target) is None:
             return proposal
-        return replace(proposal, plan=self.move.plan(proposal.job, target.layout.by_operator()))
+        return replace(proposal, plan=self.move.plan(proposal.job, target.layout))
 
     def run(self, proposal: Proposal) -> Proposal:
         """Try layouts, measure them, and end in the best measured one."""
@@ -433,9 +433,8 @@ class JobImprover:
         """Move a job to a layout, whatever its rate there, which is measured afterwards."""
         assert self.move is not None
         move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
-        after = layout.by_operator()
-        if plan is None or plan.job != job or after.moved_from(plan.after):
-            plan = move.plan(job, after)
+        if plan is None or plan.job != job or layout.moved_from(plan.after):
+            plan = move.plan(job, layout)
         return move.run(plan)
 
     def _measured(

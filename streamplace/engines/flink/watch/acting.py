@@ -112,8 +112,7 @@ class WatchMover:
         """
         target = choice.target or here
         self.check_program()
-        layout = target.layout.by_operator()
-        plan = self.move.plan(job, layout)
+        plan = self.move.plan(job, target.layout)
         if not plan.is_needed:
             return job
         low, value, high = (None,) * 3 if target.measured is not None else target.carries
@@ -122,7 +121,7 @@ class WatchMover:
             "return" if choice.returns else "move",
             job,
             successor(job),
-            layout.to_json(),
+            target.layout.to_json(),
             (here.machines, target.machines),
             choice.words,
             low,

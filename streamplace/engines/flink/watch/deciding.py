@@ -145,7 +145,7 @@ class TriedLayouts:
     def recall(self, moves: Sequence[tuple[float, WatchDecision]]) -> None:
         """Remember where moves have led, given when each was decided."""
         for number, (then, one) in enumerate(moves):
-            layout = Layout.from_json(one.layout).by_operator()
+            layout = Layout.from_json(one.layout)
             if one.state == MOVED and one.measured:
                 is_left = [later.kind for _, later in moves[number + 1 : number + 2]] == ["return"]
                 self.add(Trial("", layout, one.measured, is_limited=is_left), then)

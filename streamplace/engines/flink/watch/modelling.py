@@ -131,7 +131,7 @@ def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
     if (errors := proposal.question.errors) is not None:
         low = found.kept + errors.at_least((low - found.kept) / errors.low)
     return LayoutOption(
-        found.layout.by_operator(),
+        found.layout,
         RateInterval(low, value, high),
         optimistic=proposal.optimistic(found),
         moves=found.layout.number_moved_from(proposal.where.layout),

@@ -231,8 +231,8 @@ class JobRounds:
 
     def _measure(self, look: JobLook, seen: WatchRound) -> None:
         """Measure a job; the earlier model stays if that is not possible now."""
-        there = look.layout.by_operator()
-        trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
+        known = self._memory.at(self.monotonic())
+        trials = [one for one in known if not one.is_at(look.layout)]
         last, failure = self._measured, ""
         model = None if last is None else last.model
         try:
@@ -276,7 +276,7 @@ class JobRounds:
         if seen.shows_capacity:
             rate = self._sustained(look)
         if rate > 0 and seen.falls_behind is not None:
-            trial = Trial("", look.layout.by_operator(), rate, is_limited=seen.shows_capacity)
+            trial = Trial("", look.layout, rate, is_limited=seen.shows_capacity)
             self._memory.add(trial, now)
         return look, seen
 
@@ -297,7 +297,7 @@ class JobRounds:
         """
         if model is None:
             rate = RateInterval(look.rate, look.rate, look.rate)
-            here, others = LayoutOption(look.layout.by_operator(), rate), tuple[LayoutOption, ...]()
+            here, others = LayoutOption(look.layout, rate), tuple[LayoutOption, ...]()
         else:
             here, others = model.here, model.others
         here, known = known_options(here, others, self._memory.at(self.monotonic()))
