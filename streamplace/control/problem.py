@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 
 import numpy as np
 
@@ -207,7 +206,12 @@ def control_day(
     slots = TraceSlots.of(trace, seconds)
     starts = (slots.start + seconds * np.arange(len(slots))).tolist()
     offered, peak = (
-        np.array([trace.graph_at(*one).source_rate for one in zip(starts, repeat(graph), each)])
+        np.array(
+            [
+                trace.graph_at(at, graph, rates).source_rate
+                for at, rates in zip(starts, each, strict=True)
+            ]
+        )
         for each in (slots.mean, slots.peak)
     )
     found = plan_each([trace.graph(graph, rates) for rates in planned_rates(slots)])

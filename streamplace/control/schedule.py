@@ -173,7 +173,7 @@ class PlanSchedule(Pictured):
             )
             for step in self.steps
         )
-        unit = "cost per hour" if self.plans[0].priced else "machines"
+        unit = self.plans[0].cost_unit
         carries = ("carries, tuples/s",) if is_measured else ()
         sheet = Sheet(("from", "for", "tuples/s", unit, "machines", *carries), rows)
         return with_rest(sheet) if is_brief else sheet

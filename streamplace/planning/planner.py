@@ -98,14 +98,10 @@ def planned(
     """
     asked = PlanProblem.of(graph, machines, settings)
     meter = Meter(settings.budget, 1)
-    problem, bound = asked.with_useful_offers(), _bound(asked, meter)
+    problem = asked.with_useful_offers()
+    bound = _bound(asked, problem, meter)
     found = _Cheapest(None, None, False) if bound is None else _cheapest(problem, bound, meter)
     if found.bound is None or found.packed is None:
-        if not slow_operator(asked) and asked.cluster is None and not asked.useful_offers():
-            raise ProblemError(
-                f"offer {quoted(asked.catalogue.offers[0].name)} can never be used: no operator of "
-                f"{quoted(graph.name)} fits on it at this rate; add a larger one"
-            )
         raise ProblemError(refusal(asked, found.bound, found.is_over))
     fewest, notes = _with_fewer_machines(problem, found.packed, meter)
     result = result_of(problem, fewest, found.bound)
@@ -128,7 +124,7 @@ def planned_most(
     rate = highest_found(asked)
     if not rate:
         meter = Meter(settings.budget, 1)
-        bound = _bound(asked, meter)
+        bound = _bound(asked, asked.with_useful_offers(), meter)
         raise ProblemError(refusal(asked, bound, _ended(meter, PROOF)()))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
@@ -139,13 +135,18 @@ def planned_most(
     return result
 
 
-def _bound(asked: PlanProblem, meter: Meter) -> CostBound | None:
-    """Bound of the cost of every plan; None if it is proven that there is no plan."""
+def _bound(asked: PlanProblem, problem: PlanProblem, meter: Meter) -> CostBound | None:
+    """Bound of the cost of every plan; None if it is proven that there is no plan.
+
+    ``problem``: the same with useful offers alone.
+    """
     if not least_subtasks(asked.demand, asked.catalogue).all():
         return None  # no core is fast enough for some operator
     if asked.cluster is None and not asked.useful_offers():
-        return None
-    problem = asked.with_useful_offers()
+        raise ProblemError(
+            f"offer {quoted(asked.catalogue.offers[0].name)} can never be used: no operator of "
+            f"{quoted(asked.graph.name)} fits on it at this rate; add a larger one"
+        )
     return proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
 
 
@@ -407,7 +408,7 @@ def _broken_chains(
         )
 
 
-def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False) -> str:
+def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool) -> str:
     """Reason why no machines carry a rate, and the largest rate for which a plan was found.
 
     ``is_over`` tells whether a larger budget may help.

@@ -231,6 +231,11 @@ class PlanResult(Pictured):
         return bool(self.prices)
 
     @property
+    def cost_unit(self) -> str:
+        """What the cost is a number of, in words."""
+        return "cost per hour" if self.priced else "machines"
+
+    @property
     def gap(self) -> float:
         """Share by which the cost is above the bound; 0 for a cheapest plan."""
         return max(0.0, float(self._exact_cost / self.bound) - 1)
@@ -434,9 +439,8 @@ class PlanCurve(Pictured):
             )
             for value, result in zip(self.values, self.results, strict=True)
         )
-        cost = "cost per hour" if first.priced else "machines"
         carries = ("carries, tuples/s",) if first.interval is not None else ()
-        head = ("tuples/s", cost, "bound", "above the bound", "machines", *carries)
+        head = ("tuples/s", first.cost_unit, "bound", "above the bound", "machines", *carries)
         return Report((Sheet(head, rows),), subject=self)
 
     def figure(self) -> "Figure":
@@ -446,12 +450,11 @@ class PlanCurve(Pictured):
         first = self.results[0]
         costs = [result.cost for result in self.results]
         bounds = [float(result.bound) for result in self.results]
-        unit = "cost per hour" if first.priced else "machines"
         figure, (axis,) = panels([""])
         axis.fill_between(self.values, bounds, costs, color=PALETTE[0], alpha=0.15, linewidth=0)
         axis.plot(self.values, costs, color=PALETTE[0], marker="o", markersize=4, label="plan")
         axis.plot(self.values, bounds, color=PALETTE[1], linestyle="--", label="proven bound")
-        axis.set(xlabel="tuples/s", ylabel=unit, ylim=(0, 1.08 * max(costs)))
+        axis.set(xlabel="tuples/s", ylabel=first.cost_unit, ylim=(0, 1.08 * max(costs)))
         axis.locator_params("x", nbins=6, integer=all(v.is_integer() for v in self.values))
         axis.xaxis.set_major_formatter("{x:g}")
         return finish(figure, f"Cost against rate\n{legend_text(first.graph.name)}")
@@ -637,5 +640,4 @@ def _draw_hours(axis: "Axes", plan: PlanResult) -> None:
     )
     axis.hlines(bound, at, at + 1, color=PALETTE[1], linewidth=1.4, label="its proven bound")
     axis.axhline(plan.cost, color=PALETTE[0], linewidth=1.6, label="the plan")
-    unit = "cost per hour" if plan.priced else "machines"
-    axis.set(xlabel="hours", ylabel=unit, ylim=(0, 1.08 * np.nanmax([plan.cost, *cost])))
+    axis.set(xlabel="hours", ylabel=plan.cost_unit, ylim=(0, 1.08 * np.nanmax([plan.cost, *cost])))

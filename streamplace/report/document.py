@@ -151,7 +151,6 @@ class LoadsPart(TypedDict):
     """Loads at the full rate of the sources; 1 is full. Links are (from, to, load), in use only."""
 
     devices: list[float]
-    cores: list[float]
     egress: list[float]
     ingress: list[float]
     links: list[tuple[int, int, float]]
@@ -170,28 +169,20 @@ class ChainPiece(TypedDict):
 class PassPart(TypedDict):
     """One pass, as in `streamsim.passes`."""
 
-    # Rules of the pass. The default ones are "fifo", "free", 0 and 0.
+    # Rules of the pass. The default ones are "fifo", "free" and 0.
     queue: str
     network: str
     pause: float
-    spacing: float
     makespan: float
     # [N] times of the operators.
     start: list[float]
     finish: list[float]
-    # [M] times of the streams. Absent for the network "free", in which a stream departs when its
-    # source finishes, and arrives latency + size · seconds per byte + tuples · (gap + 2 · overhead)
-    # + size · 2 · overhead per byte later.
-    departure: NotRequired[list[float]]
-    arrival: NotRequired[list[float]]
     chain: list[ChainPiece]
 
 
 class MarksPart(TypedDict):
-    """Marks of the objective for the bottleneck, with the value in words."""
+    """Marks of the objective for the bottleneck."""
 
-    title: str
-    subtitle: str
     operators: list[int]
     streams: list[int]
 
@@ -226,7 +217,6 @@ class ObjectivePart(TypedDict):
     """The objective of placements."""
 
     name: str
-    quantity: str
     sense: Literal["max", "min"]
     unit: str
 
@@ -311,7 +301,6 @@ class PlanPart(TypedDict):
     cheapest: bool  # whether no plan costs less
     priced: bool
     machines: list[MachinesPart]
-    parallelism: dict[str, int]
     free: dict[str, float]  # free share of each resource
     carries: float | None  # largest rate with this placement; null if no resource is used
     curve: list[CurvePart]  # plans for a range of rates, ascending; empty for a single plan

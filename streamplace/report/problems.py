@@ -137,7 +137,6 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
         ),
         loads=LoadsPart(
             devices=numbers(loads.devices),
-            cores=numbers(loads.cores),
             egress=numbers(loads.egress),
             ingress=numbers(loads.ingress),
             links=list(zip(a.tolist(), b.tolist(), rounded(loads.links[a, b]), strict=True)),
@@ -145,8 +144,6 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
         value=plain(value),
         words=judge.format(value),
         marks=MarksPart(
-            title=picture.title,
-            subtitle=picture.subtitle,
             operators=np.flatnonzero(picture.operators).tolist(),
             streams=np.flatnonzero(picture.streams).tolist(),
         ),
@@ -167,11 +164,10 @@ def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
     schedule = pass_schedule(problem, placement, options)
     chain = schedule.chain
     times = numbers(chain.times)
-    part = PassPart(
+    return PassPart(
         queue=rules.queue,
         network=rules.network,
         pause=rules.pause,
-        spacing=rules.spacing,
         makespan=plain(schedule.makespan),
         start=rounded(schedule.start),
         finish=rounded(schedule.finish),
@@ -183,10 +179,6 @@ def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
             )
         ],
     )  # fmt: skip
-    if rules.network != "free":
-        part["departure"] = rounded(schedule.departure)
-        part["arrival"] = rounded(schedule.arrival)
-    return part
 
 
 def layout_part(names: Sequence[str], source: Ints, target: Ints) -> LayoutPart:
@@ -372,9 +364,7 @@ def _by_group(matrix: Floats, group: Ints) -> list[list[float]]:
 
 def objective_part(judge: Objective) -> ObjectivePart:
     """Describe an objective."""
-    return ObjectivePart(
-        name=judge.name, quantity=judge.quantity, sense=judge.sense, unit=judge.unit
-    )
+    return ObjectivePart(name=judge.name, sense=judge.sense, unit=judge.unit)
 
 
 def _constraints(rules: PlacementRules) -> ConstraintsPart:

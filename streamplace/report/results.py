@@ -138,7 +138,6 @@ def plan_part(
             )
             for name, number in plan.machines.items()
         ],
-        parallelism=dict(plan.parallelism),
         free=dict(plan.free),
         carries=finite(plan.carries),
         curve=[

@@ -21,7 +21,7 @@ from streamplace.report.document import (
 from streamplace.report.problems import Shown, problem_part
 
 _DESCRIBED = TypeAdapter(ReportDocument)
-RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")
+RATE = ObjectivePart(name="throughput", sense="max", unit="")
 
 
 def check_document(text: str) -> dict[str, Any]:
@@ -135,7 +135,6 @@ def _plan() -> PlanPart:
         cheapest=False,
         priced=True,
         machines=[MachinesPart(name="small", number=3, price=0.2, contents="parse 2, count")],
-        parallelism={"parse": 2, "count": 1},
         free={"cpu": 0.2, "memory": 0.6},
         carries=26000,
         curve=[

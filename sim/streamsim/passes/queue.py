@@ -136,8 +136,8 @@ def _meld(operators: Records, a: int, b: int) -> int:
     """Merge two heaps, either of which may be empty; return the root."""
     if a < 0 or b < 0:
         return max(a, b)
-    one_pass, two = operators[a], operators[b]
-    if two.key < one_pass.key or (two.key == one_pass.key and two.tie < one_pass.tie):
+    one, two = operators[a], operators[b]
+    if two.key < one.key or (two.key == one.key and two.tie < one.tie):
         a, b = b, a
     operators[b].next = operators[a].child
     operators[a].child = b

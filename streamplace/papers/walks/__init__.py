@@ -1,6 +1,6 @@
 """Policies that improve a placement step by step (GiPH, Placeto): graph, messages, learner.
 
-`graph` lays out the nodes with their features and computes messages along one direction in numba,
+`gpnet` lays out the nodes with their features and computes messages along one direction in numba,
 `messages` the same for many graphs in torch, with gradients. The options of learning from walks are
 here, so that the registry imports no torch.
 """

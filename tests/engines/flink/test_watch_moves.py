@@ -34,7 +34,6 @@ from stores import fill_disk
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
@@ -120,7 +119,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(mover: MakeMover)
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
     assert (decision.value, decision.measured) == (100.0, None)
     assert read_records(Store.usual())[0].job == NEW
-    one.note_rate(decision, SourceFlow(95.0))
+    one.note_rate(decision, 95.0, is_limited=False)
     assert [one.measured for one in one.log.decisions.values()] == [95.0]
     (entry,) = user_runs()
     assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)

@@ -20,7 +20,6 @@ from streamplace.control.policy import POLICIES, SlotObservation
 from streamplace.engines.flink.constants import UNLIKE
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -162,9 +161,9 @@ class Scene:
             self.number, self.where = self.number + 1, self.visited[-1]
         return after
 
-    def note_rate(self, decision: WatchDecision, flow: SourceFlow) -> None:
+    def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
         """Write what was measured after a move."""
-        self.log.note_rate(decision, flow.rate)
+        self.log.note_rate(decision, rate)
 
     def rounds(
         self, policy: str = "ds2", acts: bool = True, every: float = 60.0, **guards: Any

@@ -37,12 +37,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from streamplace.engines.flink.local.dist import LOOPBACK, TASK_MANAGER
 from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.program.chains import FUSED
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
 
 LOG = logging.getLogger(__name__)
 _THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>0x[0-9a-f]+|\d+)', re.MULTILINE)
@@ -502,8 +502,8 @@ def between(
 def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
     subtasks = []
     for vertex in rest.job(job)["vertices"]:
-        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
-        for i, row in enumerate(rest.get(path)["subtasks"]):
+        answer = rest.get(job_path(job, "vertices", vertex["id"]))
+        for i, row in enumerate(answer["subtasks"]):
             index = row.get("subtask", i)
             number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
             device = str(row.get("taskmanager-id") or "")

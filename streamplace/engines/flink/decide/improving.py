@@ -29,7 +29,6 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement, cores_of, finite
 from streamplace.engines.flink.measure.cost_fit import Observed
-from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.interruption import (
     Interruption,
     Interruptions,
@@ -473,8 +472,7 @@ class JobImprover:
             target.kept,
             profile_spread(graph),
         )
-        flow = SourceFlow(there.rate, is_limited=there.is_limited)
-        note(MOVE, predicted, flow, self.tell)
+        note(MOVE, predicted, there.rate, there.is_limited, self.tell)
 
     def _returned(self, proposal: Proposal) -> Proposal:
         """Move a job back to the best measured layout, unless it is there."""

@@ -29,7 +29,7 @@ from streamplace.engines.flink.cpu.threads import (
     snapshot,
 )
 from streamplace.engines.flink.rest.answers import Metric
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest, job_path
 from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
 from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settings
 from streamplace.model.message_text import shown
@@ -219,11 +219,10 @@ class Sampler:
         managers: Sequence[str] = (),
     ) -> None:
         more = further or {}
-        root = f"/jobs/{quote(job, safe='')}/vertices"
         self._rest, self._job, self._vertices = rest, job, vertices
         self._watches = {
             v: _Watch(
-                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum,max,avg&",
+                f"{job_path(job, 'vertices', v, 'subtasks', 'metrics')}?agg=sum,max,avg&",
                 (*_METRICS, *more.get(v, ())),
             )
             for v in vertices
@@ -469,7 +468,7 @@ class JobWindows:
         return answer
 
     def _metrics(self, source: FlinkTask) -> str:
-        return f"/jobs/{quote(self.job, safe='')}/vertices/{quote(source.id, safe='')}/metrics"
+        return job_path(self.job, "vertices", source.id, "metrics")
 
     def _told(self, source: FlinkTask, names: Sequence[str]) -> dict[str, float]:
         """Metrics of subtasks of a source; empty if they are not all numbers.

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import stdev
 from typing import NamedTuple
-from urllib.parse import quote
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from streamplace.engines.flink.cpu.limits import FULL, cpu_seconds, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.engines.flink.rest.plan import job_operators, source_names
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
@@ -327,7 +326,7 @@ def _error(seen: Activity, metric: str) -> float:
 
 def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
     """TaskManagers with subtasks of a vertex."""
-    answer = rest.get(f"/jobs/{job}/vertices/{quote(vertex, safe='')}")
+    answer = rest.get(job_path(job, "vertices", vertex))
     return {str(row.get("taskmanager-id")) for row in answer["subtasks"]}
 
 

@@ -137,7 +137,7 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
         return
     carries = predicted.carries
     tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
-    note("flink move --placement", predicted, flow, tell)
+    note("flink move --placement", predicted, flow.rate, flow.is_limited, tell)
     if flow.is_limited and flow.rate + flow.error < carries.low:
         tell(
             "its sources are held back at less than was predicted; 'streamplace flink advise' "
@@ -166,16 +166,18 @@ def flow_there(rest: Rest, job: str, tell: Callable[[str], None]) -> SourceFlow 
     return None
 
 
-def note(by: str, predicted: Prediction, flow: SourceFlow, tell: Callable[[str], None]) -> None:
+def note(
+    by: str, predicted: Prediction, rate: float, is_limited: bool, tell: Callable[[str], None]
+) -> None:
     """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
     low, value, high = predicted.carries
-    if not (0 < flow.rate < inf and 0 < value < inf):
+    if not (0 < rate < inf and 0 < value < inf):
         return
     entry = LedgerEntry(
         predicted.graph,
         value,
-        flow.rate,
-        flow.is_limited,
+        rate,
+        is_limited,
         low,
         high,
         predicted.confidence or None,

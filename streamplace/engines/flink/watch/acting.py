@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settling import note
@@ -145,16 +144,16 @@ class WatchMover:
         )
         return self._act(decision, lambda: self.move.restart(job, before))
 
-    def note_rate(self, decision: WatchDecision, flow: SourceFlow) -> None:
+    def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
         """Write the measured rate after a move, beside the predicted one."""
-        self.log.note_rate(decision, flow.rate)
+        self.log.note_rate(decision, rate)
         if (carries := decision.model) is None:
             return
-        self.log.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
+        self.log.tell(f"{digits(rate)} tuples/s were measured there, {carries} were predicted")
         name = str(self.move.rest.job(decision.after)["name"])
         kept, spread = decision.kept, decision.spread
         predicted = Prediction(name, carries, None, kept=kept, spread=spread)
-        note(BY, predicted, flow, self.log.tell)
+        note(BY, predicted, rate, is_limited, self.log.tell)
 
     def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from streamplace.engines.flink.constants import OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.source_lag import SourceFlow, source_flow
+from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.move.savepoints import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import layout_of
@@ -311,8 +311,7 @@ class JobRounds:
         if last.state != MOVED or last.measured is not None:
             return False
         rate = self._sustained(look) if seen.shows_capacity else look.rate
-        flow = SourceFlow(rate, is_limited=seen.shows_capacity)
-        self.mover.note_rate(last, flow)
+        self.mover.note_rate(last, rate, seen.shows_capacity)
         return last.kind == "move"
 
     def _do(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:

@@ -95,7 +95,6 @@ export interface LimitPart {
 
 export interface LoadsPart {
   devices: number[];
-  cores: number[];
   egress: number[];
   ingress: number[];
   links: [number, number, number][];
@@ -113,12 +112,9 @@ export interface PassPart {
   queue: string;
   network: string;
   pause: number;
-  spacing: number;
   makespan: number;
   start: number[];
   finish: number[];
-  departure?: number[];
-  arrival?: number[];
   chain: ChainPiece[];
 }
 
@@ -133,13 +129,12 @@ export interface PlacementPart {
   value: number;
   words: string;
   bound?: number;
-  marks: { title: string; subtitle: string; operators: number[]; streams: number[] };
+  marks: { operators: number[]; streams: number[] };
   one_pass?: PassPart;
 }
 
 export interface ObjectivePart {
   name: string;
-  quantity: string;
   sense: "max" | "min";
   unit: string;
 }
@@ -222,7 +217,6 @@ export interface PlanPart {
   cheapest: boolean;
   priced: boolean;
   machines: { name: string; number: number; price: number | null; contents: string }[];
-  parallelism: Record<string, number>;
   free: Record<string, number>;
   carries: number | null;
   curve: CurvePart[];
