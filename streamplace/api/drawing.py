@@ -78,7 +78,7 @@ def draw(
     named = _by_name(placements)
     if named:
         problem = problem_of(graph, cluster, rate=rate)
-        placed = [(name, _whole(problem, placement)) for name, placement in named.items()]
+        placed = [(name, whole_placement(problem, placement)) for name, placement in named.items()]
         drawing = draw_placements(problem, placed, objective_of(problem, objective))
     else:
         if objective or cluster is not None:
@@ -92,7 +92,7 @@ def draw(
     return drawing
 
 
-def _whole(problem: Problem, placement: PlacementLike) -> Placement:
+def whole_placement(problem: Problem, placement: PlacementLike) -> Placement:
     """Placement of the operators of a problem; raise SettingError for one of subtasks."""
     placed, whole = placed_problem(problem, placement)
     if placed is not problem:

@@ -36,10 +36,10 @@ def command(
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
     from streamplace.api.arguments import objective_of
+    from streamplace.api.drawing import whole_placement
     from streamplace.drawing.figures import check_suffix
     from streamplace.drawing.graphs import NamedPlacements, draw_graph, draw_placements
     from streamplace.io.graphs import read_graph
-    from streamplace.io.placements import read_placement
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
@@ -47,7 +47,7 @@ def command(
     page = output.suffix == ".html"
     if placements:
         problem = read_problem(graph, asked.machines(), asked.rate)
-        named = [(path.stem, read_placement(path, problem)) for path in placements]
+        named = [(path.stem, whole_placement(problem, path)) for path in placements]
         judge = objective_of(problem, asked.objective)
         if page:
             report = NamedPlacements(problem, tuple(named), judge).report()

@@ -27,6 +27,7 @@ from streamplace.io.graphs import (
     write_graph,
     write_lines,
 )
+from streamplace.io.lines import LINES
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -82,9 +83,11 @@ def problem_beside(
 
 
 def write_problem(problem: Known, path: str | Path) -> None:
-    """Write one problem as readable JSON."""
+    """Write one problem as readable JSON, or as the only line of a data set."""
     if isinstance(problem, StreamGraph):
         write_graph(problem, path)
+    elif Path(path).name.endswith(LINES):
+        write_problems([problem], path)
     else:
         write_text(Path(path), json_text(problem_to_dict(problem)))
 

@@ -1,6 +1,5 @@
 """Problems in the document of a page: graphs, devices, and placements with their values."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +14,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
 from streamplace.model.compiled_constraints import PlacementRules
+from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, printable, shown
 from streamplace.model.placement import Placement
@@ -50,7 +50,6 @@ from streamplace.report.document import (
     texts,
 )
 
-_SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 MOST_OPERATORS = 20_000
 """Most operators of a graph that a page shows; of larger ones it has the words."""
 MOST_LINKS = 250_000
@@ -229,7 +228,7 @@ def placing_title(problem: Problem) -> str:
     'fraud: where do 2 operators run on 5 devices at 20,000 /s?'
     """
     graph = problem.graph
-    subtasks = any(_SUBTASK.fullmatch(name) for name in graph.operators.name)
+    subtasks = any(name != one for name, one in operators_by_subtask(graph.operators.name).items())
     who = counted(graph.n_operators, "subtask" if subtasks else "operator")
     do = "does" if graph.n_operators == 1 else "do"
     rate = "" if graph.operators.fires_all.all() else f" at {_rate(graph.source_rate)}"
@@ -390,7 +389,7 @@ def groups_of(
 
 
 def _subtasks(names: tuple[str, ...]) -> GroupsPart:
-    owners = [match[1] if (match := _SUBTASK.fullmatch(name)) else name for name in names]
+    owners = [*operators_by_subtask(names).values()]
     number = {owner: i for i, owner in enumerate(dict.fromkeys(owners))}
     return GroupsPart(by="subtasks", of=[number[owner] for owner in owners], name=list(number))
 

@@ -71,8 +71,9 @@ def test_every_fact_of_a_cluster_is_kept(tmp_path: Path) -> None:
     latency = np.array([[0, 1, 1], [1, 0, 2], [1, 1, 0]]) * 1e-3
     cluster = Cluster.of(devices, bandwidth=bandwidth, latency=latency, overhead=1e-6, gap=2e-6)
     problem = Problem(chain(3), cluster, Constraints(pin={"v0": "x"}), np.arange(9).reshape(3, 3))
-    write_problem(problem, tmp_path / "p.json")
-    assert same(read_problem(tmp_path / "p.json"), problem)
+    for file in ("p.json", "p.jsonl"):
+        write_problem(problem, tmp_path / file)
+        assert same(read_problem(tmp_path / file), problem)
 
 
 def test_a_graph_alone_is_a_problem_that_leaves_all_else_open(tmp_path: Path) -> None:
