@@ -245,11 +245,10 @@ def planned_rates(slots: TraceSlots) -> list[Floats]:
 def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float = 0.0) -> Floats:
     """[T, W, S] rates at which tuples must be processed in windows that end with each slot.
 
-    Of what arrives in a window, only what arrives in its last ``lag`` seconds may be processed
-    after it, and what arrives in its first ``head`` seconds by the plan before. All that arrives in
-    a window without its last ``lag`` seconds must be processed within the lag. The larger of both
-    counts.
-    Windows that begin before the trace have the rate 0.
+    What arrives in the last ``lag`` seconds of a window may be processed after it, and what
+    arrives in its first ``head`` seconds by the plan before; the rest is due in the window. What
+    arrives before its last ``lag`` seconds is due within the lag. The larger rate counts. Windows
+    that begin before the trace have the rate 0.
     """
     amounts = slots.mean.copy()
     amounts[-1] *= slots.last

@@ -74,8 +74,8 @@ class Sheet:
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    # Last of the columns that name a row. These begin each of the tables into which a sheet is
-    # split that is too wide for the terminal.
+    # Index of the last column that names a row. A sheet that is too wide for the terminal is split
+    # into tables, each of which begins with these columns.
     names: int = 0
 
 

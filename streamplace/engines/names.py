@@ -10,7 +10,7 @@ from streamplace.model.message_text import quoted
 LONGEST_SLUG = 40
 PREFIX = "dev-"
 OFFER = 1000
-"""Units, about, that a device offers of its own resource, and of those of its tags (taste)."""
+"""About how many units a device offers of its own resource, and of those of its tags (taste)."""
 
 
 def slug(name: str) -> str:

@@ -188,7 +188,7 @@ def _remove_torn_line(file: FileIO, path: Path, start: bytes) -> None:
 
 @contextmanager
 def claim_folder(folder: Path, doing: str = f"training into it; {REMEDY}") -> Iterator[None]:
-    """Lock a folder against other processes; ``doing`` tells what one that has it does."""
+    """Lock a folder against other processes; ``doing`` says what the other one does."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # it cannot be locked

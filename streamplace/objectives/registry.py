@@ -138,7 +138,7 @@ class Objective:
         return self.evaluate(problem, placements)
 
     def value(self, problem: Problem, placement: Placement) -> float:
-        """Value of one placement; of the latest one it is known."""
+        """Value of one placement; that of the latest one is kept."""
         latest: list[Any] = problem.cached("latest value", lambda _: [(None, None, 0.0)])
         objective, placed, value = latest[0]
         if objective is self and placed is placement:

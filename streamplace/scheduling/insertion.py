@@ -136,7 +136,7 @@ def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -
 def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> None:
     """Find the devices open to unit u: its home, or else all with enough memory and no rival.
 
-    That its tasks may run there at all is told by their work.
+    Whether its tasks may run there at all shows in their work, which is then finite.
     """
     for a in range(len(may)):
         may[a] = home[u] < 0 or home[u] == a

@@ -23,7 +23,7 @@ from streamsim.engine.state import (
     no_totals,
 )
 from streamsim.engine.tuple_ages import Stamps, no_stamps
-from streamsim.engine.wiring import Wiring
+from streamsim.engine.wiring import DYNAMIC, Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
 
@@ -243,7 +243,7 @@ def spend(
             blocked += outcome == BLOCKED
         progress += moved
         stuck = capped + blocked == 0 or moved <= 1e-9 * progress
-        if stuck or left <= tolerance or wiring.policy != 0:
+        if stuck or left <= tolerance or wiring.policy != DYNAMIC:
             break
         share = left / max(capped, 1)
     totals.busy[k] += plan.budget[k] - left + plan.constant[k]

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsim.arrays import Floats, Indices, Ints
 from streamsim.engine.nics import Nics, nic_resources
-from streamsim.engine.wiring import Wiring
+from streamsim.engine.wiring import WEIGHTED, Wiring
 from streamsim.equation import OVERFULL
 from streamsim.instance import Instance
 from streamsim.jit import kernel
@@ -59,7 +59,9 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     if len(taken):
         constant = np.minimum(taken[devices], 1.0) * budget
         budget -= constant
-    weighed = _full_costs(instance, placement, remote, send_cost) if wiring.policy == 2 else cost
+    weighed = (
+        _full_costs(instance, placement, remote, send_cost) if wiring.policy == WEIGHTED else cost
+    )
     share = _shares(wiring, weighed, turn_start, turns, budget)
     most = _most(instance, placement, per_slice, taken)
     link_start, link_streams = _links(instance, placement, remote)
@@ -210,7 +212,7 @@ def _shares(
         total = 0.0
         for v in mine:
             share[v] = 1.0
-            if wiring.policy == 2:
+            if wiring.policy == WEIGHTED:
                 share[v] = wiring.weights[v] * cost[v]
             total += share[v]
         for v in mine:

@@ -10,7 +10,8 @@ from streamsim.engine.settings import Settings
 from streamsim.instance import Instance
 from streamsim.topology import group_by
 
-_POLICIES = {"dynamic": 0, "uniform": 1, "weighted": 2}
+DYNAMIC, UNIFORM, WEIGHTED = range(3)
+_POLICIES = {"dynamic": DYNAMIC, "uniform": UNIFORM, "weighted": WEIGHTED}
 
 
 class Wiring(NamedTuple):
@@ -35,7 +36,7 @@ class Wiring(NamedTuple):
     panes: Ints  # [K] advances that a window spans
     weights: Floats  # [N]
 
-    policy: int  # 0 dynamic, 1 uniform, 2 weighted
+    policy: int  # DYNAMIC, UNIFORM or WEIGHTED
     capacity: float  # tuples per stream, or 0 if capacities follow from the rates
     peak: float  # most tuples that a source generates in a slice, as a multiple of its rate
     ticks: int

@@ -39,9 +39,9 @@ def rectify(row: Singles) -> None:
 
 @kernel
 def product(x: Singles, matrix: Singles) -> Singles:
-    """Product of a matrix with zeros in it and another.
+    """Product of two matrices, the first of which has many zeros.
 
-    These are small, and BLAS would spread them over threads: slow on a busy machine, and with
+    They are small, and BLAS would spread them over threads: slow on a busy machine, and with
     results that depend on the number of threads.
     """
     out = np.zeros((len(x), matrix.shape[1]), np.float32)

@@ -360,7 +360,7 @@ def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
 
 
 def asked_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
-    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``; by default a multiple of 1.
+    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``; without a flow, it is only checked.
 
     >>> asked_rate("2x", SourceFlow(30.0)), asked_rate("1 k/s"), asked_rate("2x")
     (60.0, 1000.0, 2.0)

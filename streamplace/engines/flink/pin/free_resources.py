@@ -171,7 +171,7 @@ def is_placed(job: str, managers: Managers) -> bool | None:
     """Whether slots of a job request their TaskManagers, as those of a placement do.
 
     A slot of any other job has its part of everything that the TaskManager offers. None if no slot
-    shows it. ``managers`` are told with their slots, as by `left_without`.
+    shows it. Rows of ``managers`` have their slots, as `left_without` reports them.
     """
     for manager in filter(is_pinnable, managers):
         for slot in manager.get("allocatedSlots", ()):

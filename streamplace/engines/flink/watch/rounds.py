@@ -165,8 +165,8 @@ class JobRounds:
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
     observe: Callable[[WatchRound], None] = lambda seen: None  # receives every round
     _due: float = field(default=-1.0, init=False)
-    _last: JobLook | None = field(default=None, init=False)  # the look before, and when it was
-    _looked: float = field(default=-1.0, init=False)
+    _last: JobLook | None = field(default=None, init=False)  # the last look
+    _looked: float = field(default=-1.0, init=False)  # when it was
     _passed: float = field(default=0.0, init=False)  # seconds that the watch has lasted
     _fails: bool = field(default=False, init=False)  # whether checkpoints fail
     _moved: float = field(default=-math.inf, init=False)  # when the last move began
