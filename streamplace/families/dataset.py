@@ -6,7 +6,7 @@ version control.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.families.parameters import Parameters, parameters_of
-from streamplace.families.registry import FAMILIES, Family, graph_of
+from streamplace.families.registry import FAMILIES, graph_of
+from streamplace.io.datasets import split_of
 from streamplace.io.fields import STRICT
 from streamplace.io.files import (
     CHUNK,
@@ -116,7 +117,7 @@ class Manifest:
 
 
 def write_dataset(
-    family: str | Family,
+    family: str,
     parameters: Parameters,
     seed: int,
     path: Path,
@@ -133,27 +134,40 @@ def write_dataset(
             f"{spot(path)}: is a pipe or a device, but a data set is read again for its "
             "checksums; name a regular file"
         )
-    chosen = FAMILIES[family] if isinstance(family, str) else family
     splits: Counter[str] = Counter()
-    graphs = _watched(chosen.generate(parameters, seed), splits, on_graph)
+    graphs = _watched(FAMILIES[family].generate(parameters, seed), splits, on_graph)
     if path.name.endswith(_ONE_GRAPH):
         _write_only_graph(graphs, parameters.n_graphs, path)
         count = 1
     else:
         count = write_problems(graphs, path)
-    manifest = Manifest(
-        family=chosen.name,
-        parameters=values_of(parameters),
-        seed=seed,
-        streamplace=running_version(),
-        graphs=count,
-        splits=dict(sorted(splits.items())),
-        packed_sha256=packed_sha256(path),
-        content_sha256=content_sha256(path),
-    )
+    manifest = manifest_of(family, parameters, seed, path, count, splits)
     if not path.name.endswith(_ONE_GRAPH):
         write_manifest(manifest, manifest_path(path))
     return manifest
+
+
+def manifest_of(
+    family: str,
+    parameters: Parameters,
+    seed: int,
+    path: Path,
+    graphs: int,
+    splits: Mapping[str, int],
+    shards: tuple[Shard, ...] = (),
+) -> Manifest:
+    """Manifest of a data set that is written."""
+    return Manifest(
+        family=family,
+        parameters=values_of(parameters),
+        seed=seed,
+        streamplace=running_version(),
+        graphs=graphs,
+        splits=dict(sorted(splits.items())),
+        packed_sha256=packed_sha256(path),
+        content_sha256=content_sha256(path),
+        shards=shards,
+    )
 
 
 def _watched(
@@ -163,10 +177,14 @@ def _watched(
 ) -> Iterator[StreamGraph | Problem]:
     for item in graphs:
         yield item
-        attributes = graph_of(item).attributes
-        if "split" in attributes:
-            splits[str(attributes["split"])] += 1
+        count_split(item, splits)
         on_graph(item)
+
+
+def count_split(item: StreamGraph | Problem, splits: Counter[str]) -> None:
+    """Count a graph in its split, if it has one."""
+    if (split := split_of(graph_of(item).attributes)) is not None:
+        splits[split] += 1
 
 
 def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:

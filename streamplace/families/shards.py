@@ -21,7 +21,8 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.families.dataset import (
     Manifest,
     Shard,
-    content_sha256,
+    count_split,
+    manifest_of,
     manifest_path,
     packed_sha256,
     running_version,
@@ -29,7 +30,7 @@ from streamplace.families.dataset import (
     write_manifest,
 )
 from streamplace.families.parameters import Parameters
-from streamplace.families.registry import FAMILIES, graph_of
+from streamplace.families.registry import FAMILIES
 from streamplace.io.files import appending, is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path, shards_of_any_number
 from streamplace.io.parsing import parse_as
@@ -68,9 +69,7 @@ class _Maker:
         content = bytearray()
         for item in islice(graphs, end - first):
             content += problem_line(item)
-            attributes = graph_of(item).attributes
-            if "split" in attributes:
-                splits[str(attributes["split"])] += 1
+            count_split(item, splits)
         packed = _packed(bytes(content)) if self.path.name.endswith(".gz") else bytes(content)
         of_file, of_content = (hashlib.sha256(one).hexdigest() for one in (packed, content))
         name = shard_path(self.path, number, self.shards).name
@@ -109,7 +108,14 @@ def write_shards(
             done[shard.number] = shard
             append(_line(asdict(shard)))
             on_shard()
-        manifest = _manifest(maker, [done[number] for number in range(shards)])
+        made = [done[number] for number in range(shards)]
+        splits = sum((Counter(one.splits) for one in made), Counter[str]())
+        plain = tuple(
+            Shard(one.name, one.graphs, one.packed_sha256, one.content_sha256) for one in made
+        )
+        manifest = manifest_of(
+            family, parameters, seed, path, sum(one.graphs for one in made), splits, plain
+        )
         write_manifest(manifest, manifest_path(path))
         log.unlink()
     return manifest
@@ -151,23 +157,6 @@ def _done(log: Path, plan: dict[str, Any], path: Path, shards: int) -> dict[int,
         if is_ours and is_file(target) and packed_sha256(target) == shard.packed_sha256:
             done[shard.number] = shard
     return done
-
-
-def _manifest(maker: _Maker, shards: list[_MadeShard]) -> Manifest:
-    splits = sum((Counter(shard.splits) for shard in shards), Counter[str]())
-    return Manifest(
-        family=maker.family,
-        parameters=values_of(maker.parameters),
-        seed=maker.seed,
-        streamplace=running_version(),
-        graphs=sum(shard.graphs for shard in shards),
-        splits=dict(sorted(splits.items())),
-        packed_sha256=packed_sha256(maker.path),
-        content_sha256=content_sha256(maker.path),
-        shards=tuple(
-            Shard(one.name, one.graphs, one.packed_sha256, one.content_sha256) for one in shards
-        ),
-    )
 
 
 def _packed(content: bytes) -> bytes:
