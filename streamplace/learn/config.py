@@ -119,6 +119,8 @@ def validated(
         return kind.model_validate_json(json.dumps(values, default=str))
     except ValidationError as fault:
         raise error(f"{where}: {first_fault(fault, kind)}") from None
+    except (RecursionError, ValueError):
+        raise error(f"{where} is nested too deep, or a number is too long; correct it") from None
 
 
 def check_devices(problem: "Problem", most: int) -> None:

@@ -12,7 +12,7 @@ from streamplace.display.report import Brief, Detail, Heading, Report, Sheet, du
 from streamplace.errors import SettingError
 from streamplace.library.folder import Library, LibraryEntry, class_of, open_library
 from streamplace.library.runs import LibraryRun, read_all_runs
-from streamplace.model.message_text import counted
+from streamplace.model.message_text import counted, shown
 from streamplace.objectives.registry import OBJECTIVES
 
 ENTRY_HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")
@@ -209,8 +209,8 @@ def current_runs(library: Library, runs: Iterable[LibraryRun]) -> list[LibraryRu
     for run in runs:
         if (run.instance, run.objective) not in entries:
             raise SettingError(
-                f"the results are for {run.instance}/{run.objective}, which the library does not "
-                "have; name its folder with --library"
+                f"the results are for {shown(run.instance)}/{run.objective}, which the library "
+                "does not have; name its folder with --library"
             )
         if run.instance not in digests:
             digests[run.instance] = library.digest(run.instance)

@@ -242,7 +242,8 @@ def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float
             queued = seen[task.id].get(INPUT, 0.0) + sent / task.parallelism
             read = seen[task.id].get(READ, 0.0)
             own = queued / read if read > 0 else 0.0
-            waiting[task.id] = own + max((waiting[one] for one in senders), default=0.0)
+            # Flink lists tasks after those that they read.
+            waiting[task.id] = own + max((waiting.get(one, 0.0) for one in senders), default=0.0)
         return max(waiting.values(), default=0.0)
     return 0.0
 
