@@ -17,7 +17,7 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.constants import UNLIKE
 from streamplace.engines.flink.cpu.threads import UNKNOWN
 from streamplace.engines.flink.decide import improving
-from streamplace.engines.flink.decide.candidates import Candidate, Question
+from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate
 from streamplace.engines.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
@@ -332,6 +332,14 @@ def test_what_earlier_moves_took_corrects_the_expected_interruption() -> None:
     cold, warm = (moved.interruption_to(at(one)) for one in ("slow", START))
     assert cold.value == pytest.approx((2 + 1.3 / 0.2) * 2 / (2 + 1.3 / 0.5))
     assert warm.value == pytest.approx(2 + 0.3 / 0.1)
+
+
+def test_a_layout_of_chained_operators_is_known_if_the_job_was_in_it() -> None:
+    """A watch remembers it by operators, and the model has one operator for the chain."""
+    made = World({START: 100.0, "a": 200.0}).propose("job0", trials=(Trial("", at("a"), 150.0),))
+    found = candidate(made.question, "a", Layout({"src -> out": ["a"]}))
+    assert made.is_tried(found)
+    assert made.distance(found.layout) == 0.0
 
 
 def test_a_layout_on_an_equal_task_manager_is_not_tried() -> None:

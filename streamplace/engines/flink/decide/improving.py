@@ -385,7 +385,9 @@ class JobImprover:
                     break
             return proposal if proposal.best is proposal.where else self._returned(proposal)
         except KeyboardInterrupt:
-            self.tell(f"interrupted; the job is moved back to {proposal.best.name}")
+            self.tell(
+                f"interrupted; the job goes on in its best measured layout: {proposal.best.name}"
+            )
             try:
                 self._returned(proposal)
             except StreamplaceError as error:
