@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from streamplace.cli._process import interruptible
 from streamplace.cli._settings import settings_of
 from streamplace.display.report import by_device, duration
 from streamplace.errors import SettingError
-from streamplace.settings.flink import FlinkMoveSettings
+from streamplace.settings.flink import FlinkMoveSettings, OfFlink
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -74,7 +75,7 @@ def move_(
     if program is None:
         _improve(asked, engine, None, engine.job(asked.job), as_json)
         return
-    move = engine.moving(program, _access(asked))
+    move = engine.moving(program, access(asked))
     if asked.resume:
         _show(move.resume(asked.job), asked.job or "", {}, as_json)
         return
@@ -94,7 +95,7 @@ def move_(
     _show(moved, running, plan.moved, as_json)
 
 
-def _access(asked: FlinkMoveSettings) -> list[str]:
+def access(asked: OfFlink) -> list[str]:
     """Options by which another command reaches the cluster as this one does, in any folder."""
     file = click.get_current_context().params["settings_file"]
     given = {"--authorization": asked.authorization, "--settings": file}
@@ -130,6 +131,7 @@ def _improve(
     from streamplace.engines.flink.measure.profile import Remedy
     from streamplace.engines.flink.move.interruption import late_records
     from streamplace.engines.flink.move.transaction import FlinkMoved
+    from streamplace.engines.flink.rest.client import RETRY_SECONDS
 
     def agrees(question: str) -> bool:
         if asked.yes or not sys.stdin.isatty():
@@ -141,7 +143,7 @@ def _improve(
             raise KeyboardInterrupt from None
 
     improver = JobImprover(
-        engine,
+        replace(engine, rest=engine.rest.patient(RETRY_SECONDS, say)),
         move,
         seconds=asked.seconds,
         rate=asked.rate,

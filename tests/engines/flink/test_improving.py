@@ -25,6 +25,7 @@ from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.move.interruption import Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.savepoints import EndedByOthers
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.rest.client import FlinkError
@@ -66,6 +67,8 @@ class World:
     told: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)  # layouts in which it was measured
     restarts: str = ""  # layout in which Flink restarts it once after it was moved there
+    dies: str = ""  # layout in which it fails again and again after it was moved there
+    is_cancelled: bool = False  # whether another user cancels it there
     settings: MoveSettings = field(default_factory=MoveSettings)
 
     @property
@@ -119,7 +122,7 @@ class World:
         """Measure the job, and predict its layouts."""
         assert job == self.job
         self.step()
-        if self.has_finished or self.where == self.restarts:
+        if self.has_finished or self.where in (self.restarts, self.dies):
             raise FlinkError("the job does not run")
         if self.where in self.unmeasured and self.number:
             raise self.unmeasured[self.where]
@@ -139,6 +142,20 @@ class World:
         """Wait for a job that Flink restarts."""
         assert job == self.job
         self.restarts = ""
+        if self.where == self.dies:
+            raise FlinkError("the job has no memory left")
+
+    def restart(self, job: str, layout: Layout) -> FlinkMoved:
+        """Start a job that does not run from its last checkpoint."""
+        assert job == self.job
+        assert self.where == self.dies
+        return self.run(MovePlan(job, at(self.where), layout))
+
+    def state(self, job: str) -> str:
+        """State of a job."""
+        if self.has_finished or job != self.job:
+            return "FINISHED"
+        return "RESTARTING" if self.where == self.dies else "RUNNING"
 
     def candidate(self, name: str) -> Candidate:
         """What the model says of a layout, with an error of 10 %."""
@@ -148,7 +165,7 @@ class World:
     def improver(self, **facts: Any) -> JobImprover:
         """Tries layouts in this world."""
         rest = SimpleNamespace(world=self)
-        rest.state = lambda job: "FINISHED" if self.has_finished or job != self.job else "RUNNING"
+        rest.state = self.state
         rest.wait_running = self.await_running
         engine: Any = SimpleNamespace(rest=rest)
         return InWorld(engine, cast("FlinkMove", self), tell=self.told.append, **facts)
@@ -182,8 +199,13 @@ def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     def states(rest: Any, _: str) -> dict[str, str]:
         return {rest.world.job: rest.state(rest.world.job)}
 
+    def refuse_ended(rest: Any, _: str) -> None:
+        if rest.world.is_cancelled:
+            raise EndedByOthers("the job was cancelled by another user")
+
     monkeypatch.setattr(improving, "sent_since", lambda *_: None)
     monkeypatch.setattr(improving, "chain_states", states)
+    monkeypatch.setattr(improving, "refuse_ended", refuse_ended)
     monkeypatch.setattr(
         improving, "stopped_with", lambda rest, job: None if job == rest.world.job else "savepoint"
     )
@@ -260,6 +282,21 @@ def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured() -> None:
     assert "not measured" in str(improved.report())
 
 
+def test_a_job_that_fails_while_it_is_measured_starts_again_where_it_ran() -> None:
+    """Its move is over by then, so nothing else would start it."""
+    world = World({START: 100.0, "a": 500.0}, dies="a")
+    improved = world.improved()
+    assert (world.visited, improved.where.name) == (["a", START], PRESENT)
+    assert any("no memory left" in line for line in world.told)
+
+
+def test_a_job_that_another_user_cancels_while_it_is_measured_is_not_started_again() -> None:
+    world = World({START: 100.0, "a": 500.0}, dies="a", is_cancelled=True)
+    with pytest.raises(EndedByOthers):
+        world.improved()
+    assert world.visited == ["a"]
+
+
 def test_a_trial_of_which_the_end_is_not_known_ends_the_command() -> None:
     world = World({START: 100.0, "a": 500.0}, fails={"a": Undecided("no answer")})
     with pytest.raises(Undecided, match="no answer"):
@@ -323,14 +360,14 @@ def test_a_trial_may_be_refused() -> None:
 def test_what_earlier_moves_took_corrects_the_expected_interruption() -> None:
     """A move takes 2 s here.
 
-    Expected are 2 s, and 0.3 core seconds on the TaskManager that has run the job, 1.3 on others.
+    Expected are 2 s, and 0.3 core seconds on the TaskManager that has run the job, 1.9 on others.
     """
     world = World({START: 10.0, "a": 50.0, "slow": 20.0}, {"a": 0.9})
-    assert world.improver().propose(world.job).interruption.value == pytest.approx(2 + 1.3 / 0.5)
+    assert world.improver().propose(world.job).interruption.value == pytest.approx(2 + 1.9 / 0.5)
     moved = world.improved(tries=1)
     assert world.visited == ["a"]
     cold, warm = (moved.interruption_to(at(one)) for one in ("slow", START))
-    assert cold.value == pytest.approx((2 + 1.3 / 0.2) * 2 / (2 + 1.3 / 0.5))
+    assert cold.value == pytest.approx((2 + 1.9 / 0.2) * 2 / (2 + 1.9 / 0.5))
     assert warm.value == pytest.approx(2 + 0.3 / 0.1)
 
 

@@ -344,7 +344,7 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
 
 
 @pytest.mark.parametrize(
-    ("deployed", "expected"), [(10_000, "7 to 10 s"), (15_800, "2 to 5 s"), (0, "2 to 5 s")]
+    ("deployed", "expected"), [(10_000, "8 to 11 s"), (15_800, "3 to 6 s"), (0, "3 to 6 s")]
 )
 def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     deployed: int, expected: str

@@ -38,12 +38,12 @@ from streamplace.engines.flink.move.interruption import (
 )
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.savepoints import stopped_with
+from streamplace.engines.flink.move.savepoints import refuse_ended, stopped_with
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import MOVE, NOISE, errors_for
@@ -447,7 +447,7 @@ class JobImprover:
         try:
             self._await_running(moved.job)
             now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
-        except FlinkError as error:
+        except StreamplaceError as error:
             if not self._has_finished(moved.job):
                 self.tell(f"{target.name} is not measured: {error}")
             return proposal.after(moved.job, trial, moved.savepoint)
@@ -477,15 +477,27 @@ class JobImprover:
         note(MOVE, predicted, there.rate, there.is_limited, self.tell)
 
     def _returned(self, proposal: Proposal) -> Proposal:
-        """Move a job back to the best measured layout, unless it is there."""
+        """Move a job back to the best measured layout, unless it is there.
+
+        A job that does not run any more starts there from its last checkpoint.
+        """
         best, job = proposal.best, self._running(proposal.job) or proposal.job
         if self._has_finished(job):
             self.tell("the job has finished")
             return proposal
-        self._await_running(job)
-        if best.is_at(self._present(job)):
-            return replace(proposal, job=job, where=best)
-        moved = self._moved(replace(proposal, job=job), best.layout)
+        try:
+            self._await_running(job)
+        except NoAnswer:
+            raise
+        except FlinkError as error:
+            assert self.move is not None
+            refuse_ended(self.engine.rest, job)
+            self.tell(str(error))
+            moved = self.move.for_trials().restart(job, best.layout)
+        else:
+            if best.is_at(self._present(job)):
+                return replace(proposal, job=job, where=best)
+            moved = self._moved(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best measured layout")
         back = replace(best, interruption=(best.interruption or 0.0) + (moved.interruption or 0.0))
         trials = tuple(back if one is best else one for one in proposal.trials)

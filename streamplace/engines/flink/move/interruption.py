@@ -34,11 +34,11 @@ READ = "numBytesInPerSecond"
 LAUNCH_SECONDS = 1.0
 """Time for a submission, half a second to three by its classes, and least time for the start of a
 job (measured)."""
-COLD_CPU, WARM_CPU = (0.2, 1.3, 3.0), (0.0, 0.3, 1.5)
+COLD_CPU, WARM_CPU = (0.9, 1.9, 3.7), (0.0, 0.3, 1.5)
 """Least, usual and most core seconds to warm up a TaskManager that is cold, and one that is not.
 
-Measured in 44 moves of 13 jobs on TaskManagers of 0.09 to 0.27 cores
-(docs/assets/against-flink.jsonl).
+Measured in 33 first moves of jobs on TaskManagers of 0.18 cores (docs/assets/against-flink.jsonl):
+one in twenty took less than the least, and one more than the most.
 """
 RECOVERED = 0.9
 """Share of its rate from which a job counts as recovered."""
@@ -78,7 +78,7 @@ class Interruptions(NamedTuple):
         If all are warm, the start may be quicker than the job's own, which loaded its classes.
 
         >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
-        ('6 to 34 s', '3 to 6 s')
+        ('13 to 41 s', '3 to 6 s')
         """
         own = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
         start = own if cold else 2 * LAUNCH_SECONDS
