@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._command import verb
+from streamplace.cli._flink_move import access
 from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
@@ -108,7 +109,7 @@ def _mover(
     check_upload(engine.rest)
     program = program or known_program(job)
     spares = Spares(engine.rest, [*asked.spare], takes_free=asked.apply)
-    move = replace(engine.moving(program), without_lost=spares.of_move)
+    move = replace(engine.moving(program, access(asked)), without_lost=spares.of_move)
     return WatchMover(move, spares, log, SubmittedProgram.of(program).check)
 
 

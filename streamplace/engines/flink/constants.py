@@ -30,7 +30,7 @@ OLD_SECONDS = 900.0
 While a job keeps up, its rate does not show whether it could carry less than before.
 """
 BACKOFF_SECONDS = 300.0
-"""Shortest pause of a watch after a move that brought nothing; each further one doubles it (taste).
-"""
+"""Half of the pause of a watch after a move that brought nothing; each further one doubles it
+(taste)."""
 DAY_SECONDS = 86_400.0
 """Longest such pause, and the time for which trials count (taste): loads repeat every day."""

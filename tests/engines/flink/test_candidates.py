@@ -99,6 +99,14 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
         assert not found_for(other)["Flink's SLOTS"].can_be_pinned
 
 
+def test_flinks_layouts_on_task_managers_without_a_description_are_left_out() -> None:
+    """One has joined since the cluster was described."""
+    slots = {"d9": 4, **SLOTS}
+    found = found_for(asked(EQUAL, Layout(SPREAD), slots=slots))
+    assert found[FOUND].layout.devices <= {*EQUAL.devices.name}
+    assert "Flink's SLOTS" not in found
+
+
 def test_the_best_of_flinks_possible_layouts_is_pinned() -> None:
     """NONE fills one TaskManager after another: four slots on any of them, the slowest as well."""
     question = asked(UNEQUAL, Layout(SPREAD))

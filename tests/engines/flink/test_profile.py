@@ -360,6 +360,9 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
     counts: dict[str, float | str] = {**rates(), "Source__src.numRecordsOut": rate}
     counts["accumulateBusyTimeMs"] = busy if isinstance(busy, str) else 1000 * busy
     flink = LazyFlink(clock, {"v0": Vertex("Source: src -> out: Writer", counts)})
+    flow = source_flow(flink.rest, "job")
+    assert flow is not None
+    assert flow.is_limited is is_limited
     seen = profile(flink.rest, "job", 10)
     assert seen.is_limited is is_limited
     assert seen.flow.offered == (None if is_limited else rate)

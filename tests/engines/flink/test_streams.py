@@ -33,7 +33,7 @@ from streamplace.engines.flink.measure.profile import (
     Usage,
     profile,
 )
-from streamplace.engines.flink.measure.source_lag import SubtaskFlow, source_flow
+from streamplace.engines.flink.measure.source_lag import SourceFlow, SubtaskFlow, source_flow
 from streamplace.engines.flink.measure.streams import shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError
@@ -251,6 +251,13 @@ def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock: Clock, lat
     first, second = (one.arrived for one in source.subtasks)
     assert source.sustained == pytest.approx(250 * (first + second) / second, rel=0.02)
     assert (first == second) is (later > 0)
+
+
+def test_a_subtask_that_waits_for_input_may_not_read_more() -> None:
+    """The other one could read its fifth of 1,500 tuples/s; 1,100 were read."""
+    subtasks = SubtaskFlow(800.0, 8e5, (0.0, 0.0)), SubtaskFlow(300.0, 2e5, (9e4, 8e4))
+    assert SourceFlow(1100.0, subtasks=subtasks).sustained == 1100.0
+    assert SourceFlow(1100.0, subtasks=subtasks[1:]).sustained == 300.0
 
 
 def test_without_a_backlog_nothing_says_what_lasts(clock: Clock) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -628,6 +629,8 @@ def test_metrics_are_served_on_loopback_alone() -> None:
         with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             assert "streamplace_watch_rounds_total" in (first := answer.read().decode())
         assert "streamplace_watch_rate{" not in first
+        with pytest.raises(URLError):  # it would answer here if it listened on all addresses
+            urlopen(f"http://127.0.0.2:{port}/metrics")
         metrics.add(ROUND)
         metrics.add(replace(ROUND, job="b", is_limited=False))
         with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:

@@ -258,6 +258,19 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) ->
     assert scene.visited == [OTHER, ONE]
 
 
+def test_a_return_that_could_not_be_begun_is_begun_in_the_next_round(scene: Scene) -> None:
+    """It waits for nothing: the job carries less here than it did before."""
+    carries = {ONE: 100.0, OTHER: 90.0}
+    rounds = scene.rounds()
+    scene.passes(rounds, offered=300.0, carries=carries, factors={OTHER: 2.0}, backlog=1e9)
+    assert scene.where == OTHER
+    told = scene.passes(rounds, 2, unmoved=FlinkError("not saved"))
+    assert any("the job is not moved: not saved" in line for line in told)
+    scene.passes(rounds, unmoved=None)
+    assert scene.where == ONE
+    assert scene.decisions[-1].kind == "return"
+
+
 def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_more(
     scene: Scene,
 ) -> None:

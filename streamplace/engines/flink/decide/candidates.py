@@ -130,6 +130,11 @@ class Question:
         known = self.managers
         return layout if known is None else pinnable(layout, self.measured.graph, known)
 
+    def described(self, possible: Sequence[Layout]) -> Sequence[Layout]:
+        """Return layouts of which one is chosen; none if one has a TaskManager that is unknown."""
+        names = {*self.measured.cluster.devices.name}
+        return possible if all(one.devices <= names for one in possible) else ()
+
     @property
     def free(self) -> list[str]:
         """Devices on which subtasks can be placed."""
@@ -183,7 +188,7 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     found = [
         _of_mode(question, mode, possible)
         for mode in question.modes
-        if (possible := layouts(unpinned, question.slots, mode))
+        if (possible := question.described(layouts(unpinned, question.slots, mode)))
     ]
     if question.free:
         devices = question.measured.cluster.devices

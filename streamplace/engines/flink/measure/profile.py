@@ -165,7 +165,7 @@ class JobProfile:
     def observed(self) -> dict[str, list[Observation]]:
         """Operator → rates and CPU of its subtasks, in the windows of all layouts.
 
-        Of a job that is not steady only the last window is used: its tuples become cheaper while
+        Of a job that is not steady the last windows count as one: its tuples become cheaper while
         rates grow, which would look like a constant load.
         """
         windows = [one.subtasks for one in self.windows] if not self.drift else []

@@ -33,7 +33,7 @@ from streamplace.engines.flink.cpu.limits import FULL, cpu_seconds, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
 from streamplace.engines.flink.rest.plan import job_operators, source_names
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
@@ -149,7 +149,8 @@ class SourceFlow:
     def sustained(self) -> float | None:
         """Tuples/s at which no subtask would fall behind its share of the input, as measured.
 
-        None unless subtasks that drain a backlog show what they can read.
+        None unless subtasks that drain a backlog show what they can read. Others may not read more
+        than they do.
         """
         if self.sources:
             parts = [(one.sustained, one.rate) for one in self.sources.values()]
@@ -158,6 +159,8 @@ class SourceFlow:
             return math.fsum(rate if limit is None else limit for limit, rate in parts)
         total = math.fsum(one.arrived for one in self.subtasks)
         limits = [one.rate * total / one.arrived for one in self.subtasks if one.is_draining]
+        if limits and any(one.arrived > 0 and not one.is_draining for one in self.subtasks):
+            limits.append(self.rate)
         return min(limits, default=None)
 
     def misses(self, other: "SourceFlow", share: float) -> bool:
@@ -261,6 +264,8 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     began = time.monotonic()
     try:
         seen = sample(rest, job, [*running], seconds, metrics)
+    except NoAnswer:
+        raise
     except FlinkError:  # the job has ended
         return None
     is_told = all(metrics[v][0] in one.rates and one.seconds > 0 for v, one in seen.items())
@@ -272,14 +277,15 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         for device, pid in processes.items()
     }
     full = {device for device, share in cpu_shares(processes, used).items() if share.is_full}
-    lasting = _lasting_names(document)
+    lasting, devices = _lasting_names(document), {v: _devices(rest, job, v) for v in running}
     flows = {
         v: flow_of(
             lasting.get(v, name),
             name,
             seen[v],
             vertices[v]["parallelism"],
-            full=sorted(full & _devices(rest, job, v)) if full else (),
+            full=sorted(full & devices[v]),
+            sees_cpu=devices[v] <= processes.keys(),
         )
         for v, name in running.items()
     }

@@ -146,11 +146,11 @@ class WatchMover:
 
     def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
         """Write the measured rate after a move, beside the predicted one."""
+        name = str(self.move.rest.job(decision.after)["name"])
         self.log.note_rate(decision, rate)
         if (carries := decision.model) is None:
             return
         self.log.tell(f"{digits(rate)} tuples/s were measured there, {carries} were predicted")
-        name = str(self.move.rest.job(decision.after)["name"])
         kept, spread = decision.kept, decision.spread
         predicted = Prediction(name, carries, None, kept=kept, spread=spread)
         note(BY, predicted, rate, is_limited, self.log.tell)

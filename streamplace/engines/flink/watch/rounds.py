@@ -170,6 +170,8 @@ class JobRounds:
     _passed: float = field(default=0.0, init=False)  # seconds that the watch has lasted
     _fails: bool = field(default=False, init=False)  # whether checkpoints fail
     _moved: float = field(default=-math.inf, init=False)  # when the last move began
+    # The job that should return from a try, if that has failed.
+    _returning: str | None = field(default=None, init=False)
     # None if the job has changed since.
     _measured: LastMeasurement | None = field(default=None, init=False)
     _memory: TriedLayouts = field(default_factory=TriedLayouts, init=False)
@@ -209,8 +211,11 @@ class JobRounds:
         if model is not None:
             seen = _modelled(seen, model, here, others)
         most = self.judge.choose(seen)
-        choice = choose(here, others, most, seen, is_tried=self._ends_try(look, seen))
-        return self._do(seen, here, choice)
+        is_tried = self._ends_try(look, seen) or self._returning == job
+        choice = choose(here, others, most, seen, is_tried=is_tried)
+        now = self._do(seen, here, choice)
+        self._returning = job if choice.returns and now == job else None
+        return now
 
     def _needs_measurement(self, look: JobLook, seen: WatchRound) -> bool:
         """Whether nothing valid is known of a job, or not any more.
