@@ -9,6 +9,7 @@ from streamplace.errors import FormatError
 from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.io.extras import importing_torch
 from streamplace.io.lines import lines_of
+from streamplace.io.parsing import untyped
 from streamplace.io.placements import parse_document
 from streamplace.io.problems import usual_cluster
 from streamplace.io.torch_geometric import to_torch_geometric
@@ -104,6 +105,8 @@ def _labels(path: str | Path) -> dict[str, StoredPlacement]:
     """Placements of a file by the names of their graphs."""
     labels: dict[str, StoredPlacement] = {}
     for line in lines_of(path):
+        if "error" in untyped(line.content):  # what was not placed
+            continue
         document = parse_document(line.content, line.where)
         name = document.get("graph", "")
         if name in labels:

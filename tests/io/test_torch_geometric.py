@@ -39,7 +39,6 @@ PIPE = StreamGraph.of(
 )
 
 
-@settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
 def test_a_graph_survives_torch_geometric(graph: Any) -> None:
     assert from_torch_geometric(to_torch_geometric(graph)) == graph
@@ -57,11 +56,9 @@ def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
 def test_named_problems_survive_torch_geometric(name: str) -> None:
     """Among them problems with a cost matrix, tags and moves."""
     back = from_torch_geometric(to_torch_geometric(PROBLEMS[name]))
-    assert isinstance(back, Problem)
     assert same(back, PROBLEMS[name])
 
 
-@settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
 def test_torch_geometric_reads_what_networkx_gets(graph: Any) -> None:
     """Its own conversion demands that all nodes have the same attributes."""
@@ -96,19 +93,8 @@ def test_numbers_that_were_changed_are_read() -> None:
     data.ipt *= 2
     data.device_mips[1] = 5000
     back = from_torch_geometric(data)
-    assert isinstance(back, Problem)
     assert back.graph.operators.ipt.tolist() == [4e5, 2e5]
     assert back.cluster.devices.mips.tolist() == [2500, 5000]
-
-
-def test_data_from_elsewhere_needs_edges_and_rates_only() -> None:
-    """Operators are numbered, fields have their defaults."""
-    data = Data(edge_index=torch.tensor([[0, 0], [1, 2]]), num_nodes=3)
-    data.rate = torch.tensor([5, 0, 0])
-    graph = from_torch_geometric(data)
-    assert isinstance(graph, StreamGraph)
-    assert [str(stream.target) for stream in graph.streams] == ["1", "2"]
-    assert graph.input_rate.tolist() == [5, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +124,6 @@ def test_problems_of_any_sizes_go_into_one_batch(first: Any, second: Any) -> Non
     assert batch.num_nodes == sum(problem.n_operators for problem in plain)
     for problem, data in zip(plain, batch.to_data_list(), strict=True):
         back = from_torch_geometric(data)
-        assert isinstance(back, Problem)
         assert same(back, problem)
 
 
@@ -164,7 +149,9 @@ def labels(folder: Path, *names: str) -> Path:
 
 def test_a_data_set_has_splits_and_labels(tmp_path: Path) -> None:
     """Best values of the graphs, and devices of their operators."""
-    placements = labels(tmp_path, "g0", "g1", "g2", "g3")
+    placements = labels(tmp_path, "g0", "g2", "g3")
+    with placements.open("a") as file:  # as ``place`` writes it
+        file.write('{"graph": "g1", "placer": "exact", "error": "no memory"}\n')
     dataset = PlacementDataset(benchmark(tmp_path), "test", placements=placements)
     assert [data.name for data in dataset] == ["g2", "g3"]
     assert dataset[0].y.tolist() == [2, 0]
@@ -186,7 +173,6 @@ def test_a_data_set_is_made_of_graphs_and_problems_too() -> None:
     assert [len(data.device_mips) for data in dataset] == [3, 2]
     assert dataset[0].x[1, 3] == 4
     back = from_torch_geometric(dataset[1])
-    assert isinstance(back, Problem)
     assert same(back, problem)
 
 

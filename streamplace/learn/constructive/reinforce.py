@@ -193,13 +193,14 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         poor = self.memory.best(rows) < replay.threshold
         count = torch.where(poor, explored.clamp(min=replay.exploration_while_poor), explored)
         near, (anywhere, nearby) = round(replay.near * most), children(keys, 2)
+        beside = (replay.near * count.double()).round()
         if most > near:
             random = random_placements(anywhere, most - near, n, outlines)
-            self._remember(rows, batch, random, (count * (1 - replay.near)).ceil())
+            self._remember(rows, batch, random, count - beside)
         if near:
             known = self.memory.placements[rows, :, :n], self.memory.rewards[rows]
             moved = neighbours(nearby, near, batch.order, outlines, *known)
-            self._remember(rows, batch, moved, (count * replay.near).round())
+            self._remember(rows, batch, moved, beside)
 
     def _remember(
         self, rows: Tensor, batch: EncodedBatch, placements: Tensor, count: Tensor | None = None

@@ -120,10 +120,15 @@ def test_a_batch_is_made_on_its_device() -> None:
     assert costs.bytes.is_meta
 
 
-def test_unequal_devices_are_refused() -> None:
-    cluster = Cluster.of([Device("a"), Device("b", mips=1000)])
+@pytest.mark.parametrize(
+    "cluster",
+    [Cluster.of([Device("a"), Device("b", mips=1000)]), Cluster.uniform(5, cores=4)],
+)
+def test_other_clusters_than_one_of_equal_devices_are_refused(cluster: Cluster) -> None:
+    """Whichever graph has it."""
+    given = [GIVEN[0], Problem(GIVEN[0].graph, cluster)]
     with pytest.raises(SettingError, match="fresh graphs are made for one cluster"):
-        FreshGraphs([Problem(GIVEN[0].graph, cluster)], SCALE, 5, 9, torch.device("cpu"))
+        FreshGraphs(given, SCALE, 5, 9, torch.device("cpu"))
 
 
 def test_a_training_on_them_goes_on_to_the_same_bits(tmp_path: Path) -> None:

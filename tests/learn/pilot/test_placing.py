@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pilots import answer, answers, pilot_network, tangle, torn, uneven, weights_file
-from problems import PROBLEMS, chain
+from problems import PROBLEMS
 
 from streamplace.learn.models.pilot.placing import TrainedPilot, trained
 from streamplace.model import Cluster, Device, Problem, StreamGraph
@@ -103,9 +103,3 @@ def test_a_weights_file_is_a_pilot_and_is_read_again_when_it_changes(tmp_path: P
         policy = trained(weights_file(path, seed=seed))
         for problem in PROBLEMS.values():
             assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, seed, looks=3))
-
-
-def test_a_chain_of_a_thousand_operators_is_placed() -> None:
-    """Nothing grows with the square of the graph."""
-    problem = Problem(chain(1000, ipt=1e3), Cluster.uniform(5))
-    assert len(answer(problem)) == 1000

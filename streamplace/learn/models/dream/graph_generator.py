@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from streamsim.steady import is_plain
 from torch import Tensor
 
 from streamplace.errors import SettingError
@@ -62,7 +63,8 @@ class FreshGraphs:
         others = {
             (c.devices.speed.tobytes(), c.platform.seconds_per_byte.tobytes()) for c in clusters
         }
-        if len(others) > 1 or classes.any() or not self._platform.plain or problems[0].rules:
+        are_plain = self._platform.plain and all(is_plain(problem.instance) for problem in problems)
+        if len(others) > 1 or classes.any() or not are_plain or problems[0].rules:
             raise SettingError(
                 "fresh graphs are made for one cluster of equal devices of a single core, without "
                 "constraints; set fresh to 0"
