@@ -74,13 +74,11 @@ class WorkFunctionPolicy:
         return level
 
     def _unspent(self, level: int) -> float:
-        """Cost that was counted for the last move, if the job did not make it, or not yet."""
+        """Cost that was counted for the last move, beyond that of where the job is."""
         if self._counted is None:
             return 0.0
-        before, after, cost = self._counted
-        if level == after or level != before:
-            return 0.0
-        return float(self._plans.price[before, after] + cost[after] - cost[before])
+        (before, after, cost), price = self._counted, self._plans.price
+        return float(price[before, after] + cost[after] - price[before, level] - cost[level])
 
     def _period_hours(self) -> Floats:
         """Hours for which each period of the forecast counts; the last stands for what follows."""
