@@ -19,8 +19,8 @@ from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import sample, sent_by
-from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import layout_of, read_plan
 from streamplace.errors import StreamplaceError
@@ -29,7 +29,7 @@ SETTLE, WINDOW, MOST_WINDOWS, STEADY = 2.0, 3.0, 6, 0.05
 START_SECONDS, MOVE_SECONDS = 100.0, 600.0
 MODE = "taskmanager.load-balance.mode"
 MOST_TOLD = 4000
-BACKLOG, KAFKA_WINDOW = 24_000_000, 6.0
+BACKLOG, KAFKA_WINDOW = 60_000_000, 6.0
 """Records of each topic, more than all runs read; seconds: lag is reported about once in one."""
 KAFKA_SETTINGS = {
     "execution.checkpointing.interval": "10 s",  # at which sinks commit
@@ -110,8 +110,13 @@ class Session:
             processes["broker"] = self.broker.process.pid
         before, rates, blocked = _Usage.now(processes), list[float](), 0.0
         while len(rates) < MOST_WINDOWS and not are_steady(rates):
-            emitted, blocked = self._window(job)
+            emitted, share = self._window(job)
+            if emitted is None and not rates:
+                raise FlinkError("what waited for the job is read")
+            if emitted is None:
+                break
             rates.append(emitted)
+            blocked = share
         others, used = _Usage.now(processes).since(before)
         return {
             "rate": round(sum(rates[-2:]) / len(rates[-2:]), 1),
@@ -122,16 +127,17 @@ class Session:
             "used": {name: round(cores, 3) for name, cores in used.items()},
         }
 
-    def _window(self, job: str) -> tuple[float, float]:
+    def _window(self, job: str) -> tuple[float | None, float]:
         """Tuples/s that sources emit, and the largest share of back-pressure.
 
-        Of sources with partitions, it is the rate at which none would fall behind its share.
+        None if nothing waits in Kafka any more for a subtask of a source, which read more before.
         """
         if self.broker is not None:
-            if (flow := source_flow(self.cluster.rest, job, KAFKA_WINDOW)) is None:
-                return 0.0, 0.0
-            rate = flow.rate if flow.sustained is None else flow.sustained
-            return rate, max(one.back_pressured for one in flow.sources.values())
+            flow = profile(self.cluster.rest, job, KAFKA_WINDOW).flow
+            flows = flow.sources.values()
+            subtasks = [one for source in flows for one in source.subtasks]
+            waits = bool(flow.pending) and all(one.is_draining for one in subtasks)
+            return flow.rate if waits else None, max(one.back_pressured for one in flows)
         _, tasks, edges = read_plan(self.cluster.rest, job)
         fed = {edge.target for edge in edges}
         sources = [task for task in tasks if task.id not in fed]
@@ -158,6 +164,7 @@ class Session:
         running = self.cluster.rest.live_jobs()
         if len(running) != 1:
             raise FlinkError(f"{len(running)} jobs run after the command: {told['told'][-500:]}")
+        self.cluster.rest.wait_running(running[0], START_SECONDS)  # it may be restarting
         return told | {"layout": self.layout(running[0])} | self.measured(running[0])
 
     def _command(self) -> dict[str, Any]:
