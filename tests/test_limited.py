@@ -30,9 +30,7 @@ def left() -> list[str]:
 
 def groups() -> Path:
     """Folder of the cgroups that limit the CPU."""
-    folder = limited.cgroups()
-    assert folder is not None
-    return folder
+    return limited.cgroups()
 
 
 def quota(group: Path) -> float:

@@ -36,7 +36,6 @@ ALIKE = {"best": [1.0] * 5, "good": [1.0, 1.0, 0.999, 1.0, 1.0], "a" * 120: [1.0
 def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None:
     """The title stands above, the legend below, both inside the figure."""
     figure = drawn(name, ALIKE)
-    assert figure is not None
     figure.draw_without_rendering()
     texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     assert any(TITLE in text.get_text() for text in texts)
@@ -55,7 +54,6 @@ def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None
 def test_values_that_differ_by_a_thousandth_look_equal(name: str) -> None:
     """An axis of shares of the best is never shorter than five hundredths."""
     figure = drawn(name, ALIKE)
-    assert figure is not None
     low, high = figure.axes[0].get_ylim()
     assert high - low >= 0.05
     assert low < 0.999 < 1.0 < high

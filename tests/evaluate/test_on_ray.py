@@ -94,8 +94,6 @@ def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
     with subprocess.Popen(
         words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
         hosts = listening(process.pid)
         process.stdin.write("\n")

@@ -59,7 +59,6 @@ def test_intervals_are_those_of_the_mean_of_logarithms(graphs: int) -> None:
     logs = RNG.normal(0.02, 0.1, graphs)
     half = NormalDist().inv_cdf(0.975) * logs.std(ddof=1) / graphs**0.5
     interval = paired(np.exp(logs), np.ones(graphs)).interval
-    assert interval is not None
     assert [log(end) for end in interval] == pytest.approx(
         [logs.mean() - half, logs.mean() + half], abs=0.15 * half
     )

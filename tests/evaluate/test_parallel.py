@@ -40,7 +40,6 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"0\n"
         workers = [int(file.name) for file in tmp_path.iterdir() if file.name.isdigit()]
         assert workers

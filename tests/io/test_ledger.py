@@ -15,7 +15,6 @@ from streamplace.io.ledger import (
     recorded_runs,
 )
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_SPREAD, PROFILE_WINDOWS
-from streamplace.model.prediction_intervals import PredictionErrors
 
 ENTRY = LedgerEntry("clicks", 100.0, 90.0, True, 80.0, 120.0, 0.9, "flink move")
 MEASURED = StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], {PROFILE_WINDOWS: 4})
@@ -105,9 +104,7 @@ def test_a_graph_that_was_not_measured_has_no_interval() -> None:
 
 def test_a_measured_graph_has_the_intervals_of_the_users_ledger() -> None:
     append_entries(runs("clicks", *[1.02] * 9))
-    errors = errors_for(MEASURED)
-    assert errors is not None
-    assert errors.high == pytest.approx(exp(log(1.02)))
+    assert errors_for(MEASURED).high == pytest.approx(exp(log(1.02)))
     assert errors_for(MEASURED, 0) is None
 
 
@@ -118,25 +115,19 @@ def profiled(spread: float | None, drift: float = 0.0) -> StreamGraph:
     return StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], facts)
 
 
-def errors_of(graph: StreamGraph) -> PredictionErrors:
-    errors = errors_for(graph)
-    assert errors is not None
-    return errors
-
-
 def test_a_profile_that_is_less_steady_has_a_wider_interval() -> None:
     """One that is as steady as usual has the same; what a cold job varied by is in its drift."""
     append_entries([run for i in range(9) for run in runs(f"{i}", 0.9)])
-    usual = errors_of(profiled(None))
+    usual = errors_for(profiled(None))
     assert (usual.least, usual.of_spread) == (exp(log(0.9)), 1.0)
-    assert errors_of(profiled(0.03)) == usual
-    wide = errors_of(profiled(0.2))
+    assert errors_for(profiled(0.03)) == usual
+    wide = errors_for(profiled(0.2))
     ratio = hypot(0.1, 0.2) / hypot(0.1, 0.03)
     assert [log(end) for end in (wide.low, wide.high, wide.least)] == pytest.approx(
         [ratio * log(0.9), -ratio * log(0.9), ratio * log(0.9)]
     )
     assert wide.least * wide.of_spread == pytest.approx(usual.least)
-    assert errors_of(profiled(0.2, drift=0.5)) == errors_of(profiled(None, 0.5))
+    assert errors_for(profiled(0.2, drift=0.5)) == errors_for(profiled(None, 0.5))
 
 
 @pytest.mark.parametrize(

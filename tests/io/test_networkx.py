@@ -5,22 +5,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from problems import chain, whole
-from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.networkx import RARE, from_networkx, to_networkx
 from streamplace.model import Operator, Stream, StreamGraph
-
-
-@settings(deadline=None)
-@given(graphs(most_subtasks=4, windowed=True, any_names=True))
-def test_a_graph_survives_networkx(graph: Any) -> None:
-    back = from_networkx(to_networkx(graph))
-    assert back.operators == graph.operators
-    assert back.attributes == graph.attributes
-    assert list(map(repr, back.streams)) == list(map(repr, graph.streams))
 
 
 def test_graphs_without_tags_and_windows_can_be_written_as_graphml() -> None:

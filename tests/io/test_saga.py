@@ -21,20 +21,15 @@ def read(folder: Path, document: Any) -> Problem:
     path = folder / "instance.json"
     path.write_text(json.dumps(document))
     (problem,) = FORMATS["saga"].read(path)
-    assert isinstance(problem, Problem)
     return problem
 
 
-def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path) -> None:
-    """2 on the node of speed 1, 10 over the link of speed 5, and 7.5 on the node of speed 2."""
-    problem = read(tmp_path, PIPE)
-    told = streamplace.simulate(problem, {"a": "x", "b": "y", "c": "y"})
-    assert told.value == pytest.approx(2 / 1 + 10 / 5 + (6 + 1.5) / 2)
+@pytest.mark.parametrize("unit", [1, 1e8, 3e11])
+def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path, unit: float) -> None:
+    """2 on the node of speed 1, 10 over the link of speed 5, and 7.5 on the node of speed 2.
 
-
-@pytest.mark.parametrize("unit", [1e8, 3e11])
-def test_large_costs_and_speeds_take_the_same_time(tmp_path: Path, unit: float) -> None:
-    """They may be cycles and hertz; only their ratio counts."""
+    Costs and speeds may be cycles and hertz; only their ratio counts.
+    """
     document = json.loads(json.dumps(PIPE))
     for task in document["task_graph"]["tasks"]:
         task["cost"] *= unit

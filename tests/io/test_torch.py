@@ -9,7 +9,6 @@ from refusals import refusal_of
 
 from streamplace.errors import FormatError
 from streamplace.io.modules import blocks_of
-from streamplace.io.problems import Draft
 from streamplace.io.registry import FORMATS
 
 
@@ -66,7 +65,6 @@ def test_measured_operators_have_work() -> None:
 def test_blocks_are_colocated_on_request() -> None:
     """A residual block is one; layers between which nothing is computed are free."""
     (draft,) = FORMATS["torch"].with_options(["blocks"]).read(Path("networks:residual"))
-    assert isinstance(draft, Draft)
     groups = [set(group) for group in draft.constraints.colocate]
     block = {name for name in draft.graph.operators.name if name.startswith("stages.0")}
     assert block in groups

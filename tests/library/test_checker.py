@@ -247,7 +247,6 @@ def test_no_worths_prove_a_bound_above_the_cheapest_plan(
 ) -> None:
     best, n = cheapest(document), len(document["operators"])
     assume(best is not None)
-    assert best is not None
     worth = data.draw(st.lists(st.integers(0, 10**15), min_size=n, max_size=n))
     weights = [{"cpu": data.draw(st.integers(0, 3))} for _ in document["kinds"]]
     assert not proves(document, best + 1, {"worth": worth, "weights": weights})

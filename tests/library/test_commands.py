@@ -32,7 +32,6 @@ def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None
         (["--class", "random"], 2),
         (["--closed"], 2),
         (["--open"], 1),
-        (["--size", "open"], 1),
         (["--size", "toy"], 2),
         (["--objective", "makespan"], 2),
         (["--class", "giph", "--open"], 1),
@@ -90,8 +89,6 @@ def test_check_takes_files(run: Callable, folder: Path) -> None:
         assert answer.out.startswith(f"refused: {fault}: ")
     result = check_files(instance, solution, certificate)
     assert result.accepted
-    assert result.value is not None
-    assert result.bound is not None
     assert result.value >= result.bound
 
 
@@ -114,7 +111,6 @@ def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
         (["list", "--library", "nowhere"], "nowhere: is not a folder"),
         (["list", "--library", "."], "is no library"),
         (["run"], "there is nothing to run"),
-        (["run", "--placer", "nobody"], "there is no placer 'nobody'"),
         (
             ["run", "--command", "a=x {problem} {answer}", "--command", "a=y {problem} {answer}"],
             "two methods are called 'a'",
@@ -123,8 +119,6 @@ def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
         (["run", "--command", "true {problem}"], "lacks {answer}"),
         (["run", "--command", "'{problem} {answer}"], "cannot be read"),
         (["run", "--placer", "metis", "--memory", "1 kB"], "below 1 MiB"),
-        (["table", "nothing.jsonl"], "no such file"),
-        (["submit", "nothing.json"], "no such file"),
         (["submit", "nothing.json", "--seconds", "nan"], "the time of the search is nan s"),
     ],
 )

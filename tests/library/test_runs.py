@@ -137,16 +137,6 @@ def test_a_better_answer_is_kept(
 
 
 @pytest.mark.slow
-def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
-    (record,) = run_methods(
-        ["anneal"], instances=["random-00"], objective="throughput", seconds=0.2
-    )
-    best = open_library(folder).entry("random-00", "throughput").value
-    assert record.value == pytest.approx(best)
-    assert record.memory > 2**25
-
-
-@pytest.mark.slow
 def test_the_programs_of_the_benchmark_answer(folder: Path) -> None:
     """Those whose packages streamplace itself needs; the model of OR-tools finds the best."""
     programs = Path(__file__).parents[2] / "benchmarks/library_programs"

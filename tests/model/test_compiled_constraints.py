@@ -151,7 +151,6 @@ def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them() ->
     devices = [Device("d0"), Device("d1", tags=frozenset({"gpu"})), Device("d2")]
     rules = Constraints(colocate=[["a", "b"]])
     compiled = Problem(graph, Cluster.of(devices), rules).rules
-    assert compiled is not None
     assert compiled.allowed.tolist() == [[False, True, False], [True, True, True]]
     assert compiled.first_operator.tolist() == [0, 2]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planning_cases import chain
 from streamsim import throughput
 
 from streamplace.errors import GraphError
@@ -53,13 +54,10 @@ def test_parallelisms_between_useful_ones_change_nothing(groups: int, most: int)
 
 def keyed(p: int, groups: int, partitioning: str = "", senders: int = 2) -> StreamGraph:
     """Two senders and a keyed operator."""
-    return StreamGraph.of(
-        "keyed",
-        [
-            Operator("src", ipt=10, payload=8, rate=1200, parallelism=senders),
-            Operator("count", ipt=100, parallelism=p, max_parallelism=groups, memory=64),
-        ],
-        [Stream("src", "count", partitioning=partitioning)],
+    return chain(
+        Operator("src", ipt=10, payload=8, rate=1200, parallelism=senders),
+        Operator("count", ipt=100, parallelism=p, max_parallelism=groups, memory=64),
+        kind=partitioning,
     )
 
 

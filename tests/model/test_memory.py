@@ -8,11 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from placer_cases import best_of_all
+from planning_cases import chain
 from problems import hungry, ruled_and_hungry
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.evaluate.records import problem_hash
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
@@ -20,16 +21,12 @@ from streamplace.placers.registry import PLACERS, Budget
 
 def problem_of(sizes: list[int], rooms: list[int], **rules: Any) -> Problem:
     """A chain of operators of these sizes on devices with this much room."""
-    n = len(sizes)
     operators = [
         Operator(f"v{i}", ipt=1e5 * (1 + i % 3), payload=1e3 * i, memory=size, rate=float(i == 0))
         for i, size in enumerate(sizes)
     ]
-    graph = StreamGraph.of(
-        "sizes", operators, [Stream(f"v{i}", f"v{i + 1}") for i in range(n - 1)]
-    ).at_rate(2e4)
     devices = [Device(f"d{i}", memory=room) for i, room in enumerate(rooms)]
-    return Problem(graph, Cluster.of(devices), Constraints(**rules))
+    return Problem(chain(*operators).at_rate(2e4), Cluster.of(devices), Constraints(**rules))
 
 
 def fitting(sizes: list[int], rooms: list[int], apart: bool = False) -> list[tuple[int, ...]]:
@@ -166,11 +163,9 @@ def test_a_problem_that_the_search_for_memory_does_not_settle_is_not_refused() -
     sizes, rooms = [5] * 12 + [3] * 24, [11] * 12
     problem, place = problem_of(sizes, rooms), [*range(12), *range(12), *range(12)]
     assert problem.legal(place)[0]
-    assert problem.rules is not None
     with pytest.raises(ProblemError, match="found no way to fit all operators"):
         _ = problem.rules.witness
     known = Problem(problem.graph, problem.cluster, known=problem.placement(place))
-    assert known.rules is not None
     assert known.rules.witness.tolist() == place
 
 

@@ -49,7 +49,6 @@ def test_names_from_an_array_are_plain_texts() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"name": []}, "the graph has no operators"),
         ({"name": ["a", "b", "a"]}, "the name of an operator is not unique: 'a' occurs twice"),
         ({"name": ["a", ""]}, r"an operator has an empty name \(number 1\)"),
         ({"name": ["a", 3]}, "an operator is called 3; a name must be a text"),

@@ -32,40 +32,30 @@ def test_a_graph_that_agrees_needs_no_word(error: float | None) -> None:
 
 @pytest.mark.parametrize("error", [0.2, -0.29])
 def test_a_doubtful_graph_is_said(error: float) -> None:
-    told = check_trust(measured(error))
-    assert told is not None
-    assert f"off by {error:+.0%}" in told
+    assert f"off by {error:+.0%}" in check_trust(measured(error))
 
 
 @pytest.mark.parametrize("error", [552.25, -0.31, 1e6])
 def test_a_wrong_graph_is_refused_unless_it_is_trusted(error: float) -> None:
     with pytest.raises(ProblemError, match=r"profiled, so nothing.*trust-profile"):
         check_trust(measured(error))
-    told = check_trust(measured(error), trusts=True)
-    assert told is not None
-    trust = trust_of(measured(error).at_rate(7.0))
-    assert trust is not None
-    assert trust.is_wrong
+    assert check_trust(measured(error), trusts=True) is not None
+    assert trust_of(measured(error).at_rate(7.0)).is_wrong
 
 
 def test_what_changes_in_a_cold_job_does_not_make_its_profile_wrong() -> None:
     """Its CPU per tuple still varied by half; intervals allow for that, and a warning says it."""
     graph = measured(0.6)
     cold = replace(graph, attributes={**graph.attributes, PROFILE_DRIFT: 0.5})
-    told = check_trust(cold)
-    assert told is not None
-    assert "off by +60%" in told
+    assert "off by +60%" in check_trust(cold)
     with pytest.raises(ProblemError, match="off by \\+96%"):
         check_trust(replace(cold, attributes={**cold.attributes, CONSISTENCY_ERROR: 0.96}))
     with pytest.raises(ProblemError, match="off by -60%"):
         check_trust(replace(cold, attributes={**cold.attributes, CONSISTENCY_ERROR: -0.6}))
 
 
-def test_place_says_it_first_and_refuses(
-    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_place_says_it_first_and_refuses(run: Callable, tmp_path: Path) -> None:
     """Both are read from the file of the graph."""
-    monkeypatch.chdir(tmp_path)
     write_graph(measured(-0.2), tmp_path / "doubtful.json")
     write_graph(measured(552.25), tmp_path / "wrong.json")
     doubtful = run("place", "doubtful.json", "--devices", "2")

@@ -36,7 +36,6 @@ PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream(
         (lambda: Window(1, 1, factor=math.nan), "window has factor nan; it must be 0 to 1e9"),
         (lambda: Window(1, 2), "the size must be 1 to 100000 whole advances"),
         (lambda: Window(1, 1, limit=0), "window has limit 0; it must be > 0"),
-        (lambda: Stream("a", "b", selectivity=-1), "stream a→b has selectivity -1; it must be ≥ 0"),
         (lambda: Stream("a", "b", ipt=None), "stream a→b has ipt None; it must be a number"),
         (lambda: Stream("a", 2), "the target of a stream is called 2; a name must be a text"),
         (lambda: Stream("a", "b", partitioning="key"), "it must be one of forward, rebalance"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from planning_cases import chain
 from streamsim_strategies import Description, Ints, placed
 
 from streamplace.api import place
@@ -16,11 +17,7 @@ from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.objectives.relocation import relocating
 from streamplace.placers.registry import PLACERS, Budget
 
-PIPE = StreamGraph.of(
-    "pipe",
-    [Operator("src", ipt=1e6, rate=10, payload=1e6), Operator("sink", ipt=4e6)],
-    [Stream("src", "sink")],
-)
+PIPE = chain(Operator("src", ipt=1e6, rate=10, payload=1e6), Operator("sink", ipt=4e6))
 PAIR = [Device("a", mips=1000, watts=5), Device("b", mips=2000, watts=20)]
 CLUSTER = Cluster.of(PAIR, bandwidth=8e6, latency=0.1, joules_per_byte=1e-6)
 PROBLEM = Problem(PIPE, CLUSTER)

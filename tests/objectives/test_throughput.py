@@ -77,7 +77,6 @@ def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advi
     assert answer.move is None
     roomy = Problem(problem.graph, Cluster.uniform(3, mips=1000))
     move = explain(roomy, roomy.placement([0, 0, 0, 1])).move
-    assert move is not None
     assert (move.operators, move.device) == (("first",), "d2")
     assert move.value == pytest.approx((40 + 1000) / 1100)
 
@@ -213,7 +212,6 @@ def test_advice_on_parallelism_knows_its_limits(
     advice = explain(problem, problem.placement([0, 0, 0])).parallelism
     assert (advice and advice.operators) == split
     if rules:
-        assert advice is not None
         assert set(advice.devices) == {"edge"}
 
 
@@ -233,7 +231,6 @@ def test_key_groups_limit_the_advice_only_where_tuples_are_hashed(
     ]
     problem = Problem(StreamGraph.of("g", operators, streams), edge(cores=7))
     advice = explain(problem, problem.placement([0, 0, 0])).parallelism
-    assert advice is not None
     assert (advice.operators, advice.parallelism) == (("map", "sink"), number)
 
 
@@ -254,7 +251,6 @@ def test_a_graph_that_cannot_be_expanded_is_advised_on_its_devices() -> None:
     )
     problem = Problem(graph, edge(others=1))
     advice = explain(problem, problem.placement([0] * 5)).parallelism
-    assert advice is not None
     assert dict(advice.devices) == {"edge": 2}
 
 
@@ -271,7 +267,6 @@ def test_whoever_must_share_a_device_is_advised_to_move_together() -> None:
     rules = Constraints(pin={"v0": "d0"}, colocate=[{"v1", "v2"}])
     problem = Problem(chain(3, payload=0), Cluster.uniform(2), rules)
     move = explain(problem, problem.placement([0, 0, 0])).move
-    assert move is not None
     assert move.operators == ("v1", "v2")
 
 
@@ -311,7 +306,6 @@ def test_the_part_of_a_device_that_is_used_at_any_rate_is_told() -> None:
     needs = "Bottleneck: the CPU of d0 at 140.0 % (60.0 % at any rate, 200.0 % of the rest)"
     assert needs in str(told.report())
     assert needs in str(told.brief())
-    assert told.move is not None
     assert told.move.value == 1.0
     assert told.document()["devices"][0]["constant"] == pytest.approx(0.6)
 
@@ -325,7 +319,6 @@ def test_more_subtasks_share_what_one_core_uses_at_any_rate() -> None:
     assert told.bottleneck.load == pytest.approx(1.3)
     assert told.bottleneck.constant == pytest.approx(0.5)
     assert told.relative_throughput == pytest.approx(0.625)
-    assert told.parallelism is not None
     assert (told.parallelism.operators, told.parallelism.parallelism) == (("commit",), 2)
     assert told.parallelism.relative_throughput == 1.0
 
@@ -383,14 +376,12 @@ def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck() -> None:
     told = explain(problem, problem.placement([0, 0]))
     assert "one core of d0 is the limit" in told.verdict
     assert "max_rate" not in told.document()["bottleneck"]
-    assert told.parallelism is not None
     assert told.parallelism.parallelism == 2
 
 
 def test_more_subtasks_on_the_same_core_are_advised() -> None:
     problem = asking(rate=2e4)
     told = explain(problem, problem.placement([0, 0]))
-    assert told.parallelism is not None
     assert told.parallelism.operators == ("ask",)
     assert (told.parallelism.parallelism, told.parallelism.devices) == (4, {"d0": 4})
     assert told.parallelism.relative_throughput == 1.0
@@ -404,6 +395,5 @@ def test_advice_counts_the_limit_beside_a_constant_load() -> None:
     told = explain(problem, problem.placement([0, 0]))
     assert told.bottleneck.load == pytest.approx(20 / 6)
     assert told.bottleneck.constant == 0.0
-    assert told.parallelism is not None
     assert told.parallelism.parallelism == 4
     assert told.parallelism.relative_throughput == 1.0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 from placer_cases import counted, interrupt
+from planning_cases import chain as in_a_row
 from problems import PROBLEMS, chain, fork_join
 from strategies import problems
 from streamsim import resource_loads
@@ -71,10 +72,7 @@ def test_operators_behind_a_window_count_in_the_peak_load() -> None:
         Operator("h1", ipt=1.25e7, payload=1000),
         Operator("h2", ipt=1.225e7),
     ]
-    pairs = [("src", "win"), ("win", "h1"), ("h1", "h2")]
-    graph = StreamGraph.of("behind", operators, [Stream(*pair) for pair in pairs])
-    result = placed(Problem(graph, Cluster.uniform(3)))
-    assert result.bottleneck is not None
+    result = placed(Problem(in_a_row(*operators), Cluster.uniform(3)))
     assert result.bottleneck.load < 0.6
 
 
@@ -161,8 +159,7 @@ def pipe(*ipt: float) -> Problem:
         Operator(f"v{i}", ipt=cost, rate=1e4 * (i == 0), payload=1000.0)
         for i, cost in enumerate(ipt)
     ]
-    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(len(ipt) - 1)]
-    return Problem(StreamGraph.of("pipe", operators, streams), Cluster.uniform(3))
+    return Problem(in_a_row(*operators), Cluster.uniform(3))
 
 
 def test_of_equally_full_placements_the_one_that_sends_least() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from placer_cases import best_of_all
+from planning_cases import chain
 from streamsim import throughput
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
@@ -140,8 +141,7 @@ def test_exact_is_right_where_a_peak_says_little(
 def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate() -> None:
     """Three operators of 0.4 and 0.5 at any rate: one each on three devices."""
     operators = [Operator(f"v{i}", ipt=1e5, constant=1250, rate=1e4 * (i == 0)) for i in range(3)]
-    streams = [Stream("v0", "v1"), Stream("v1", "v2")]
-    problem = Problem(StreamGraph.of("chain", operators, streams), Cluster.uniform(5))
+    problem = Problem(chain(*operators), Cluster.uniform(5))
     assert least_devices(problem, 1.0) == 3
     judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
@@ -170,8 +170,7 @@ def test_metis_weighs_what_is_used_at_any_rate() -> None:
         Operator(f"v{i}", ipt=2e4, constant=mips, rate=1e4 * (i == 0))
         for i, mips in enumerate(constants)
     ]
-    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(3)]
-    problem = Problem(StreamGraph.of("chain", operators, streams), Cluster.uniform(2))
+    problem = Problem(chain(*operators), Cluster.uniform(2))
     result = PLACERS["metis"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 100))
     assert result.placement["v1"] != result.placement["v2"]
     assert result.value == 1.0
@@ -184,8 +183,7 @@ def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
         Operator(f"v{i}", ipt=100, payload=1, rate=1e3 * (i == 0), max_rate=500.0 * (i == n // 2))
         for i in range(n)
     ]
-    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(n - 1)]
-    problem = Problem(StreamGraph.of("long", operators, streams), Cluster.uniform(4))
+    problem = Problem(chain(*operators), Cluster.uniform(4))
     result = PLACERS["anneal"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
     assert result.value == result.bound == pytest.approx(0.5)
 

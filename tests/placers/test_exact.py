@@ -315,22 +315,23 @@ def two_chains() -> Problem:
     return Problem(StreamGraph.of("two chains", operators, streams), Cluster.uniform(4, mips=1))
 
 
-def test_trying_all_placements_ends_with_the_evaluations() -> None:
-    """A part of the placements proves nothing; four devices carry half of the work of eight."""
-    rows = list[int]()
-    result = EXACT.place(two_chains(), counted(rows), budget=Budget(evaluations=10_000))
-    assert sum(rows) <= 10_000 + 1  # the answer is evaluated once more
-    assert result.bound is not None
-    assert result.bound >= 0.5 - 1e-9
+@pytest.mark.parametrize(
+    ("budget", "most"),
+    [(Budget(None, 10_000), 10_000 + 1), (Budget(seconds=1), SLICE + MOVES)],
+    ids=["evaluations", "seconds"],
+)
+def test_trying_all_placements_ends_with_the_budget(
+    budget: Budget, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of the placements proves nothing; four devices carry half of the work of eight.
 
-
-def test_trying_all_placements_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock is read between batches; each placement takes a millisecond of the one second."""
+    The answer is evaluated once more; the clock, of which each placement takes a millisecond, is
+    read between batches.
+    """
     rows = list[int]()
     monkeypatch.setattr(stopwatch, "clock", lambda: sum(rows) / 1000)
-    result = EXACT.place(two_chains(), counted(rows), budget=Budget(seconds=1))
-    assert sum(rows) <= SLICE + MOVES
-    assert result.bound is not None
+    result = EXACT.place(two_chains(), counted(rows), budget=budget)
+    assert sum(rows) <= most
     assert result.bound >= 0.5 - 1e-9
 
 

@@ -1,25 +1,21 @@
 """What a placement leaves behind in the temporary folder."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
 from problems import fork_join
+from third_parties import run_with
 
 from streamplace.io.graphs import write_graph
 
 
-def test_placing_leaves_nothing_in_the_temporary_folder(tmp_path: Path) -> None:
+def test_placing_leaves_nothing_in_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Torch makes a folder as soon as it is imported."""
     write_graph(fork_join(), tmp_path / "graph.json")
     (tmp_path / "temporary").mkdir()
-    paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-    subprocess.run(
-        [sys.executable, "-m", "streamplace", "place", "graph.json", "--placer", "dream"],
-        cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": paths},
-        capture_output=True,
-        check=True,
-    )
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    answer = run_with(tmp_path, tmp_path, "place", "graph.json", "--placer", "dream")
+    assert answer.status == 0, answer.err
     assert list((tmp_path / "temporary").iterdir()) == []

@@ -43,7 +43,6 @@ def ledger() -> None:
 
 def test_a_confident_plan_carries_the_rate_and_its_headroom_at_the_lower_end() -> None:
     result = planned(pipeline(), OFFERS, CONFIDENT)
-    assert result.at_least is not None
     assert result.at_least >= 1.1 * result.rate * (1 - 1e-9)
     assert result.headroom == pytest.approx(1 - 0.8 / 1.1)
     assert not [*contradictions(PlanProblem.of(pipeline(), OFFERS, CONFIDENT), result)]
@@ -87,7 +86,6 @@ def test_the_reserve_is_told_part_by_part(spread: float) -> None:
     told = ", times ".join(f"{factor:.3g} for {purpose}" for purpose, factor in parts.items())
     whole = f"The plan is for {np.prod([*parts.values()]):.3g} times the rate: {told}."
     assert whole in " ".join(str(result.report()).split())
-    assert result.interval is not None
     assert result.interval.value == result.carries
     assert spread or result.interval.low == pytest.approx(0.8 * result.carries)
 
@@ -99,14 +97,11 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: 
     assert drawn.interval is None
     assert "confidence" not in str(drawn.report())
     sure = streamplace.plan(MEASURED, **bare)
-    assert sure.errors is not None
     assert sure.errors.least == pytest.approx(0.8)
-    assert sure.at_least is not None
     assert sure.at_least >= 1000.0 * (1 - 1e-9)
     itself = streamplace.plan(MEASURED, confidence=0, **bare)
     assert (itself.errors, itself.cost) == (None, drawn.cost)
     half = streamplace.plan(MEASURED, confidence=0.5, **bare)
-    assert half.errors is not None
     assert half.errors.least > sure.errors.least
     with pytest.raises(SettingError, match="was not measured"):
         streamplace.plan(pipeline(), confidence=0.9, **bare)
@@ -118,7 +113,6 @@ def test_a_placement_of_a_measured_graph_has_an_interval(ledger: None) -> None:
     for rate, is_full in ((1.0, False), (1000.0, True)):
         graph = MEASURED.at_rate(rate)
         result = streamplace.place(graph, cluster)
-        assert result.interval is not None
         carried = result.value * rate
         assert result.interval.value == pytest.approx(carried)
         assert result.interval.high <= rate
@@ -138,7 +132,6 @@ def test_a_placement_carries_what_its_constant_loads_leave(ledger: None) -> None
     streams = [Stream("source", "commit")]
     graph = StreamGraph.of("pipeline", operators, streams, dict(MEASURED.attributes))
     result = streamplace.place(graph, streamplace.Cluster.uniform(1))
-    assert result.capacity is not None
     assert result.capacity.value == pytest.approx(12_500.0)
 
 
@@ -147,14 +140,12 @@ def test_hours_and_schedules_of_a_measured_graph_have_intervals(ledger: None) ->
     bare = {"trace": TRACE, "offers": OFFERS, "budget": Budget(None, 2_000)}
     result = streamplace.plan(MEASURED, **bare)
     for hour in result.hours:
-        assert hour.interval is not None
         assert hour.interval.low < hour.interval.value < hour.interval.high
     assert result.hours[0].interval == result.interval
     assert result.to_json()["hours"][1]["interval"] == result.hours[1].interval._asdict()
     assert "carries, tuples/s" in str(result.report())
     schedule = streamplace.plan_schedule(MEASURED, **bare)
     for plan, document in zip(schedule.plans, schedule.to_json()["plans"], strict=True):
-        assert plan.interval is not None
         assert document["interval"] == plan.interval._asdict()
     assert "carries, tuples/s" in str(schedule.report())
     curve = streamplace.plan_frontier(MEASURED, [1000], offers=OFFERS, budget=Budget(None, 2_000))

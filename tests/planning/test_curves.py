@@ -33,7 +33,6 @@ def test_a_plan_draws_its_machines() -> None:
     """The same picture every time, in notebooks and as a file of the plan."""
     result = plan(pipeline(), rate=4000, offers=OFFERS, budget=BUDGET)
     picture = result._repr_svg_()
-    assert picture is not None
     assert picture == result.files()["plan.svg"]
     for name in (*result.cluster.devices.name, "source", "count", "CPU in use"):
         assert f"<!-- {name} -->" in picture

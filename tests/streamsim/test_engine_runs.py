@@ -23,7 +23,6 @@ from streamsim.engine.runs import Runs
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"dt": 0}, "dt is 0"),
         ({"duration": -1}, "duration is -1"),
         ({"duration": 30.05}, "no whole number of ticks"),
         ({"iterations": 1.5}, "iterations is 1.5"),

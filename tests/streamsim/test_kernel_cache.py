@@ -102,8 +102,6 @@ class Code:
         sys.modules.pop(name, None)
         forget()
         spec = spec_from_file_location(name, self.folder_of_code / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
         sys.modules[name] = module = module_from_spec(spec)
         sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
         try:
@@ -165,7 +163,6 @@ def test_what_was_compiled_is_found_and_replaced_when_what_it_uses_changes(
     code.write(BELOW.replace(old, new))
     assert call(code) == expected
     assert code.folder() != before
-    assert before is not None
     assert not before.exists()
 
 
@@ -297,7 +294,6 @@ def test_what_another_user_could_have_written_is_never_loaded(code: Code, openin
     """To load is to run: a pickle may hold any command."""
     code.total()
     before = code.folder()
-    assert before is not None
     OPENINGS[opening](before)
     assert compiled_by(code.total) > 0
     after = code.folder()
@@ -335,7 +331,6 @@ def test_the_turn_of_another_process_is_waited_for_until_it_ends(code: Code, end
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert holder.stdout is not None
     assert holder.stdout.readline() == b"holds\n"
     with turn(above.double.py_func, MagicMock(side_effect=AssertionError)):
         pass

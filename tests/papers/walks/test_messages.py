@@ -52,6 +52,4 @@ def test_what_is_heard_and_its_gradients_are_those_of_the_equations(seed: int, r
     (found * weight).sum().backward()
     (wanted * weight).sum().backward()
     for ours, torchs in zip(mine, plain, strict=True):
-        assert ours.grad is not None
-        assert torchs.grad is not None
         assert ours.grad.numpy() == pytest.approx(torchs.grad.numpy(), abs=1e-4)

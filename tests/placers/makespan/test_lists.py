@@ -82,7 +82,6 @@ def test_enumerative_gives_no_device_two_shards_while_another_has_none() -> None
 def test_no_schedule_is_below_the_bound_or_illegal(placer: str, problem: Problem) -> None:
     result = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 50))
     problem.check(result.placement)
-    assert result.bound is not None
     assert result.value >= result.bound * (1 - 1e-9)
 
 

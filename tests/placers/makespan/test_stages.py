@@ -45,7 +45,6 @@ def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float
     """What a proof by stages alone says: a bound, and the best of its schedules."""
     tasks = tasks_of(problem)
     stages = stages_of(tasks)
-    assert stages is not None
     start = plan_of(tasks, by_rank(tasks, upward(tasks)), problem.repaired(np.zeros(tasks.n_tasks)))
     meter = Meter(Budget(None, evaluations), 1)
     answer = prove_stages(tasks, stages, problem.interchangeable, start, 0, meter, 1)
@@ -125,7 +124,6 @@ def test_large_rows_are_searched_stage_by_stage() -> None:
     )
     assert heft >= few.value > many.value
     assert many.value <= heft * 0.99
-    assert many.bound is not None
     assert many.bound > MAKESPAN.bound(problem)  # type: ignore[operator]
 
 
@@ -153,7 +151,6 @@ def test_memory_and_who_may_not_meet_hold(room: float, apart: list, is_free: boo
         PLACERS["exact"].place(one, MAKESPAN, budget=Budget(None, 200_000)) for one in (row, ruled)
     )
     ruled.check(result.placement)
-    assert result.bound is not None
     assert result.value >= result.bound >= free.value * (1 - 1e-6)
     assert (result.value <= free.value * (1 + 1e-6)) == is_free
 
