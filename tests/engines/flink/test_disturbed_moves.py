@@ -44,7 +44,9 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import await_devices
 from streamplace.engines.flink.pin.pinning import Pinning, Settings
 from streamplace.engines.flink.program.jars import SPENT, placed_jar
+from streamplace.engines.flink.program.program import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -578,6 +580,29 @@ def test_one_copy_runs_when_others_act_while_it_is_watched(
     outcome = trial.followed(status)
     assert (outcome.copies, outcome.lost, outcome.doubled) == (copies, 0, 0), outcome.words
     assert outcome.status != 0
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_again_and_again_starts_elsewhere(trial: Trial) -> None:
+    """From its last checkpoint, as after a try in which it runs out of memory."""
+    assert trial.move() == 0, trial.words
+    (job,) = trial.rest.live_jobs()
+    here = layout_of(trial.rest, job, trial.rest.running_job(job))
+    there = Layout({name: ["dev-0"] * len(own) for name, own in here.items()})
+    tells_more(trial.told)
+    broken = trial.folder / "commands" / "broken"
+    broken.touch()
+    awaited(lambda: trial.rest.state(job) != "RUNNING")
+
+    def tell(words: str) -> None:
+        if words.startswith("starting it"):
+            broken.unlink()
+
+    saved = MoveSettings((trial.folder / "saved").as_uri())
+    new = FlinkMove(trial.rest, trial.flink, known_program(job), tell, saved).restart(job, there)
+    assert layout_of(trial.rest, new.job, trial.rest.running_job(new.job)) == there
+    outcome = trial.followed(0)
+    assert (outcome.copies, outcome.lost, outcome.doubled) == (1, 0, 0), outcome.words
 
 
 @pytest.mark.slow
