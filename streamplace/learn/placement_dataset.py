@@ -1,9 +1,10 @@
 """Benchmarks as data sets of torch-geometric."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import nan
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from streamplace.errors import FormatError
 from streamplace.io.datasets import DataSet, Reader, split_of
@@ -105,7 +106,10 @@ def _labels(path: str | Path) -> dict[str, StoredPlacement]:
     """Placements of a file by the names of their graphs."""
     labels: dict[str, StoredPlacement] = {}
     for line in lines_of(path):
-        if "error" in untyped(line.content):  # what was not placed
+        known: Any = None
+        with suppress(ValueError):
+            known = untyped(line.content)
+        if isinstance(known, dict) and "error" in known:  # it was not placed
             continue
         document = parse_document(line.content, line.where)
         name = document.get("graph", "")

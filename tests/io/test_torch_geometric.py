@@ -176,6 +176,13 @@ def test_a_data_set_is_made_of_graphs_and_problems_too() -> None:
     assert same(back, problem)
 
 
+@pytest.mark.parametrize("line", ["nonsense", "[1]"])
+def test_what_is_no_placement_is_no_label(tmp_path: Path, line: str) -> None:
+    (tmp_path / "labels.jsonl").write_text(f"{line}\n")
+    with pytest.raises(StreamplaceError, match=r"labels\.jsonl:1"):
+        PlacementDataset(benchmark(tmp_path), "test", placements=tmp_path / "labels.jsonl")
+
+
 @pytest.mark.parametrize(
     ("split", "names", "complaint"),
     [
