@@ -37,15 +37,10 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
     """
     path = Path(name)
     for number, line in read_lines(path):
-        where = f"{spot(path)}:{number}"
-        try:
-            document = untyped(line)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict) or not isinstance(document.get("graph"), str):
+        where, document = f"{spot(path)}:{number}", fields_of(line)
+        if not isinstance(document.get("graph"), str):
             raise FormatError(f"{where}: is no line of placements; name a file of place -o .jsonl")
-        failed = document.get("error") is not None
-        yield document["graph"], None if failed else parse_given(line, where)
+        yield document["graph"], None if is_refusal(document) else parse_given(line, where)
 
 
 class Prediction(NamedTuple):
@@ -114,17 +109,27 @@ def parse_document(content: bytes, where: str) -> dict[str, Any]:
             f"{where}: is an exported placement; convert it with: streamplace export FILE "
             "--graph GRAPH --to json -o placement.json"
         )
-    printed: Any = None
-    if b'"verdict"' in content:
-        with suppress(ValueError):
-            printed = untyped(content)
+    printed = fields_of(content) if b'"verdict"' in content else {}
     document: dict[str, Any]
-    if isinstance(printed, dict) and not PRINTED - set(printed):
+    if not PRINTED - set(printed):
         placed = {key: value for key, value in printed.items() if key in READ}
         document = parse_tables("placement", placed, where)
     else:
         document = parse_json("placement", content, where)
     return document
+
+
+def fields_of(content: bytes) -> dict[str, Any]:
+    """Fields of a JSON object, whatever they are; none if it is something else."""
+    with suppress(ValueError):
+        if isinstance(document := untyped(content), dict):
+            return document
+    return {}
+
+
+def is_refusal(document: Mapping[str, Any]) -> bool:
+    """Whether a line of placements says why its graph was not placed."""
+    return document.get("error") is not None
 
 
 def order_given(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:

@@ -1,17 +1,15 @@
 """Benchmarks as data sets of torch-geometric."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from math import nan
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from streamplace.errors import FormatError
 from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.io.extras import importing_torch
 from streamplace.io.lines import lines_of
-from streamplace.io.parsing import untyped
-from streamplace.io.placements import parse_document
+from streamplace.io.placements import fields_of, is_refusal, parse_document
 from streamplace.io.problems import usual_cluster
 from streamplace.io.torch_geometric import to_torch_geometric
 from streamplace.model.cluster import Cluster
@@ -106,10 +104,7 @@ def _labels(path: str | Path) -> dict[str, StoredPlacement]:
     """Placements of a file by the names of their graphs."""
     labels: dict[str, StoredPlacement] = {}
     for line in lines_of(path):
-        known: Any = None
-        with suppress(ValueError):
-            known = untyped(line.content)
-        if isinstance(known, dict) and "error" in known:  # it was not placed
+        if is_refusal(fields_of(line.content)):
             continue
         document = parse_document(line.content, line.where)
         name = document.get("graph", "")
