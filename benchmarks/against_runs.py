@@ -110,13 +110,12 @@ class Session:
             processes["broker"] = self.broker.process.pid
         before, rates, blocked = _Usage.now(processes), list[float](), 0.0
         while len(rates) < MOST_WINDOWS and not are_steady(rates):
-            emitted, share = self._window(job)
-            if emitted is None and not rates:
-                raise FlinkError("what waited for the job is read")
-            if emitted is None:
+            if (window := self._window(job)) is None:
                 break
+            emitted, blocked = window
             rates.append(emitted)
-            blocked = share
+        if not rates:
+            raise FlinkError("what waited for the job is read")
         others, used = _Usage.now(processes).since(before)
         return {
             "rate": round(sum(rates[-2:]) / len(rates[-2:]), 1),
@@ -127,7 +126,7 @@ class Session:
             "used": {name: round(cores, 3) for name, cores in used.items()},
         }
 
-    def _window(self, job: str) -> tuple[float | None, float]:
+    def _window(self, job: str) -> tuple[float, float] | None:
         """Tuples/s that sources emit, and the largest share of back-pressure.
 
         None if nothing waits in Kafka any more for a subtask of a source, which read more before.
@@ -137,7 +136,7 @@ class Session:
             flows = flow.sources.values()
             subtasks = [one for source in flows for one in source.subtasks]
             waits = bool(flow.pending) and all(one.is_draining for one in subtasks)
-            return flow.rate if waits else None, max(one.back_pressured for one in flows)
+            return (flow.rate, max(one.back_pressured for one in flows)) if waits else None
         _, tasks, edges = read_plan(self.cluster.rest, job)
         fed = {edge.target for edge in edges}
         sources = [task for task in tasks if task.id not in fed]

@@ -193,14 +193,14 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         poor = self.memory.best(rows) < replay.threshold
         count = torch.where(poor, explored.clamp(min=replay.exploration_while_poor), explored)
         near, (anywhere, nearby) = round(replay.near * most), children(keys, 2)
-        beside = (replay.near * count.double()).round()
+        near_count = (replay.near * count.double()).round()
         if most > near:
             random = random_placements(anywhere, most - near, n, outlines)
-            self._remember(rows, batch, random, count - beside)
+            self._remember(rows, batch, random, count - near_count)
         if near:
             known = self.memory.placements[rows, :, :n], self.memory.rewards[rows]
             moved = neighbours(nearby, near, batch.order, outlines, *known)
-            self._remember(rows, batch, moved, beside)
+            self._remember(rows, batch, moved, near_count)
 
     def _remember(
         self, rows: Tensor, batch: EncodedBatch, placements: Tensor, count: Tensor | None = None
