@@ -30,7 +30,7 @@ from streamplace.model.arrays import Floats
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, read_trace
 
@@ -147,7 +147,7 @@ def planned(job: str, rate: float) -> PlanResult:
 @functools.cache
 def bounded(job: str, rate: float) -> float:
     """Cost per hour below which no plan for a rate is."""
-    settings = PlanSettings(budget=BUDGET)
+    settings = PlannerSettings(budget=BUDGET)
     problem = PlanProblem.of(application(job).at_rate(rate), Catalogue.of(OFFERS), settings)
     bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
     return 0.0 if bound is None else float(bound.value)

@@ -27,7 +27,7 @@ from streamplace.planning.packing import (
     largest_use,
     packing_of,
 )
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.search import PlanSearch
 
 SLOTS = {4: 8, 16: 64}
@@ -66,7 +66,7 @@ def worker(workers: int) -> Catalogue:
 def asked(graph: StreamGraph, catalogue: Catalogue, times: float) -> PlanProblem:
     """The problem of a plan for a multiple of the rate, with the subtasks of the graph."""
     faster = graph.at_rate(times * graph.source_rate)
-    return PlanProblem.of(faster, catalogue, PlanSettings(keep_parallelism=True))
+    return PlanProblem.of(faster, catalogue, PlannerSettings(keep_parallelism=True))
 
 
 def least_load(graph: StreamGraph, catalogue: Catalogue, fluid: float) -> PackedMachines:

@@ -16,7 +16,7 @@ from streamplace.cli.main import cli
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.compare import CompareSettings
 from streamplace.settings.place import PlaceSettings
-from streamplace.settings.plan import PlanningSettings
+from streamplace.settings.plan import PlanSettings
 from streamplace.settings.simulate import SimulateSettings
 from streamplace.settings.train import TrainSettings
 
@@ -62,7 +62,7 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     ),
     "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations", "dry_run"}),
     "plan_schedule plan_frontier plan": (
-        PlanningSettings,
+        PlanSettings,
         {"graph", "rates"},
         CHANGES | {"evaluations", "schedule", "move_price", "lag", "restart", "keep"},
     ),

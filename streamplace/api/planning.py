@@ -23,11 +23,11 @@ from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.result import PlanCurve, PlanResult
 from streamplace.planning.traces import RateTrace, planned_for_trace
 from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath
-from streamplace.settings.plan import PlanningSettings
+from streamplace.settings.plan import PlanSettings
 
 R = TypeVar("R")
 OffersLike = Catalogue | Iterable[Offer] | FilePath
@@ -106,7 +106,7 @@ def plan(
     >>> result.machines, result.cost, float(result.bound)
     ({'small': 2}, 0.2, 0.2)
     """
-    asked = PlanningSettings.of(locals())
+    asked = PlanSettings.of(locals())
     return PlanRequest.of(graph, asked).single(asked)
 
 
@@ -143,7 +143,7 @@ def plan_frontier(
     >>> [result.machines["small"] for result in curve.results]
     [1, 2, 4]
     """
-    request = PlanRequest.of(graph, PlanningSettings.of(locals()))
+    request = PlanRequest.of(graph, PlanSettings.of(locals()))
     return request.frontier(map(tuple_rate, rates))
 
 
@@ -193,7 +193,7 @@ def plan_schedule(
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
     [(0.0, 0.1), (2.0, 0.4)]
     """
-    asked = PlanningSettings.of({"schedule": True, **locals()})
+    asked = PlanSettings.of({"schedule": True, **locals()})
     return PlanRequest.of(graph, asked).schedule(asked)
 
 
@@ -203,12 +203,12 @@ class PlanRequest:
 
     graph: StreamGraph
     machines: Catalogue | Cluster
-    settings: PlanSettings
+    settings: PlannerSettings
     # Processes that make several plans; by default one per core if there are many.
     jobs: int | None = None
 
     @classmethod
-    def of(cls, graph: GraphLike, asked: PlanningSettings) -> PlanRequest:
+    def of(cls, graph: GraphLike, asked: PlanSettings) -> PlanRequest:
         """Read a graph, and the machines of the settings.
 
         A graph that contradicts its measurement is refused, unless it is trusted.
@@ -229,7 +229,7 @@ class PlanRequest:
         except (ProblemError, GraphError):
             return None
 
-    def single(self, asked: PlanningSettings) -> PlanResult:
+    def single(self, asked: PlanSettings) -> PlanResult:
         """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
         rates = asked.rate or ()
         if len(rates) > 1:
@@ -249,7 +249,7 @@ class PlanRequest:
         results = self._each(PlanRequest.plan, map(self.graph.at_rate, values))
         return PlanCurve(tuple(values), tuple(results))
 
-    def schedule(self, asked: PlanningSettings) -> PlanSchedule:
+    def schedule(self, asked: PlanSettings) -> PlanSchedule:
         """Find the cheapest sequence of plans for a trace, and replay policies against it."""
         assert asked.trace is not None  # a schedule without one is refused
         each = partial(self._each, PlanRequest.plan)

@@ -20,7 +20,7 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
-from streamplace.settings.plan import PlanningSettings
+from streamplace.settings.plan import PlanSettings
 
 if TYPE_CHECKING:
     from streamplace.control.schedule import PlanSchedule
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     "plan graph.json --rate 50000 --offers offers.toml -o plan/",
 )
 @click.argument("graph", type=FILE)
-@settings_of(PlanningSettings)
+@settings_of(PlanSettings)
 @_options.common(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
     "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report; for a "
     "schedule, a folder.",
     folder=None,
 )
-def command(graph: Path, asked: PlanningSettings, as_json: bool, output: Path | None) -> int:
+def command(graph: Path, asked: PlanSettings, as_json: bool, output: Path | None) -> int:
     """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
 
     The plan says how many subtasks each operator has and where they run, what it costs per hour,

@@ -9,7 +9,7 @@ from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, only
 from streamplace.io.placements import EXPORTED, parse_document, placement_of
-from streamplace.io.problems import problem_of
+from streamplace.io.problems import problem_from
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
@@ -57,7 +57,7 @@ def read_placed_problem(
     document = only(documents(path), path, "graph")
     if cluster is None and "cluster" not in document.parts:
         cluster = implied_cluster(document.graph(), assignment)
-    return problem_of(document, cluster, constraints)
+    return problem_from(document, cluster, constraints)
 
 
 def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluster:

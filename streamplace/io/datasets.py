@@ -11,7 +11,7 @@ from streamplace.io.files import is_special, spot
 from streamplace.io.graphs import Document
 from streamplace.io.lines import Line, lines_of
 from streamplace.io.parsing import untyped
-from streamplace.io.problems import problem_beside, problem_of
+from streamplace.io.problems import problem_beside, problem_from
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -78,7 +78,7 @@ class DataSet:
         for line in self.lines():
             document = Document.of(*line)
             own = "cluster" in document.parts
-            yield problem_of(document, None, None) if own else document.graph()
+            yield problem_from(document, None, None) if own else document.graph()
 
     def rereadable(self) -> "DataSet":
         """Return the data set with its lines in memory if its source is a pipe."""

@@ -79,7 +79,7 @@ def problem_beside(
 ) -> Problem:
     """Problem of a document, on its own cluster, on this one, or on five equal devices."""
     own = "cluster" in document.parts
-    return problem_of(document, cluster if own else cluster or usual_cluster(), constraints)
+    return problem_from(document, cluster if own else cluster or usual_cluster(), constraints)
 
 
 def write_problem(problem: Known, path: str | Path) -> None:
@@ -130,7 +130,7 @@ def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
     return document
 
 
-def problem_of(
+def problem_from(
     document: Document, cluster: Cluster | None, constraints: Constraints | None
 ) -> Problem:
     """Problem of a document; cluster and constraints come from it or from the arguments."""

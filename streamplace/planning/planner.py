@@ -64,7 +64,7 @@ from streamplace.planning.packing import (
     packing_of,
     without_idle,
 )
-from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlanSettings
+from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlannerSettings
 from streamplace.planning.rates import (
     FLOWING,
     growing_use,
@@ -90,7 +90,7 @@ CHEAPEST = 0.95
 
 
 def planned(
-    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
 
@@ -117,7 +117,7 @@ def planned(
 
 
 def planned_most(
-    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     asked = PlanProblem.of(graph, machines, settings)

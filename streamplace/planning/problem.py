@@ -31,7 +31,7 @@ PLAN_BUDGET = Budget(PLAN_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
-class PlanSettings:
+class PlannerSettings:
     """Settings of a plan, besides the graph and the machines."""
 
     # Share h of each resource whose use is proportional to the rate that stays free: the plan is
@@ -51,7 +51,7 @@ class PlanSettings:
             raise SettingError(f"headroom is {self.headroom:g}; {rule}")
 
 
-USUAL_SETTINGS = PlanSettings()
+USUAL_SETTINGS = PlannerSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class PlanProblem:
     """A graph at a rate, and the machines available to a plan."""
 
     graph: StreamGraph  # the graph at its rate
-    settings: PlanSettings  # headroom and budget of the plan
+    settings: PlannerSettings  # headroom and budget of the plan
     # Types of machines. The machines of a cluster are offers with a price of 1.
     catalogue: Catalogue
     # Share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
@@ -74,7 +74,7 @@ class PlanProblem:
         cls,
         graph: StreamGraph,
         machines: Catalogue | Cluster,
-        settings: PlanSettings = USUAL_SETTINGS,
+        settings: PlannerSettings = USUAL_SETTINGS,
     ) -> "PlanProblem":
         """Return the problem of a graph on offers or on the machines of a cluster."""
         if graph.operators.window and graph.operators.fires_all.any():
@@ -154,7 +154,7 @@ class PlanProblem:
         return replace(self, graph=self.graph.at_rate(rate))
 
 
-def _reserve(settings: PlanSettings) -> tuple[float, dict[str, float]]:
+def _reserve(settings: PlannerSettings) -> tuple[float, dict[str, float]]:
     """Share that stays free, and the multiples of the rate by purpose."""
     share, errors = min(MOST_FREE, 1 - (1 - settings.headroom)), settings.errors
     reserves = {FREE: 1 / (1 - settings.headroom)} if settings.headroom else {}

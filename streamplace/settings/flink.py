@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.deciding import Guards, RateJudge
-    from streamplace.planning.problem import PlanSettings
+    from streamplace.planning.problem import PlannerSettings
 
 Tell = Callable[[str], None]
 
@@ -438,11 +438,11 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
             raise SettingError(f"{self.name('rate')} is missing; give it, as in --rate 2x")
         asked_rate(self.rate)
 
-    def of_plan(self) -> "PlanSettings":
+    def of_plan(self) -> "PlannerSettings":
         """How machines are planned."""
-        from streamplace.planning.problem import PLAN_BUDGET, PlanSettings
+        from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
 
-        return PlanSettings(self.headroom, seed=self.seed, budget=self.budget or PLAN_BUDGET)
+        return PlannerSettings(self.headroom, seed=self.seed, budget=self.budget or PLAN_BUDGET)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures the job."""

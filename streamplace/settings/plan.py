@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamplace.control.policy import MakePolicy
     from streamplace.control.problem import MoveTerms
     from streamplace.planning.offers import Catalogue
-    from streamplace.planning.problem import PlanSettings
+    from streamplace.planning.problem import PlannerSettings
     from streamplace.planning.traces import RateTrace
 else:  # annotations of fields, which are checked by their kinds
     Catalogue = MakePolicy = MoveTerms = RateTrace = object
@@ -124,7 +124,7 @@ def _policy_names() -> Iterable[str]:
     return (*POLICIES, "all")
 
 
-class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
+class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     """What is planned, for which rates, with which machines."""
 
     rate: Annotated[
@@ -244,11 +244,11 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         given = MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
         return given if self.terms is None else self.terms
 
-    def of_plans(self) -> "PlanSettings":
+    def of_plans(self) -> "PlannerSettings":
         """Settings of each plan, but for the errors of predictions for the graph."""
-        from streamplace.planning.problem import PLAN_BUDGET, PlanSettings
+        from streamplace.planning.problem import PLAN_BUDGET, PlannerSettings
 
-        return PlanSettings(
+        return PlannerSettings(
             self.headroom,
             self.keep_parallelism or frozenset(self.keep),
             self.seed,

@@ -14,7 +14,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.watch.deciding import Guards
 from streamplace.engines.text import quoted_yaml
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 from streamplace.settings.flink import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
 
 CONFIG = ("flink", "config", "--cluster")
@@ -100,5 +100,5 @@ def test_commands_do_what_python_does_without_options() -> None:
     engine = move.engine()
     assert move.moves() == MoveSettings()
     assert engine == FlinkEngine(engine.rest, tell=engine.tell)
-    assert FlinkAdviseSettings.of_command({"rate": "2x"}).of_plan() == PlanSettings(HEADROOM)
+    assert FlinkAdviseSettings.of_command({"rate": "2x"}).of_plan() == PlannerSettings(HEADROOM)
     assert FlinkWatchSettings.of_command({}).guards() == Guards()

@@ -13,7 +13,7 @@ from streamplace.errors import SettingError
 from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.graphs import Document, graph_line
-from streamplace.io.problems import problem_line, problem_of
+from streamplace.io.problems import problem_from, problem_line
 from streamplace.model import Cluster, Problem
 from streamplace.model.graph import StreamGraph
 
@@ -86,7 +86,7 @@ def test_lines_of_a_family_read_back_as_they_were_made(name: str) -> None:
     for one in some(name):
         document = Document.of(line(one), name)
         if isinstance(one, Problem):
-            back = problem_of(document, None, None)
+            back = problem_from(document, None, None)
             parts = (back.graph, back.cluster, back.constraints)
             assert parts == (one.graph, one.cluster, one.constraints)
         else:

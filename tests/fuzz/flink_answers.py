@@ -26,7 +26,7 @@ from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, roo
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 
 SECONDS = 10.0
 """That a job is profiled for, on a clock that passes while nobody waits."""
@@ -91,7 +91,7 @@ def _cluster_file(flink: Rest) -> str:
 
 PLACED = Layout({"src": ["dev-0"], "a": ["dev-0"], "b": ["dev-0"]}, uncounted=["b"])
 OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
-ADVICE = PlanSettings(HEADROOM, budget=Budget(5.0, 500))
+ADVICE = PlannerSettings(HEADROOM, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),

@@ -22,7 +22,7 @@ from streamplace.model import Problem
 from streamplace.model.expansion import expand
 from streamplace.planning import planner
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions
 
@@ -167,7 +167,7 @@ PIPE = StreamGraph.of(
     [Stream("source", "count", partitioning="hash")],
 )
 OFFERS = Catalogue.of([Offer("box", 1.0, mips=1.0, slots=4.0)])
-FEW = PlanSettings(budget=Budget(None, 10**4))
+FEW = PlannerSettings(budget=Budget(None, 10**4))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_sources_of_few_tuples_are_checked() -> None:
         Operator("many", ipt=0.3, rate=1e9),
     ]
     graph = StreamGraph.of("unlike", operators, [])
-    asked = PlanSettings(budget=Budget(None, 1000), keep_parallelism=True)
+    asked = PlannerSettings(budget=Budget(None, 1000), keep_parallelism=True)
     offers = Catalogue.of([Offer("box", 1.0, mips=1000)])
     result = planner.planned(graph, offers, asked)
     problem = PlanProblem.of(graph, offers, asked)

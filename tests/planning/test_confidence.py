@@ -17,7 +17,7 @@ from streamplace.model.streams import Stream
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.traces import parse_trace, planned_for_trace
 from streamplace.planning.verification import contradictions
 
@@ -26,7 +26,7 @@ OFFERS = Catalogue.of(
 )
 ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs of the ledger")
 """Every job has carried 80 % of what was predicted."""
-ASKED = PlanSettings(1 - 1 / 1.1, budget=Budget(None, 5_000))
+ASKED = PlannerSettings(1 - 1 / 1.1, budget=Budget(None, 5_000))
 CONFIDENT = replace(ASKED, errors=ERRORS)
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
 
@@ -163,7 +163,7 @@ def test_an_hour_is_carried_with_the_confidence_of_the_plan() -> None:
     rows = "".join(f"{3600 * i},{share * point.carries}\n" for i, share in enumerate(rates))
     trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
 
-    def carried(settings: PlanSettings) -> list[bool]:
+    def carried(settings: PlannerSettings) -> list[bool]:
         result = planned_for_trace(
             pipeline(), trace, 0.5, lambda _: replace(point, errors=settings.errors), _no_plans
         )
@@ -183,7 +183,7 @@ def test_an_hour_whose_windows_emit_as_much_at_any_rate_is_carried() -> None:
     streams = [Stream("source", "window"), Stream("window", "sink")]
     graph = StreamGraph.of("windowed", operators, streams)
     offers = Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=1)])
-    asked = PlanSettings(budget=Budget(None, 1000), errors=ERRORS)
+    asked = PlannerSettings(budget=Budget(None, 1000), errors=ERRORS)
     trace = parse_trace(b"time,rate\n0,100\n", "rates.csv")
     result = planned_for_trace(
         graph, trace, 1.0, lambda peak: planned(peak, offers, asked), _no_plans

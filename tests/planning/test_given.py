@@ -11,9 +11,9 @@ from streamplace.model import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.model.devices import Devices
 from streamplace.placers.registry import Budget
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 
-ASKED = PlanSettings(budget=Budget(None, 200_000))
+ASKED = PlannerSettings(budget=Budget(None, 200_000))
 
 
 def pair(payload: float) -> StreamGraph:
@@ -114,4 +114,4 @@ def test_a_cluster_is_said_to_be_too_small_only_where_that_is_proven(
     operators = [Operator(f"v{i}", ipt=1, rate=1, memory=60, max_parallelism=1) for i in range(3)]
     cluster = Cluster.of([Device("a", memory=100), Device("b", memory=100)])
     with pytest.raises(ProblemError, match=told):
-        planned_most(StreamGraph.of("three", operators), cluster, PlanSettings(budget=budget))
+        planned_most(StreamGraph.of("three", operators), cluster, PlannerSettings(budget=budget))

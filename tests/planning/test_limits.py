@@ -11,11 +11,11 @@ from streamplace import Budget, Offer, Operator, StreamGraph
 from streamplace.model.expansion import with_parallelism
 from streamplace.planning import planner
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.verification import contradictions
 
 ONE_CORE = Catalogue.of([Offer("small", 1.0, mips=1000)])
-FEW = PlanSettings(budget=Budget(None, 2000))
+FEW = PlannerSettings(budget=Budget(None, 2000))
 
 
 def asking(rate: float, most: float, groups: int = 0) -> StreamGraph:

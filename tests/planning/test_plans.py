@@ -26,11 +26,11 @@ from streamplace.planning.deployment import deployment_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import PackedMachines, packing_of, uses
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 from streamplace.planning.result import PlanResult
 from streamplace.report.pages import document_of
 
-ASKED = PlanSettings(budget=Budget(None, 10**6))
+ASKED = PlannerSettings(budget=Budget(None, 10**6))
 TEN = Offer("a", 1.0, mips=10.0)
 
 
@@ -178,7 +178,7 @@ def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() 
         for i, part in enumerate([4] * 4 + [3] * 8)
     ]
     offers = Catalogue.of([Offer("small", 1.0, mips=10 * unit * 1000 / 1e6)])
-    hasty = PlanSettings(budget=Budget(None, 1))
+    hasty = PlannerSettings(budget=Budget(None, 1))
     result = planned(StreamGraph.of("parts", operators), offers, hasty)
     assert result.cost == result.bound == 4
     assert result.carries < result.rate  # by the last bit

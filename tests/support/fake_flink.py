@@ -43,7 +43,7 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.names import resource
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 
 JSON = "application/json"
 
@@ -639,7 +639,7 @@ def made_threads(
 
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], overhead=1e-6)
-SETTINGS = PlanSettings(clusters.HEADROOM, budget=Budget(None, 20_000))
+SETTINGS = PlannerSettings(clusters.HEADROOM, budget=Budget(None, 20_000))
 
 
 def source(

@@ -43,7 +43,7 @@ from streamplace.model.units import mips as parsed_mips
 if TYPE_CHECKING:
     from streamplace.engines.flink.advise.advise import Advice
     from streamplace.planning.offers import Catalogue
-    from streamplace.planning.problem import PlanSettings
+    from streamplace.planning.problem import PlannerSettings
 
 Placed = Mapping[str, Sequence[str] | str]
 """Operator, or subtask, → device; or operator → device of each of its subtasks."""
@@ -176,7 +176,7 @@ class FlinkEngine:
         job: str,
         rate: Quantity,
         machines: "Catalogue | Cluster | None" = None,
-        settings: "PlanSettings | None" = None,
+        settings: "PlannerSettings | None" = None,
         *,
         seconds: float = 10.0,
         program: Program | None = None,
@@ -201,7 +201,7 @@ class FlinkEngine:
             Folder that the plan will be written to, for the commands that change the job.
         """
         from streamplace.engines.flink.advise.advise import FOLDER, MeasuredJob, advise
-        from streamplace.planning.problem import PlanSettings
+        from streamplace.planning.problem import PlannerSettings
 
         asked_rate(rate)  # what is wrong is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
@@ -210,7 +210,7 @@ class FlinkEngine:
         cluster = self._machines_of(seen, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
         found = MeasuredJob(job, seen, graph, cluster, alone)
-        asked = settings or PlanSettings(HEADROOM)
+        asked = settings or PlannerSettings(HEADROOM)
         return advise(self.rest, found, rate, machines, asked, program, folder or FOLDER)
 
     def apply(

@@ -7,12 +7,14 @@ from pydantic import Field
 from streamplace.learn.config import TrainingConfig
 from streamplace.papers.walks import ImprovingConfig
 
+Form = Literal["two-way", "sage", "plain"]
+
 
 class GiphConfig(ImprovingConfig):
     """Options of GiPH; its variants in the paper are combinations of them."""
 
     # graph network: messages in both directions, GraphSAGE along the streams, or none
-    form: Literal["two-way", "sage", "plain"] = "two-way"
+    form: Form = "two-way"
     # rounds of messages; 0 passes through the graph once in topological order
     steps: int = Field(default=0, ge=0, le=64)
     edges: bool = True  # put the features of edges into messages; otherwise nodes get their mean

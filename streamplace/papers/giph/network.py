@@ -8,13 +8,12 @@ from torch import Tensor, nn
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
-from streamplace.papers.giph import GiphConfig
+from streamplace.papers.giph import Form, GiphConfig
 from streamplace.papers.giph.placing import (
     FEATURES,
     HIDDEN,
     N_EDGE,
     SAGE,
-    Form,
     GiphImprover,
     GiphWalker,
     n_features,

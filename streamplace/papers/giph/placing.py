@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from streamsim.array_copies import copy_row, copy_rows
@@ -47,7 +47,7 @@ from streamplace.learn.model_weights import check_shapes, loaded, read_model
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-from streamplace.papers.giph import GiphConfig
+from streamplace.papers.giph import Form, GiphConfig
 from streamplace.papers.walks.gpnet import (
     WIDTH,
     DirectionWeights,
@@ -66,11 +66,9 @@ from streamplace.papers.walks.gpnet import (
 )
 from streamplace.scheduling.tasks import transfer
 
-Form = Literal["two-way", "sage", "plain"]
-
 HIDDEN = 16
 SAGE = (16, 16, 10)
-FORMS: tuple[Form, ...] = ("two-way", "sage", "plain")
+FORMS = get_args(Form)
 TWO_WAY, NEIGHBOURS, ALONE = range(3)
 NODE_FEATURES = ("compute", "slowness", "seconds", "start-time potential", "criticality")
 EDGE_FEATURES = ("bytes", "latency", "seconds", "seconds per byte", "criticality")

@@ -35,7 +35,7 @@ from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROOT = Path(__file__).parents[3]
@@ -240,7 +240,7 @@ OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
 
 def advised(rest: Rest, job: str) -> Advice:
     """Advice once the job is steady."""
-    settings = PlanSettings(HEADROOM, budget=Budget(None, 20_000))
+    settings = PlannerSettings(HEADROOM, budget=Budget(None, 20_000))
     for _ in range(TRIES):
         try:
             return FlinkEngine(rest).advise(job, "2x", OFFERS, settings, seconds=6)

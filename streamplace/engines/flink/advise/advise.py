@@ -54,7 +54,7 @@ from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue, Offer, Prices
 from streamplace.planning.planner import planned
-from streamplace.planning.problem import PlanSettings
+from streamplace.planning.problem import PlannerSettings
 from streamplace.planning.result import PlanResult
 
 _NUMBER = re.compile(r"-\d+\Z")
@@ -330,7 +330,7 @@ def advise(
     found: MeasuredJob,
     rate: Quantity,
     machines: Catalogue | Cluster | None,
-    asked: PlanSettings,
+    asked: PlannerSettings,
     program: Program | None,
     folder: Path,
 ) -> Advice:
@@ -454,7 +454,9 @@ def _fixed(
     return fixed, f"the program of the job sets the parallelism of {names}"
 
 
-def _planned(graph: StreamGraph, machines: Catalogue | Cluster, asked: PlanSettings) -> PlanResult:
+def _planned(
+    graph: StreamGraph, machines: Catalogue | Cluster, asked: PlannerSettings
+) -> PlanResult:
     """Plan for a graph at its rate.
 
     Each subtask has a constant load. So the job is planned again if the numbers of subtasks in the
