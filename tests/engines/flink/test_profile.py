@@ -313,16 +313,24 @@ def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:
     assert but_for_cpu(seen) == []
 
 
-def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
-    """Their sender counts them once, and their bytes as often as they are sent."""
+@pytest.mark.parametrize(("sent", "is_kept"), [(25.0, True), (0.1, False)])
+def test_broadcast_tuples_count_for_every_receiver(
+    clock: Clock, sent: float, *, is_kept: bool
+) -> None:
+    """Their sender counts them once, and their bytes as often as they are sent.
+
+    The copies of some rules are no reason to keep the number of receivers.
+    """
     flink = chained(clock)
-    flink.vertices["w"].rates = rates(0, 25, 0, 50 * 300.0)
-    flink.vertices["j"].inputs = [("v", "REBALANCE"), ("w", "BROADCAST")]
+    flink.vertices["w"].rates = rates(0, sent, 0, 2 * sent * 300.0)
+    read = rates(100 + 2 * sent, 0, 100 * 2000.0 + 2 * sent * 300.0)
+    flink.vertices["j"] = Vertex("j", read, [("v", "REBALANCE"), ("w", "BROADCAST")])
     seen = profile(flink.rest, "job", 100)
     graph = measured_graph(seen, MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
     assert graph.operators.payload[1] == pytest.approx(300)
-    assert "gets every tuple" in graph.attributes["keeps parallelism of j"]
+    told = str(graph.attributes.get("keeps parallelism of j", ""))
+    assert ("gets every tuple" in told) is is_kept
     assert but_for_cpu(seen) == []
 
 

@@ -95,28 +95,51 @@ def test_a_job_must_reach_most_of_its_rate_or_read_all_that_it_is_offered(
         settle(flink.rest, "job", MoveSettings(settle=0.1), before)
 
 
+def test_a_source_that_was_silent_may_stay_so(clock: Clock) -> None:
+    """The other one has no backlog any more, and emits what arrives."""
+    vertices = {"v0": source("a", 1000), "v1": source("b", 0, pending=0.0, busy=0.1)}
+    flink = LazyFlink(clock, vertices)
+    before = replace(BEFORE, sources={"a": SourceFlow(1000.0), "b": SourceFlow(0.0)})
+    vertices["v0"] = source("a", 400, pending=0.0, busy=0.5)
+    settle(flink.rest, "job", MoveSettings(settle=0.1), before)
+    both = replace(before, sources=dict.fromkeys("ab", SourceFlow(500.0)))
+    with pytest.raises(FlinkError, match="400 tuples/s, 40% of the 1000 before"):
+        settle(flink.rest, "job", MoveSettings(settle=0.1), both)
+
+
 @pytest.mark.parametrize(
-    ("cores", "beside", "is_limited"),
-    [(0.18, None, True), (0.5, None, False), (0.5, 0.4, True), (0.5, 0.2, False)],
+    ("cores", "beside", "rate", "is_limited"),
+    [
+        (0.18, None, 100.0, True),
+        (0.5, None, 100.0, False),
+        (0.5, 0.4, 100.0, True),
+        (0.5, 0.2, 100.0, False),
+        (4.0, None, 100.0, False),  # its threads run all the time, but may poll
+        (4.0, None, 5000.0, True),
+    ],
 )
 def test_a_source_without_cpu_is_limited(
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
     cores: float,
     beside: float | None,
+    rate: float,
     *,
     is_limited: bool,
 ) -> None:
-    """Its process took all of its quota, or of one that it shares, while the rate was taken."""
+    """Its process took all of its quota, or of one that it shares, while the rate was taken.
+
+    Where it has several cores, its threads may be full before.
+    """
     used = {7: iter([3.0, 4.0])} | ({} if beside is None else {8: iter([0.0, 5 * beside])})
     processes = {f"dev-{process - 7}": process for process in used}
     monkeypatch.setattr(source_lag, "processes_of", lambda rest: processes)
     monkeypatch.setattr(source_lag, "time", clock)
     monkeypatch.setattr(source_lag, "cpu_seconds", lambda process: next(used[process]))
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
-    flow = source_flow(one_source(clock, 100.0).rest, "job")
+    flow = source_flow(one_source(clock, rate, busy=1.99 if cores > 1 else 0.5).rest, "job")
     assert flow is not None
-    assert flow.rate == pytest.approx(100.0, rel=0.01)
+    assert flow.rate == pytest.approx(rate, rel=0.01)
     assert flow.is_limited is is_limited
 
 

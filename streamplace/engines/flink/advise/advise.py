@@ -45,7 +45,7 @@ from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Displayed
 from streamplace.model.prediction_intervals import RateInterval
@@ -508,10 +508,11 @@ def _notes(
             f"include it, give overhead in the file of {kind}"
         )
     yield from _notes_on_busiest(plan, seen)
-    if receivers := seen.copied_to:
+    facts = found.graph.attributes
+    if receivers := [v for v in found.graph.operators.name if KEEPS_PARALLELISM + v in facts]:
         yield (
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
-            f"keeps the parallelism of {listed(sorted(receivers))}"
+            f"keeps the parallelism of {listed(receivers)}"
         )
     if others := other_jobs(rest, found.id):
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"

@@ -58,7 +58,20 @@ class CpuShare(NamedTuple):
     @property
     def load(self) -> float:
         """Part of the CPU that it has, together with those that share it, which they used."""
-        return self.used / (self.limit if self.pool is None else self.pool.cores)
+        return self.used / self._cores
+
+    @property
+    def shows_full_threads(self) -> bool:
+        """Whether it is full if one of its threads runs all the time.
+
+        >>> CpuShare(0.25).shows_full_threads, CpuShare(2.0).shows_full_threads
+        (True, False)
+        """
+        return self._cores <= 1
+
+    @property
+    def _cores(self) -> float:
+        return self.limit if self.pool is None else self.pool.cores
 
     @property
     def is_full(self) -> bool:

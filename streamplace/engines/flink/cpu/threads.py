@@ -253,6 +253,7 @@ _KINDS = tuple(
         (r"Attach Listener", OBSERVATION),
         (r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark|Shenandoah ", GARBAGE),
         (r"flink-rate-limiter|kafka-(?:admin-client|coordinator-heartbeat)-", SOURCES),
+        (r"blc-|binlog-reader-|snapshot-reader-|debezium-", SOURCES),  # of Flink CDC
         (r"kafka-producer-network-", SINKS),
         (r"flink-|Flink Metric|FlinkComplet", JAVA),
         (r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp", JAVA),
@@ -269,6 +270,8 @@ def kind_of(thread: str) -> str:
 
     >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
     ('tasks', 'helpers of tasks', 'garbage collection')
+    >>> kind_of("kafka-producer-network-thread | 1"), kind_of("blc-mysql:3306")
+    ('helpers of sinks', 'helpers of sources')
     """
     if match := _OF_TASK.fullmatch(thread):
         return TASKS if match[1] == thread else HELPERS

@@ -43,6 +43,8 @@ LOG = logging.getLogger(__name__)
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
+FEW_COPIES = 0.01
+"""Largest share of the tuples of an operator whose copies may be left out, as those of rules."""
 
 
 def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
@@ -90,7 +92,11 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
         for task in seen.tasks
         if seen.cpu[task.id].source
     }
-    facts |= {KEEPS_PARALLELISM + name: COPIED for name in sorted(seen.copied_to)}
+    facts |= {
+        KEEPS_PARALLELISM + name_of[edge.target]: COPIED
+        for e, edge in enumerate(seen.edges)
+        if edge.is_broadcast and carried.tuples[e] > FEW_COPIES * seen.tuples[edge.target]
+    }
     if seen.drift > 0:
         facts[PROFILE_DRIFT] = float(f"{min(seen.drift, LARGEST):.4g}")
     seen.doubts[:] = dict.fromkeys(seen.doubts)  # another graph of this profile has the same

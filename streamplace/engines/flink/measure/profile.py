@@ -209,12 +209,6 @@ class JobProfile:
         return sources_of(self.tasks, self.edges)
 
     @property
-    def copied_to(self) -> frozenset[str]:
-        """Operators of which every subtask gets each tuple of a broadcast stream."""
-        receivers = {edge.target for edge in self.edges if edge.is_broadcast}
-        return frozenset(task.name for task in self.tasks if task.id in receivers)
-
-    @property
     def is_limited(self) -> bool:
         """Whether more may arrive for a source than it emits, as far as can be measured."""
         return self.flow.is_limited
@@ -391,7 +385,8 @@ def _source_flow(
         source.parallelism,
         rate=rate,
         full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
-        sees_cpu=present is None or devices <= usage.keys(),
+        sees_cpu=present is None
+        or all(one in usage and usage[one].share.shows_full_threads for one in devices),
         subtasks=subtasks,
         partitions=seen.partitions.get(source.id, 0),
     )

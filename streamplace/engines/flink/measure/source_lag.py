@@ -187,8 +187,8 @@ def flow_of(
     ``seen``: metrics of its task.
     ``rate``: tuples/s that it emits; by default those that it counts.
     ``full``: TaskManagers with subtasks of it that had no free CPU.
-    ``sees_cpu``: whether that is known of all its TaskManagers. Otherwise, threads that are busy
-    all the time show that a source is at its limit.
+    ``sees_cpu``: whether that is known of all its TaskManagers, and shows that a thread cannot run
+    more. Otherwise, threads that are busy all the time show that a source is at its limit.
     """
     metric = sent_by(operator)
     metric = metric if metric in seen.rates else "numRecordsOut"
@@ -276,7 +276,9 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         device: max(0.0, cpu_seconds(pid) - before[device]) / passed
         for device, pid in processes.items()
     }
-    full = {device for device, share in cpu_shares(processes, used).items() if share.is_full}
+    shares = cpu_shares(processes, used)
+    full = {device for device, share in shares.items() if share.is_full}
+    seen_through = {device for device, share in shares.items() if share.shows_full_threads}
     lasting, devices = _lasting_names(document), {v: _devices(rest, job, v) for v in running}
     flows = {
         v: flow_of(
@@ -285,7 +287,7 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
             seen[v],
             vertices[v]["parallelism"],
             full=sorted(full & devices[v]),
-            sees_cpu=devices[v] <= processes.keys(),
+            sees_cpu=devices[v] <= seen_through,
         )
         for v, name in running.items()
     }

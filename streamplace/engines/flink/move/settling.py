@@ -75,7 +75,7 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     """Raise FlinkError if a job is slower than before, beyond what the settings allow.
 
     A job that keeps up may be slower if it was held back before, because its backlog is gone, or if
-    its sources report their lag, because less arrives then.
+    its sources report their lag, because less arrives then. Sources that were silent may stay so.
     """
     if not settings.compares_rates or before is None or not before.rate:
         return
@@ -87,7 +87,10 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
         LOG.debug("a source of job %s has ended since, so no rate is compared", job)
         return
     LOG.debug("job %s reads %.6g tuples/s, %.6g before", job, flow.rate, before.rate)
-    if flow.keeps_up and (before.is_limited or flow.pending is not None):
+    silent = {name for name, one in before.sources.items() if not one.rate}
+    others = [one.keeps_up for name, one in flow.sources.items() if name not in silent]
+    keeps_up = flow.keeps_up or (bool(others) and all(others) and not flow.is_limited)
+    if keeps_up and (before.is_limited or flow.pending is not None):
         return
     if flow.misses(before, settings.least_rate):
         raise FlinkError(
