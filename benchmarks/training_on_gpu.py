@@ -130,9 +130,9 @@ class Training:
     def step(self, done: float) -> int:
         """One step, when this share of the training is done; the number of its problems."""
         shard = next(self.shards)
-        gradient = gradient_of(self.learner, shard).per_problem(len(shard.rows))
+        gradient = gradient_of(self.learner, shard)
         for parameter, tensor in zip(self.parameters, gradient.tensors, strict=True):
-            parameter.grad = tensor
+            parameter.grad = None if tensor is None else tensor / len(shard.rows)
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         first, last = self.options["learning_rate"], self.options["final_learning_rate"]
         rate = last + (first - last) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
-from streamplace.learn.config import DEFAULT_PRESET, C, Config, OptionTables, Preset, validated
+from streamplace.learn.config import (
+    DEFAULT_PRESET,
+    C,
+    Config,
+    MemoryConfig,
+    OptionTables,
+    Preset,
+    validated,
+)
 from streamplace.learn.learner import Learner
 from streamplace.learn.walker import Improver
 from streamplace.model.arrays import Ints
@@ -90,14 +98,8 @@ class LearnedModel:
             )
 
 
-ASKED_ANEW = (
-    "fresh",
-    "replayed",
-    "places",
-    "exploration",
-    "exploration_decay",
-    "near",
-)
+ASKED_ANEW = ("fresh",)
+ASKED_ANEW_OF_MEMORIES = ("replayed", "places", "exploration", "exploration_decay", "near")
 """Options that depend on the graphs trained on, so training from weights takes the preset's."""
 
 MODELS: Registry[LearnedModel] = Registry(
@@ -132,7 +134,8 @@ def configured(
     if device != "cpu":
         training = _changed(training, {"shards": 1}, "training")
     if start is not None:
-        kept = {name: value for name, value in start.items() if name not in ASKED_ANEW}
+        anew = ASKED_ANEW + ASKED_ANEW_OF_MEMORIES * isinstance(options, MemoryConfig)
+        kept = {name: value for name, value in start.items() if name not in anew}
         options = _changed(options, kept, "the weights' config")
     if file is not None:
         where = spot(file)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,21 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
     """
     valued = named_objective(objective)
     if not isinstance(judge, str):
-        return Relative(replace(valued, evaluate=judge, ordered=False))
+        return Relative(replace(valued, evaluate=_one_by_one(judge), ordered=False))
     if _is_rate(valued):
         return steady if judge == "steady" else engine
     return Relative(valued)
+
+
+def _one_by_one(measure: Measure) -> Measure:
+    """Measure that threads wait for: passes at the same time would disturb each other."""
+    lock = Lock()
+
+    def measured(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+        with lock:
+            return measure(problem, placements)
+
+    return measured
 
 
 def check_reward(objective: str, judge: str | Measure) -> None:

@@ -87,10 +87,10 @@ class TrainRequest:
                 f"training on Ray uses CPUs, not {self.device}; drop the device, or train without "
                 "--on"
             )
-        if self.on is not None and self.reward == REAL:
+        if self.on is not None and self.reward not in JUDGES:
             raise SettingError(
-                "real passes (the reward ray) are measured one after the other on one machine; "
-                "train without --on"
+                "real passes (the reward ray, or a function) are measured one after the other on "
+                "one machine; train without --on"
             )
         if not self.problems:
             raise SettingError("there is no graph to train on; give at least one")
@@ -107,7 +107,8 @@ class TrainRequest:
         """Rate of every problem of `at_rates`, as asked for: scaled rates are rounded."""
         if self.rates:
             return self.rates * (len(problems) // len(self.rates))
-        return tuple(problem.graph.source_rate for problem in problems)
+        is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
+        return tuple(1.0 if is_pass else problem.graph.source_rate for problem in problems)
 
     def objective_entry(self) -> dict[str, str]:
         """The objective as an entry of a document, which the default objective leaves out."""
@@ -394,7 +395,9 @@ class TrainingProgress(Watcher):
 
 
 def step_line(epoch: int, epochs: int, report: StepReport) -> str:
-    """Summary of a step in one line."""
+    """Summary of a step in one line; a GPU is not waited for."""
+    if getattr(report.reward, "is_cuda", False):
+        return f"epoch {epoch}/{epochs}"
     now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
     return f"epoch {epoch}/{epochs}: {now}"
 

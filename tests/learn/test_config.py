@@ -51,3 +51,5 @@ def test_training_from_weights_asks_anew_what_to_train_on() -> None:
     assert chosen["fresh"] == 0
     assert chosen["places"] == MODELS["dream"].presets["fast"].model.model_dump()["places"]
     assert chosen["device_state"] == start["device_state"]
+    for name in ("pilot", "doppler"):  # whose exploration is a part of how they learn
+        assert configured(MODELS[name], start={"exploration": 0.6}).model.exploration == 0.6

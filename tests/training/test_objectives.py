@@ -1,7 +1,9 @@
 """Training for other objectives than throughput."""
 
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from problems import chain, diamond
 from strategies import placements, problems
 
@@ -69,9 +72,28 @@ def test_validation_is_compared_with_proven_makespans(tmp_path: Path, config: Pa
     ]
     (optimum,) = trained.optima
     assert min(abs(optimum - reward) for reward in rewards) < 1e-9
-    ((_, held),) = trained.by_rate().items()
+    ((rate, held),) = trained.by_rate().items()
+    assert rate == 1  # however many sources a graph has
     assert held.of_optimum == pytest.approx(trained.history.score / optimum)
     assert 0 < held.of_optimum <= 1 + 1e-9
+
+
+def test_measured_passes_wait_for_each_other() -> None:
+    """They would disturb each other, though threads ask at the same time."""
+    problem, running, most = tasks(0), 0, 0
+
+    def measure(problem: Problem, places: NDArray[np.int32]) -> NDArray[np.float64]:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        time.sleep(0.01)
+        running -= 1
+        return np.ones(len(places))
+
+    reward = reward_of("makespan", measure)
+    asked = np.zeros((1, problem.n_operators), np.int32)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: reward(problem, asked), range(8)))
+    assert most == 1
 
 
 def test_what_cannot_be_proven_has_no_optimum(tmp_path: Path, config: Path) -> None:
