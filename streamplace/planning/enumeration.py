@@ -94,6 +94,8 @@ class Enumeration:
                 break
             if untried is not None and cost >= untried and least_open is None:
                 least_open = untried
+            if least_open is not None and (self._work <= 0 or self._stop()):
+                break
             if not sum(counts) or not all(cut.holds(counts) for cut in cuts):
                 continue
             packed, is_excluded = self._try(counts)

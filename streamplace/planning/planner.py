@@ -64,7 +64,7 @@ from streamplace.planning.packing import (
     packing_of,
     without_idle,
 )
-from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlannerSettings
+from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
 from streamplace.planning.rates import (
     FLOWING,
     growing_use,
@@ -208,7 +208,7 @@ def _with_fewer_machines(
             return packed, ()
         if rate_of(problem, smaller) < problem.rate * (1 - SLACK):
             cost = Prices.of(problem.catalogue).per_hour(fewer)
-            carries = f"{digits(rate, 6)} tuples/s for {cost:g} per hour"
+            carries = f"{digits(rate / (1 - problem.headroom), 6)} tuples/s for {cost:g} per hour"
             return packed, (f"With one {offers[less].name} less, a plan carries {carries}.",)
         packed = smaller
 
@@ -226,12 +226,14 @@ def _ended(meter: Meter, share: float) -> Callable[[], bool]:
 
 def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) -> PlanResult:
     """Return the plan of packed machines, with names in place of numbers."""
-    demand, catalogue, graph = problem.demand, problem.catalogue, problem.graph
+    catalogue, graph = problem.catalogue, problem.graph
     made = deployed(problem, packed)
+    asked = replace(problem, headroom=0.0)  # what is in use at the rate itself
+    demand, at_rate = asked.demand, deployed(asked, packed) if problem.headroom else made
     packing = packing_of(demand, catalogue, packed.parallelism)
     use = largest_use(packing, packed)
-    if made.is_apart:
-        use = np.maximum(use, _simulated_use(made, packed))
+    if at_rate.is_apart:
+        use = np.maximum(use, _simulated_use(at_rate, packed))
     counts = packed.counts(len(catalogue.offers))
     names, slots = _machines(problem, packed, made.cluster.devices.name)
     limit = _limit(demand, packed, packing, names, use)
@@ -240,7 +242,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         machines = {o.name: n for o, n in zip(catalogue.offers, counts, strict=True) if n}
         prices = {offer.name: float(offer.price) for offer in catalogue.offers}
     else:
-        link = fullest_link(made)
+        link = fullest_link(at_rate)
         steady = demand.is_proportional
         machine = limit.use if steady else growing_use(demand, packing, packed)
         limit = limit if link is None or link.use <= machine else link

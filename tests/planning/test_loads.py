@@ -50,6 +50,13 @@ def test_headroom_is_for_more_tuples_and_not_for_more_constant_loads() -> None:
         held(2001, 500.0, headroom=0.2)
 
 
+def test_what_the_headroom_leaves_free_is_not_in_use() -> None:
+    """A machine executes 1000 MIPS: 500 for the constant load, and 400 for 2000 tuples/s."""
+    result = held(2000, 500.0, headroom=0.2)
+    assert result.limit.use == pytest.approx(0.9)
+    assert result.free["cpu"] == pytest.approx(0.1)
+
+
 def test_machines_are_needed_for_constant_loads_alone() -> None:
     result = few(
         chain(

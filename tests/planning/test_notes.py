@@ -36,6 +36,10 @@ def test_a_broken_chain_is_named() -> None:
     result = plan(parsed("chained", (0.8, 0.7), most=1), offers=offers, budget=QUICK)
     assert result.machines == {"small": 2}
     assert result.notes[0].startswith("With one small less, a plan carries 666.")
+    with_headroom = plan(parsed("chained", (0.4, 0.4), most=1), offers=offers, budget=QUICK,
+                         headroom=0.25)  # fmt: skip
+    assert with_headroom.machines == {"small": 2}
+    assert with_headroom.notes[0].startswith("With one small less, a plan carries 1250 ")
     assert result.notes[-1:] == (
         "Chained operators run on different machines, where Flink must not chain them: "
         "parse and rule (1 pair of subtasks).",
