@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
+from inspect import getsourcefile
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,9 +88,12 @@ class ComparisonRun:
 
 
 def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
-    """Budget, seed and weights as a text; results are reused only if it is equal."""
+    """Budget, seed, code and weights as a text; results are reused only if it is equal."""
     seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
+    with suppress(TypeError):  # an object that is called
+        if code := getsourcefile(placer.function):  # users change their own placers
+            text += f", code {_digest(*stamped(Path(code)))}"
     weights = [_digest(*stamped(path)) for path in weights_of(placer)]
     return f"{text}, weights {' '.join(weights)}" if weights else text
 
