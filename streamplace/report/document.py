@@ -194,9 +194,12 @@ class PlacementPart(TypedDict):
     place: list[int]  # [N] device of every operator
     # [N] order in which devices serve operators; absent for the default order.
     priority: NotRequired[list[float]]
+    queue: NotRequired[str]  # what that order means, as files of placements say
     throughput: float  # relative throughput
     sources: list[tuple[int, float]]  # (operator, sustained share of its rate) of every source
     bottleneck: LimitPart
+    # Load of the bottleneck relative to what constant loads leave of it; absent without any.
+    pressure: NotRequired[float]
     loads: LoadsPart
     value: float  # value by the objective of the problem, as a number and in words
     words: str

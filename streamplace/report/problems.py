@@ -149,6 +149,9 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
     )
     if placement.priority is not None:
         part["priority"] = numbers(placement.priority)
+        part["queue"] = placement.queue
+    if len(instance.constant) and np.isfinite(top.load):
+        part["pressure"] = plain(top.load)
     if named.bound is not None:
         part["bound"] = named.bound
     part["one_pass"] = _pass(problem, placement, judge)

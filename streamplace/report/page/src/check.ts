@@ -88,7 +88,9 @@ export function differenceOfLoads(
   if (part.links.some(([a, b, load]) => !close(loads.link(a, b), load))) {
     return "the load of a link";
   }
-  return close(loads.bottleneck().load, placement.bottleneck.load) ? "" : "the largest load";
+  const pressure = placement.pressure ?? loads.peak;
+  const isSame = close(loads.bottleneck().load, placement.bottleneck.load) && close(loads.peak, pressure);
+  return isSame ? "" : "the largest load";
 }
 
 /** The rules of a pass that the page computes; absent for others. */

@@ -122,9 +122,12 @@ export interface PlacementPart {
   name: string;
   place: number[];
   priority?: number[];
+  queue?: string;
   throughput: number;
   sources: [number, number][];
   bottleneck: LimitPart;
+  /** Load of the bottleneck relative to what constant loads leave of it, if there are any. */
+  pressure?: number;
   loads: LoadsPart;
   value: number;
   words: string;

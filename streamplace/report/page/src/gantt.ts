@@ -45,6 +45,7 @@ export class Gantt {
   /** Show a pass anew, all of it. */
   show(): void {
     const times = this.source.times();
+    this.element.classList.toggle("unknown", !times || !Number.isFinite(times.makespan));
     if (!times || !Number.isFinite(times.makespan)) return;
     this.begin = 0;
     this.end = times.makespan || 1;

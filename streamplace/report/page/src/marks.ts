@@ -20,7 +20,8 @@ export function marksOf(
   const none = { marked: new Set<number>(), markedStreams: new Set<number>(), byLoad: false };
   if (!situation) return none;
   if (isPass(problem)) {
-    const chain = ((whatif && whatif.times) || placement?.one_pass)?.chain ?? [];
+    const given = whatif && whatif.changed ? undefined : placement?.one_pass;
+    const chain = ((whatif && whatif.times) || given)?.chain ?? [];
     const running = chain.filter(({ what }) => what === "running");
     const sending = chain.filter(({ what }) => what === "sending");
     return {

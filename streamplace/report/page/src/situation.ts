@@ -11,6 +11,8 @@ export interface Situation {
   readonly place: ArrayLike<number>;
   readonly throughput: number;
   readonly bottleneck: LimitPart;
+  /** Load of the bottleneck relative to what constant loads leave of it. */
+  readonly pressure: number;
   device(a: number): number;
   egress(a: number): number;
   ingress(a: number): number;
@@ -34,6 +36,7 @@ export function situationOfDocument(placement: PlacementPart): Situation {
     place: placement.place,
     throughput: placement.throughput,
     bottleneck: placement.bottleneck,
+    pressure: placement.pressure ?? placement.bottleneck.load,
     device: (a) => loads.devices[a] ?? 0,
     egress: (a) => loads.egress[a] ?? 0,
     ingress: (a) => loads.ingress[a] ?? 0,
@@ -49,6 +52,7 @@ export function situationOfLoads(loads: Loads, filling: Filling): Situation {
     place: loads.place,
     throughput,
     bottleneck: loads.bottleneck(),
+    pressure: loads.peak,
     device: (a) => loads.device(a),
     egress: (a) => loads.egress(a),
     ingress: (a) => loads.ingress(a),

@@ -149,7 +149,7 @@ export class Toolbar {
       operators.name.map((operator, v) => [operator, devices?.name[place[v]] ?? ""]),
     );
     const given = this.bench.shownPlacement;
-    const order = given?.priority && given.one_pass ? { queue: given.one_pass.queue } : {};
+    const order = given?.priority ? { queue: given.queue } : {};
     const priority = given?.priority
       ? { priority: Object.fromEntries(operators.name.map((o, v) => [o, given.priority?.[v]])) }
       : {};

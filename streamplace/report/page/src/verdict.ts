@@ -44,7 +44,7 @@ export class Verdict {
     ].filter((card): card is Card => card !== undefined);
     if (isPass(this.problem)) cards.sort((a, b) => Number(b.label === "One pass") - Number(a.label === "One pass"));
     replace(this.cards, ...cards.map((card, i) => element({ ...card, lead: i === 0 })));
-    const times = now.times ?? placement.one_pass;
+    const { times } = now;
     const byPass = isPass(this.problem) && times;
     this.sentence.textContent = byPass
       ? `The critical path of one pass: ${spentOn(times)}.`
@@ -73,11 +73,11 @@ export class Verdict {
   /** What will be measured of a graph that was measured before, with the confidence of its errors. */
   private measured(now: Outcome): Card | undefined {
     const { errors } = this.problem;
-    const { load } = now.situation.bottleneck;
+    const { pressure } = now.situation;
     const offered = this.facts.totalRate * now.rate;
     const reached = now.situation.throughput;
-    if (!errors || isPass(this.problem) || (reached >= 1 && load <= 0)) return undefined;
-    const carried = reached < 1 ? reached * offered : offered / load;
+    if (!errors || isPass(this.problem) || (reached >= 1 && pressure <= 0)) return undefined;
+    const carried = reached < 1 ? reached * offered : offered / pressure;
     const [low, high] = [errors.low, errors.high].map((factor) => Math.min(factor * carried, offered));
     return { label: "Tuples/s, likely", value: `${number(low)} to ${number(high)}`, note: `with ${errors.words}` };
   }

@@ -200,7 +200,8 @@ export class Workbench {
   }
 
   private get times(): Times | undefined {
-    return this.whatif?.times ?? (this.placement && timesOfDocument(this.placement));
+    const { whatif } = this;
+    return whatif?.changed ? whatif.times : (whatif?.times ?? (this.placement && timesOfDocument(this.placement)));
   }
 
   private build(): void {

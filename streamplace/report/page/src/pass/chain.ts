@@ -24,13 +24,16 @@ export function criticalChain(simulation: Simulation): Link[] {
   let v = finish.reduce((last, time, u) => (time > finish[last] ? u : last), 0);
   while (v >= 0) {
     add("running", v, -1, start[v], finish[v]);
-    const before = pass.queue === "order" && start[v] > ready[v] ? beforeInLine(v) : -1;
-    if (before >= 0) {
+    const line = pass.queue === "order" && start[v] > ready[v] ? beforeInLine(v) : [];
+    const before = line.find((u) => finish[u] === start[v]);
+    if (before !== undefined) {
       v = before;
       continue;
     }
-    add("core", v, -1, ready[v], start[v]);
-    const e = lastArrival(v);
+    // a core may have been idle until the inputs of an operator before it in line came
+    const awaited = line.find((u) => ready[u] === start[v]);
+    if (awaited === undefined) add("core", v, -1, ready[v], start[v]);
+    const e = lastArrival(awaited ?? v);
     if (e < 0) break;
     v = flow.source[e];
     add("sending", v, e, departure[e], ready[flow.target[e]]);
@@ -47,12 +50,9 @@ export function criticalChain(simulation: Simulation): Link[] {
     return first;
   }
 
-  /** Operator with whose end the turn of another came, -1 where there is none. */
-  function beforeInLine(v: number): number {
-    for (let i = pass.line.indexOf(v) - 1; i >= 0; i--) {
-      const u = pass.line[i];
-      if (place[u] === place[v] && finish[u] === start[v]) return u;
-    }
-    return -1;
+  /** Operators before another in the line of its device, the nearest first. */
+  function beforeInLine(v: number): number[] {
+    const before = Array.from(pass.line).slice(0, pass.line.indexOf(v));
+    return before.filter((u) => place[u] === place[v]).reverse();
   }
 }
