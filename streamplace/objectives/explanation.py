@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from streamplace.display.assumptions import assumed
 from streamplace.display.report import Names, Report, Sheet, brief_and_detail
 from streamplace.display.sheets import with_counts, with_rest
@@ -13,6 +15,7 @@ from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.message_text import shown
 from streamplace.model.mixins import WIDEST, Displayed
 from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,6 +69,15 @@ class MoveAdvice:
     operators: tuple[str, ...]
     device: str
     value: float
+
+
+def together(problem: Problem, groups: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Extend groups by the operators that must share a device with theirs, without duplicates."""
+    if problem.rules is None:
+        return groups
+    unit = problem.rules.unit
+    whole = (np.flatnonzero(np.isin(unit, unit[list(group)])) for group in groups)
+    return list(dict.fromkeys(tuple(rows.tolist()) for rows in whole))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from streamplace.objectives.explanation import (
     MoveAdvice,
     PassTimeline,
     Picture,
+    together,
 )
 from streamplace.objectives.registry import OBJECTIVES, Objective, objective
 
@@ -406,7 +407,7 @@ def best_move(
     """Return the best legal move of operators on the critical chain; None if none helps."""
     from streamsim.passes import makespans
 
-    groups = _candidates(problem, schedule)
+    groups = together(problem, _candidates(problem, schedule))
     if not groups:  # a pass that takes no time
         return None
     moves = [(group, d) for group in groups for d in range(problem.n_devices)]

@@ -49,6 +49,16 @@ def test_the_advice_reaches_what_it_promises() -> None:
     assert told.move.value < told.makespan
 
 
+def test_the_advice_moves_together_what_must_stay_together() -> None:
+    pair = [Operator("a", ipt=1e9), Operator("b", ipt=1e9)]
+    graph = StreamGraph.of("pair", pair, [Stream("a", "b")], fires="all")
+    cluster = Cluster.of([Device("slow", mips=100), Device("fast", mips=1000)])
+    problem = Problem(graph, cluster, Constraints(colocate=[{"a", "b"}]))
+    move = simulate(problem, {"a": "slow", "b": "slow"}).move
+    assert (move.operators, move.device) == (("a", "b"), "fast")
+    assert move.value == pytest.approx(2)
+
+
 def test_the_length_ratio_counts_the_devices_that_an_operator_may_use() -> None:
     """On the only device allowed, nothing is faster, whatever other devices there are."""
     devices = [Device("slow", mips=1), Device("fast", mips=10)]

@@ -49,6 +49,7 @@ from streamplace.objectives.explanation import (
     MOST_CANDIDATES,
     AdvisingExplanation,
     MoveAdvice,
+    together,
 )
 from streamplace.objectives.throughput.loads import (
     CardLoad,
@@ -94,7 +95,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvic
     state = Incremental(problem.instance, placement)
     least = state.peak * (1 - ROUNDING)
     lower: list[tuple[float, tuple[int, ...], int]] = []
-    for group in _together(problem, _candidates(problem, placement, top)):
+    for group in together(problem, _candidates(problem, placement, top)):
         for d in range(problem.n_devices):
             if problem.rules is not None and not problem.legal(_moved(placement, group, d))[0]:
                 continue
@@ -123,15 +124,6 @@ def _moved(placement: Ints, group: tuple[int, ...], d: int) -> Ints:
     moved = placement.copy()
     moved[list(group)] = d
     return moved
-
-
-def _together(problem: Problem, groups: list[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
-    """Extend groups by the operators that must share a device with theirs, without duplicates."""
-    if problem.rules is None:
-        return groups
-    unit = problem.rules.unit
-    whole = (np.flatnonzero(np.isin(unit, unit[list(group)])) for group in groups)
-    return dict.fromkeys(tuple(rows.tolist()) for rows in whole)
 
 
 def _candidates(problem: Problem, placement: Ints, top: "Bottleneck") -> list[tuple[int, ...]]:
