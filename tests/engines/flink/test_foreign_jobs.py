@@ -155,6 +155,8 @@ def test_operators_that_nobody_has_named_are_moved(
     with pytest.raises(FlinkError, match=told):
         mover(rest, flink, Program(jobs, "UnnamedJob", ("count",)), tmp_path).plan(job, one)
     move = mover(rest, flink, Program(jobs, "UnnamedJob"), tmp_path)
+    with pytest.raises(PlacementError, match="do not have the same operators: 'Writer'; place"):
+        move.plan(job, Layout({name: one[name] for name in names[:-1]}))
     for layout in (one, two):
         job = move.run(move.plan(job, layout)).job
         assert verify(rest, job, layout).fine

@@ -254,6 +254,8 @@ def test_who_does_not_hear_what_is_asked_has_not_refused_it(
     with flink.served(), pytest.raises(FlinkError) as failed:
         Rest(flink.url).task_managers()
     assert type(failed.value) is error
+    with flink.served(), pytest.raises(NoAnswer):
+        Rest(flink.url).live_jobs()  # which Flink itself never refuses
 
 
 WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})

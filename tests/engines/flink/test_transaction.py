@@ -725,6 +725,26 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     assert case.started == [(NEW, "there", latest)]
 
 
+def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCase) -> None:
+    """It answers before it knows its jobs."""
+    seen = iter([jobs({})])
+    case.flink.answers["GET /jobs"] = lambda: next(seen, jobs({NEW: "RUNNING"}))
+    moving = case.move(savepoint=PATH, asked=NEW)
+    with pytest.raises(MoveUnderWay, match=f"taken over job {NEW}; nothing was started"):
+        moving.run()
+    assert case.started == []
+
+
+def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: MoveCase) -> None:
+    """A job that was still starting ran on, until the JobManager was restarted days later."""
+    case.flink.answers["GET /jobs"] = lambda: jobs({NEW: "RUNNING"} if case.started else {})
+    facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "asked": NEW}
+    with pytest.raises(FlinkError, match=f"below s3://b/c cannot be seen .*, or from {PATH} if"):
+        case.move(**facts, began=datetime(2020, 1, 1, tzinfo=UTC)).run()
+    assert case.started == []
+    assert case.move(**facts).run().savepoint == PATH
+
+
 @pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])
 def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
     case: MoveCase, monkeypatch: pytest.MonkeyPatch, tries: int, again: str

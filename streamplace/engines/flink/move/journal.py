@@ -187,10 +187,15 @@ def last_path(journal: Journal) -> str | None:
     return journal.savepoint
 
 
+def is_seen(uri: str | None) -> bool:
+    """Whether a folder is one of files, which this machine may reach."""
+    return uri is not None and uri.partition(":")[0] in (uri, "file")
+
+
 def _complete(uri: str, prefix: str) -> Iterator[tuple[float, str]]:
     """Times and paths of complete savepoints or checkpoints in a folder that is reached here."""
-    scheme, colon, path = uri.partition(":")
-    if colon and scheme != "file":
+    _, colon, path = uri.partition(":")
+    if not is_seen(uri):
         return
     folder = Path(unquote(path.removeprefix("//")) if colon else uri)
     with suppress(OSError):

@@ -56,7 +56,8 @@ from streamplace.engines.flink.rest.client import (
     stop_trigger,
 )
 from streamplace.engines.flink.rest.plan import job_operators, layout_of
-from streamplace.errors import SettingError
+from streamplace.errors import PlacementError, SettingError
+from streamplace.model.message_text import listed
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
@@ -130,6 +131,11 @@ class FlinkMove:
         now = layout_of(self.rest, job, document)
         before = Layout({name: sorted(devices) for name, devices in now.items()})
         after = layout.counted(before)
+        if differing := sorted(before.keys() ^ after.keys()):
+            raise PlacementError(
+                f"the job and the placement do not have the same operators: {listed(differing)}; "
+                "place the graph that 'streamplace flink profile' writes"
+            )
         self.tell("checking that the job fits the new placement and its current one")
         LOG.debug("job %s: %s → %s", job, before, after)
         settings = self._checked(job, before, after)

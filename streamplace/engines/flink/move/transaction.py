@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NoReturn
 
@@ -18,7 +19,13 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
-from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
+from streamplace.engines.flink.move.journal import (
+    Journal,
+    MoveClaim,
+    MoveUnderWay,
+    is_seen,
+    last_path,
+)
 from streamplace.engines.flink.move.savepoints import (
     CANCELLED,
     UNDER_WAY,
@@ -77,6 +84,8 @@ from streamplace.model.message_text import listed, shown
 LOG = logging.getLogger(__package__)
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
 TWICE = "what it wrote since then may be written twice"
+LONG_AGO = timedelta(hours=1)
+"""Age of a move whose job is no longer just starting (taste)."""
 
 
 class Undecided(FlinkError):
@@ -211,8 +220,9 @@ class Transaction:
         if not states:
             if (path := last_path(journal)) is None:
                 raise forgotten(journal)
+            self._refuse_unseen(path)
             self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
-            return self._forward(path)
+            return self._forward(path, is_forgotten=True)
         last, state = next(reversed(states.items()))
         if last == job:
             return self._end_first()
@@ -324,17 +334,35 @@ class Transaction:
         except FlinkError as error:
             self._fail(error)
 
-    def _forward(self, path: str, state: str | None = None) -> FlinkMoved:
+    def _refuse_unseen(self, path: str) -> None:
+        """Raise FlinkError if a job of the move may have run for long since its savepoint.
+
+        Its checkpoints are newer, and not where this machine sees them.
+        """
+        journal, ran = self.journal, self.journal.asked not in ("", self.journal.job)
+        is_old = datetime.now(UTC) - journal.began > LONG_AGO
+        if ran and is_old and path == journal.savepoint and not is_seen(journal.checkpoints):
+            raise FlinkError(
+                f"the JobManager no longer knows job {journal.asked}, which may have run since, "
+                f"and its checkpoints below {journal.checkpoints or 'the folder of checkpoints'} "
+                "cannot be seen from here; start it with 'streamplace flink apply --savepoint' "
+                f"from the newest one, or from {path} if there is none"
+            )
+
+    def _forward(
+        self, path: str, state: str | None = None, *, is_forgotten: bool = False
+    ) -> FlinkMoved:
         """Have the job run on its new devices, and check that it settles; else go back.
 
         ``state`` is that of its successor, if Flink knows it from before an interruption.
+        ``is_forgotten``: whether Flink knew no job of the move.
         """
         journal, new = self.journal, self.journal.successor
         if journal.returns:
             self._go_back(path, FlinkError("the move failed"))
         try:
             if state is None:
-                self._start(new, self.there, path)
+                self._start(new, self.there, path, is_forgotten=is_forgotten)
             else:
                 refuse_ended(self.rest, new)
             if state in ENDED and state != FINISHED:
@@ -349,9 +377,18 @@ class Transaction:
         seconds = None if journal.cancels else interruption_of(self.rest, journal.job, new)
         return FlinkMoved(new, seconds, path)
 
-    def _start(self, job: str, way: Way, path: str) -> None:
-        """Start a job from a savepoint, unless another job already continues from it."""
+    def _start(self, job: str, way: Way, path: str, *, is_forgotten: bool = False) -> None:
+        """Start a job from a savepoint, unless another job already continues from it.
+
+        A job that Flink did not know may run after all: a new JobManager takes over its jobs some
+        time after it answers.
+        """
         jar, devices, chain = self._jar(way), way.places.devices, chain_of(self.journal.job)
+        known = chain_states(self.rest, self.journal.job) if is_forgotten else {}
+        if alive := [one for one, state in known.items() if state not in ENDED]:
+            raise MoveUnderWay(
+                f"a JobManager has taken over job {alive[-1]}; nothing was started. Move it again"
+            )
         request = way.program.run_request(Savepoint(path, self.journal.allow_non_restored))
         was_asked = self.journal.asked == job
 

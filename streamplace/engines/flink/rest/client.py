@@ -187,8 +187,14 @@ class Rest:
             raise
 
     def jobs(self) -> dict[str, str]:
-        """Job → state, including jobs that have ended."""
-        return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
+        """Job → state, including jobs that have ended.
+
+        Flink never refuses this, so a refusal is that of a gateway before it.
+        """
+        try:
+            return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
+        except Refusal as error:
+            raise NoAnswer(str(error)) from None
 
     def running_job(self, job: str) -> Job:
         """State and vertices of a running job; otherwise an error that quotes the known reason."""
@@ -457,8 +463,11 @@ def successor(job: str) -> str:
     return chosen_id(f"successor of {job}")
 
 
-def chain_of(job: str, length: int = 8) -> list[str]:
-    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns."""
+def chain_of(job: str, length: int = 64) -> list[str]:
+    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns.
+
+    Every start that fails takes one, so there are enough for hours.
+    """
     ids = [job]
     while len(ids) < length:
         ids.append(successor(ids[-1]))

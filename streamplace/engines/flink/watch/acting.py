@@ -38,7 +38,9 @@ from streamplace.model.units import digits
 
 BY = "flink watch"
 LOOK_SECONDS = 1.0
-"""Seconds between two looks at the job, or at a move of it that cannot be finished yet (taste)."""
+"""Seconds between two looks at the job."""
+MOST_PAUSE_SECONDS = 30.0
+"""Most seconds between two tries to finish a move: each that fails takes an id (taste)."""
 
 
 class Notices:
@@ -191,7 +193,7 @@ class WatchMover:
         or no job of the move runs although it can still be finished. Each distinct reason is logged
         once. Raises MoveUnderWay when the command that moves it still runs.
         """
-        notices = Notices(self.log.tell)
+        notices, pause = Notices(self.log.tell), LOOK_SECONDS
         while True:
             try:
                 return self._finished(number, why)
@@ -199,7 +201,8 @@ class WatchMover:
                 raise
             except StreamplaceError as error:
                 notices(f"{without_advice(error)}; trying again")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(pause)
+            pause = min(2 * pause, MOST_PAUSE_SECONDS)
 
     def _finished(self, number: int, why: str) -> str | None:
         """Finish an interrupted move, or look up its outcome."""

@@ -85,7 +85,7 @@ class Watch:
         """
         now = settled(self.rest, self.mover, self.log, job)
         if any(one.after == now != one.job for one in self.log.decisions.values()):
-            placement = self._layout(self.rest, now)
+            placement = self._layout(self.rest, now) or placement
         layout = placement or layout_of(self.rest, now, self.rest.running_job(now))
         if now != job:
             self.moved(now, layout)
