@@ -167,8 +167,8 @@ def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
         raise ProblemError("plans of the library cannot express overhead and at_least")
     if demand.constant.any():
         raise ProblemError("plans of the library cannot express constant loads of operators")
-    if graph.operators.max_rate.any():
-        raise ProblemError("plans of the library cannot express a max_rate of operators")
+    if graph.operators.max_rate.any() or (graph.operators.cores > 1).any():
+        raise ProblemError("plans of the library cannot express a max_rate of operators, or cores")
     if demand.messages is not None:
         raise ProblemError("plans of the library cannot express messages between subtasks")
     prices, runs = Prices.of(catalogue), allowed(demand, catalogue)

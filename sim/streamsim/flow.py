@@ -59,7 +59,7 @@ class Flow(NamedTuple):
     group: Ints  # [S] group of every source; sources whose tuples meet in a join share one
     n_groups: int
 
-    parallelism: Floats  # [N] subtasks that may run at once
+    parallelism: Floats  # [N] cores that an operator uses at most, such as one by each subtask
     payload: Floats  # [M] bytes per tuple
     traffic: Floats  # [M] bytes/s
 

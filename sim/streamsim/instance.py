@@ -47,7 +47,7 @@ class Instance(NamedTuple):
     port_start: Ints  # [N + 1] the ports of v are port_start[v]:port_start[v + 1]
     input_rate: Floats  # [N]* tuples (or sets) taken in per second, λ
     output_rate: Floats  # [N]* λ, or the output of the window of a windowed operator, tuples/s
-    parallelism: Floats  # [N] subtasks that may run at once
+    parallelism: Floats  # [N] cores that an operator uses at most, such as one by each subtask
     seconds: Floats  # [N, C] core seconds per input tuple (or set)
     load: Floats  # [N, C]* fraction of a device (all its cores)
     core_load: Floats  # [N, C]* fraction of one core used by one subtask, or of its `max_rate`
@@ -55,7 +55,7 @@ class Instance(NamedTuple):
     core_constant: (
         Floats  # [N, C] fraction of one core that one subtask uses at any rate; or [0, C]
     )
-    max_rate: Floats  # [N] tuples/s that one subtask takes in at most; [0] if none has a limit
+    max_rate: Floats  # [N] tuples/s that a subtask takes in at most, per core; [0] without limits
     windows: Floats  # [K, 6] rows of `WindowedOperator`
 
     source: Ints  # [M] operator that emits

@@ -60,8 +60,8 @@ def what_if(
     change
         Field of an operator or a stream → its value, a number or a text with a unit:
         ``{"kafka.rate": "100k", "parse->sink.selectivity": 0.5}``. Operators have ``ipt``,
-        ``payload``, ``rate``, ``memory``, ``constant``, ``max_rate``, ``parallelism`` and
-        ``max_parallelism``, streams ``selectivity``, ``payload`` and ``ipt``.
+        ``payload``, ``rate``, ``memory``, ``constant``, ``max_rate``, ``cores``, ``parallelism``
+        and ``max_parallelism``, streams ``selectivity``, ``payload`` and ``ipt``.
 
     Examples
     --------

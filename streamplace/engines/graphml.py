@@ -77,6 +77,7 @@ def _operators(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
                     "kind": xml_text(operator.kind),
                     "ipt": operator.ipt,
                     **({"constant": operator.constant} if operator.constant else {}),
+                    **({"cores": operator.cores} if operator.cores > 1 else {}),
                     "requires": xml_text(";".join(sorted(operator.requires))),
                     "colocate": groups[name][0],
                     "exlocate": groups[name][1],

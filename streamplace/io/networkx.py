@@ -18,7 +18,10 @@ RARE: dict[str, Any] = {
     "requires": [],
     "window": None,
     "fires": EACH,
-    **{key: OPERATOR[key].default for key in ("slot_sharing_group", "constant", "max_rate")},
+    **{
+        key: OPERATOR[key].default
+        for key in ("slot_sharing_group", "constant", "max_rate", "cores")
+    },
 }
 """Attributes that all nodes have if one of them does; GraphML cannot represent all of them."""
 NODE = {key: rule.default for key, rule in OPERATOR.items() if key not in RARE}

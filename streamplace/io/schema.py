@@ -12,6 +12,7 @@ from streamplace.model.devices import MOST_CORES
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
 from streamplace.model.placement import Discipline
+from streamplace.model.units import LARGEST
 
 Speed = Annotated[Quantity, doc("speed of a core: a number in MIPS, or '2500 MIPS'")]
 Cores = Annotated[int, Field(ge=1, le=MOST_CORES, description="number of cores, 1 by default")]
@@ -162,6 +163,14 @@ class OperatorJson(TypedDict, total=False):
         doc(
             "tuples/s that one subtask reads (a source: emits) at most, whatever CPU it has, or "
             "'66 k/s'; 0, the default, for no limit"
+        ),
+    ]
+    cores: Annotated[
+        float,
+        Field(
+            ge=1,
+            le=LARGEST,
+            description="cores that one subtask uses at most; 1, the default, for a single thread",
         ),
     ]
     parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]

@@ -60,9 +60,9 @@ def to_torch_geometric(
         `EDGE_FEATURES`); those of a graph alone assume five default devices, which have the tags
         that operators require. The fields of the native format follow in float64: ``ipt``,
         ``payload``, ``rate``, ``memory``, ``parallelism``, ``max_parallelism``, ``constant``,
-        ``max_rate`` [N]; ``selectivity``, ``stream_payload`` [E], NaN where a stream inherits the
-        payload of its operator. A problem adds ``device_mips``, ``device_cores``, … [D], and
-        ``bandwidth_bps`` and ``latency_s`` [D · D], row by row.
+        ``max_rate``, ``cores`` [N]; ``selectivity``, ``stream_payload`` [E], NaN where a stream
+        inherits the payload of its operator. A problem adds ``device_mips``, ``device_cores``, …
+        [D], and ``bandwidth_bps`` and ``latency_s`` [D · D], row by row.
 
     Examples
     --------
@@ -154,7 +154,8 @@ def _features(problem: Problem) -> tuple[Singles, Singles]:
     share = arrays.traffic * (links.mean() if links.size else 0.0)
     output = np.bincount(arrays.source, weights=share, minlength=problem.n_operators)
     load = arrays.full_load[:, arrays.device_type].mean(axis=1)
-    nodes = np.stack([load, output, arrays.rate > 0, arrays.parallelism], axis=1)
+    parts = arrays.parallelism / problem.graph.operators.cores
+    nodes = np.stack([load, output, arrays.rate > 0, parts], axis=1)
     edges = share[np.argsort(arrays.stream_index)][:, None]
     return nodes.astype(np.float32), edges.astype(np.float32)
 

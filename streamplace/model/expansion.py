@@ -331,6 +331,7 @@ def _subtasks(
         about=[operators.about[v] for v in rows],
         constant=(graph.charged_constant / p)[operator],
         max_rate=operators.max_rate[operator],
+        cores=operators.cores[operator],
     )
 
 

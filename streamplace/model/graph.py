@@ -287,7 +287,7 @@ class StreamGraph(Caching, Pictured):
                 windows=operators.window_rows(),
                 joins=operators.fires_all,
                 inputs=streams.inputs(),
-                parallelism=operators.parallelism,
+                parallelism=operators.parallelism * operators.cores,
                 payload=streams.bytes_per_tuple(),
             )
         except CycleError as error:
@@ -296,7 +296,8 @@ class StreamGraph(Caching, Pictured):
         if not groups.any() and RESCALE not in streams.partitioning:
             return flow
         ways = streams.distribution()[flow.stream_index]
-        return flow._replace(parallelism=balanced_parallelism(groups, subtasks, ways, flow))
+        parts = balanced_parallelism(groups, subtasks, ways, flow)
+        return flow._replace(parallelism=parts * operators.cores)
 
     def _check_rates(self) -> None:
         from streamsim.flow import unequal_inputs

@@ -130,6 +130,7 @@ class OperatorFields(Generic[Texts, Numbers, Counts, TagSets, Windows]):
     max_rate: Numbers = ruled(
         NumberRule(parse=tuple_rate, smallest=LEAST_MAX_RATE, zero="no limit")
     )
+    cores: Numbers = ruled(NumberRule(default=1.0, least=1.0))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -174,6 +175,9 @@ class Operator(CheckedRow, OperatorFields[str, float, int, frozenset[str], Windo
         Tuples/s that one subtask reads at most, whatever CPU it has (for a source: that it emits),
         because it waits for look-ups, for example; or a text such as ``"66 k/s"``. Sets of tuples
         if it fires "all". 0, the default, stands for no limit. Passes ignore it.
+    cores
+        Cores that one subtask uses at most, such as 1.4 if threads that fetch its input work
+        beside it; 1, the default, for a single thread. Passes ignore it.
     """
 
     fires: str = ""

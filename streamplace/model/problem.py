@@ -284,14 +284,15 @@ class Problem(Caching, Pictured):
         from streamsim.instance import instance_of
 
         per_tuple, device_type = self._costs()
+        operators = self.graph.operators
         return instance_of(
             self.graph.flow,
             self.cluster.platform,
             seconds=per_tuple,
             device_type=device_type,
             constant=self._constants(),
-            subtasks=self.graph.operators.parallelism,
-            max_rate=self.graph.operators.largest_rates(),
+            subtasks=operators.parallelism * operators.cores,
+            max_rate=operators.largest_rates() / operators.cores,
         )
 
     def _pass(self) -> "Pass":

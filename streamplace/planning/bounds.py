@@ -48,9 +48,10 @@ from streamplace.planning.demand import (
     busiest_share,
     least_parallelism,
     slot_groups,
+    subtask_speeds,
 )
 from streamplace.planning.offers import Catalogue, Prices
-from streamplace.planning.packing import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
+from streamplace.planning.packing import CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
 
 MOST_CUTS = 40
 """Cuts that the network and the contents may each add."""
@@ -242,6 +243,7 @@ class Relaxation:
 
     def _box(self, demand: Demand, catalogue: Catalogue, kind: int) -> Box:
         offer, room = catalogue.offers[kind], self._capacity[kind]
+        speed = subtask_speeds(demand, catalogue)[kind]
         high = np.ones(demand.n_operators)
         for need, r in (
             (self._instructions, CPU),
@@ -252,7 +254,7 @@ class Relaxation:
                 high = np.minimum(high, np.where(need > 0, room[r] / need, 1.0))
         for v in range(demand.n_operators):
             runs = demand.requires[v] <= offer.tags
-            if not runs or not least_parallelism(demand, v, float(room[CORE])):
+            if not runs or not least_parallelism(demand, v, float(speed[v])):
                 high[v] = 0.0
         groups = np.maximum(self.whole_groups, 1)
         whole = np.floor(high * groups * (1 + SLACK)) / groups
@@ -270,9 +272,9 @@ def _least_slots(demand: Demand, catalogue: Catalogue) -> Floats:
     If the parallelism does not divide the key groups, this is less than the number of subtasks: of
     two subtasks with two and one of three groups, the first holds two thirds in one slot.
     """
-    fastest = max(offer.core_speed for offer in catalogue.offers)
+    fastest = subtask_speeds(demand, catalogue).max(axis=0)
     shares = [
-        busiest_share(demand, v, max(1, least_parallelism(demand, v, fastest)))
+        busiest_share(demand, v, max(1, least_parallelism(demand, v, float(fastest[v]))))
         for v in range(demand.n_operators)
     ]
     return 1 / np.array(shares)

@@ -18,10 +18,15 @@ import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.placers.exact.cpsat import Effort, solve_model
-from streamplace.planning.demand import Demand, least_parallelism, slot_groups, slots_of
+from streamplace.planning.demand import (
+    Demand,
+    least_parallelism,
+    slot_groups,
+    slots_of,
+    subtask_speeds,
+)
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import (
-    CORE,
     CPU,
     MEMORY,
     RESOURCES,
@@ -171,15 +176,14 @@ def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
 def least_subtasks(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int] | None = None
 ) -> Longs:
-    """Least parallelism at which the fastest core runs each operator's subtasks, [N]; 0 if none.
+    """Least parallelism at which the fastest machine runs each operator's subtasks, [N]; 0 if none.
 
     ``counts`` are the machines of each type that there are; without them, there are all types.
     """
     may_run = allowed(demand, catalogue)
     if counts is not None:
         may_run &= np.array(counts)[:, None] > 0
-    speed = capacities(catalogue)[:, CORE]
-    fastest = np.where(may_run, speed[:, None], 0.0).max(axis=0)
+    fastest = np.where(may_run, subtask_speeds(demand, catalogue), 0.0).max(axis=0)
     least = [least_parallelism(demand, v, float(fastest[v])) for v in range(len(fastest))]
     return np.asarray(np.where(may_run.any(axis=0), least, 0), np.int64)
 

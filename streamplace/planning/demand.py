@@ -337,6 +337,16 @@ def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats
     return most, least, memory
 
 
+def subtask_speeds(demand: Demand, catalogue: Catalogue) -> Floats:
+    """Instructions per second of a subtask of each operator on a machine of each type, [T, N].
+
+    It uses as many cores as the machine has, and it can.
+    """
+    speed = np.array([offer.core_speed for offer in catalogue.offers])
+    cores = np.array([offer.cores for offer in catalogue.offers], np.float64)
+    return np.asarray(speed[:, None] * np.minimum(cores[:, None], demand.graph.operators.cores))
+
+
 def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
     """Share of the tuples of operator v that its busiest subtask receives."""
     return max(
@@ -348,7 +358,7 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
 def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Instructions per second of operator v's busiest subtask, as plans are charged for it.
 
-    A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
+    A subtask at its largest rate takes all of its cores, which execute ``speed`` of them.
     """
     waiting = speed * float(demand.at_max_rate[v])
     return busiest_share(demand, v, parallelism) * max(float(demand.instructions[v]), waiting)
@@ -358,7 +368,7 @@ def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Least instructions per second that operator v's busiest subtask may need.
 
     Constant loads are divided evenly, and so may tuples be where the number of key groups is not
-    unique. A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
+    unique. A subtask at its largest rate takes all of its cores, which execute ``speed`` of them.
     """
     share, needed = least_share(demand, v, parallelism), float(demand.instructions[v])
     waiting = share * speed * float(demand.at_max_rate[v])
@@ -389,7 +399,7 @@ def least_parallelism(
     speed: float,
     need_of: Callable[[Demand, int, int, float], float] = least_need,
 ) -> int:
-    """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
+    """Return the least parallelism at which the busiest subtask runs at a speed; 0 if none is."""
 
     def runs(p: int) -> bool:
         return need_of(demand, v, p, speed) <= speed * (1 + SLACK)

@@ -44,6 +44,7 @@ class Packing(NamedTuple):
     """Operators at given parallelisms, and types of machines, as arrays for kernels."""
 
     instructions: Floats  # [N] per second, those for messages included
+    cores: Floats  # [N] cores that one subtask uses at most
     at_max_rate: Floats  # [N] subtasks at their largest rate, if tuples have equal parts
     memory: Floats  # [N] bytes
     source: Ints  # [M]
@@ -73,6 +74,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     groups = slot_groups(demand, catalogue)
     return Packing(
         demand.instructions + demand.of_messages(parallelism),
+        demand.graph.operators.cores,
         demand.at_max_rate,
         demand.memory,
         demand.source,
@@ -134,7 +136,7 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         use[CPU] += packing.instructions[v] * packing.most[v, n]
         use[MEMORY] += packing.memory[v] * packing.stored[v, n]
         waiting = packing.at_max_rate[v] * packing.capacity[kind, CORE]
-        alone = max(packing.instructions[v], waiting)
+        alone = max(packing.instructions[v] / packing.cores[v], waiting)
         use[CORE] = max(use[CORE], alone * packing.most[v, 1])
         if not packing.allowed[kind, v]:
             use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]

@@ -39,6 +39,7 @@ from streamplace.planning.demand import (
     least_share,
     slot_groups,
     slots_of,
+    subtask_speeds,
 )
 from streamplace.planning.deployment import (
     PlannedDeployment,
@@ -321,9 +322,10 @@ def _limit(
     share = packed.rows[machine] / packed.parallelism
     busiest = packing.most[:, 1]
     waiting = packing.at_max_rate * packing.capacity[packed.kinds[machine], CORE]
+    per_core = packing.instructions / packing.cores
     needs = {
         "cpu": packing.instructions * share,
-        "core": np.maximum(packing.instructions, waiting) * busiest * (share > 0),
+        "core": np.maximum(per_core, waiting) * busiest * (share > 0),
         "memory": demand.memory * share,
         "slots": packed.rows[machine].astype(np.float64),
         "egress": _bits_at(demand, demand.source) * share,
@@ -331,7 +333,7 @@ def _limit(
     }
     name = RESOURCES[resource]
     v = int(np.argmax(needs[name]))
-    if name == "core" and waiting[v] > packing.instructions[v]:
+    if name == "core" and waiting[v] > per_core[v]:
         name = "max_rate"
     return PlanLimit(name, names[machine], demand.name[v], float(use[machine, resource]))
 
@@ -460,10 +462,11 @@ def slow_operator(problem: PlanProblem) -> str:
             f"{busiest} would read {digits(waiting * rate, 6)} tuples/s, and its max_rate is "
             f"{digits(rate, 6)}"
         )
-    fastest = float(capacities(catalogue)[allowed(demand, catalogue)[:, v], CORE].max())
+    fastest = float(subtask_speeds(demand, catalogue)[allowed(demand, catalogue)[:, v], v].max())
     need = least_need(demand, v, most, fastest)
+    cores = "core has" if demand.graph.operators.cores[v] == 1 else "cores for it have"
     return (
-        f"{busiest} needs at least {_mips(need)}, and the fastest core has "
+        f"{busiest} needs at least {_mips(need)}, and the fastest {cores} "
         f"{digits(fastest / 1e6, 6)}"
     )
 

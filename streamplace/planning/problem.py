@@ -17,7 +17,7 @@ from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import ROOM
-from streamplace.planning.demand import Demand, demand_of, least_parallelism
+from streamplace.planning.demand import Demand, demand_of, least_parallelism, subtask_speeds
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import allowed
 
@@ -122,16 +122,17 @@ class PlanProblem:
     def useful_offers(self) -> tuple[Offer, ...]:
         """Offers that are large enough for an operator at this rate (core speed, memory, tags)."""
         demand, may_run = self.demand, allowed(self.demand, self.catalogue)
+        speeds = subtask_speeds(demand, self.catalogue)
 
-        def fits(v: int, offer: Offer) -> bool:
+        def fits(v: int, offer: Offer, speed: float) -> bool:
             parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MOST_SUBTASKS
             stored = demand.memory[v] <= float(ROOM) * float(offer.memory) * parts
-            return bool(least_parallelism(demand, v, offer.core_speed) and stored)
+            return bool(least_parallelism(demand, v, speed) and stored)
 
         return tuple(
             offer
-            for offer, runs in zip(self.catalogue.offers, may_run, strict=True)
-            if any(fits(v, offer) for v in np.flatnonzero(runs).tolist())
+            for offer, runs, speed in zip(self.catalogue.offers, may_run, speeds, strict=True)
+            if any(fits(v, offer, float(speed[v])) for v in np.flatnonzero(runs).tolist())
         )
 
     def with_useful_offers(self) -> "PlanProblem":

@@ -30,6 +30,7 @@ from streamplace.planning.demand import (
     least_parallelism,
     slot_groups,
     slots_of,
+    subtask_speeds,
 )
 from streamplace.planning.deployment import acceptor
 from streamplace.planning.offers import Catalogue, Prices
@@ -124,13 +125,16 @@ def least_of_each(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
 ) -> Longs:
     """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
-    offers = [o for o, count in zip(catalogue.offers, counts, strict=True) if count]
-    least = np.ones(demand.n_operators, np.int64)
+    offers = [(t, o) for t, o in enumerate(catalogue.offers) if counts[t]]
+    least, speeds = np.ones(demand.n_operators, np.int64), subtask_speeds(demand, catalogue)
     for v, required in enumerate(demand.requires):
-        speeds = sorted(o.core_speed for o in offers if required <= o.tags)
-        fast = [speed for speed in speeds if speed >= slowest] or speeds
-        tries = (least_parallelism(demand, v, speed, charged_need) for speed in fast)
-        room = max((float(o.memory) for o in offers if required <= o.tags), default=np.inf)
+        own = [(t, o) for t, o in offers if required <= o.tags]
+        fast = [(t, o) for t, o in own if o.core_speed >= slowest] or own
+        tries = (
+            least_parallelism(demand, v, speed, charged_need)
+            for speed in sorted(float(speeds[t, v]) for t, _ in fast)
+        )
+        room = max((float(o.memory) for _, o in own), default=np.inf)
         stored = int(np.ceil(demand.memory[v] / room * (1 - SLACK)))
         least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
     return least

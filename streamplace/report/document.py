@@ -49,6 +49,7 @@ class OperatorsPart(TypedDict):
     constant: NotRequired[Column]
     # Number of subtasks that share these MIPS, and those of messages, equally; absent without both.
     subtasks: NotRequired[Column]
+    cores: NotRequired[Column]  # cores that one subtask uses at most; absent if all use one
     # Tuples/s that one subtask reads (a source: emits) at most, 0 without a limit. Absent if none
     # has one.
     max_rate: NotRequired[Column]

@@ -261,13 +261,15 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
         kind=texts(operators.kind),
         ipt=column(graph.charged_ipt),
         rate=column(operators.rate),
-        parallelism=column(graph.flow.parallelism),
+        parallelism=column(graph.flow.parallelism / operators.cores),
         joins=column(operators.fires_all.astype(np.int32)),
         memory=column(operators.memory),
     )
     if operators.constant.any():
         part["constant"] = column(operators.constant)
         part["subtasks"] = column(operators.parallelism)
+    if (operators.cores > 1).any():
+        part["cores"] = column(operators.cores)
     if operators.max_rate.any():
         part["max_rate"] = column(operators.max_rate)
     if operators.window:

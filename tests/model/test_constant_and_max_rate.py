@@ -1,9 +1,12 @@
-"""Constant loads of operators and largest rates of subtasks: checks, files and subtasks."""
+"""Constant loads of operators, and limits of subtasks: checks, files and subtasks."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from library_documents import instance_document, plan_document
 from streamsim import bottleneck, resource_loads, throughput
+from streamsim.engine import settings_for, simulate
 
 from streamplace import what_if
 from streamplace.errors import ProblemError
@@ -57,6 +60,24 @@ def test_subtasks_have_equal_parts_of_a_constant_load_whatever_their_key_groups(
     apart = expansion.problem(problem)
     together = throughput(problem.instance, [[0, 0]])
     assert throughput(apart.instance, [[0, 0, 0]]) == pytest.approx(together, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("most", "cores", "share"),
+    [(0.0, 1.0, 0.25), (0.0, 1.5, 0.375), (0.0, 8.0, 1.0), (1000.0, 8.0, 0.1)],
+)
+def test_a_subtask_uses_its_cores_and_no_more_than_its_device_has(
+    most: float, cores: float, share: float
+) -> None:
+    """It needs four, of which a device has four: alone, in an expansion, and in the engine."""
+    before = graph(most, cores=cores)
+    before = before.with_operators(replace(before.operators, ipt=np.array([0.0, 1e6])))
+    problem = Problem(before, Cluster.uniform(2, mips=2500.0, cores=4))
+    assert throughput(problem.instance, [[0, 1]])[0] == pytest.approx(share)
+    apart = expand(before).problem(problem)
+    assert throughput(apart.instance, [[0, 1]])[0] == pytest.approx(share)
+    run = simulate(problem.instance, [[0, 1]], settings_for(problem.instance))
+    assert run.relative[0] == pytest.approx(share, rel=1e-3)
 
 
 def test_both_stay_where_the_rate_grows_and_hold_beside_a_matrix_of_costs() -> None:

@@ -43,6 +43,21 @@ def test_an_operator_gets_as_many_subtasks_as_its_limit_needs(
     assert carried(result) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("cores", "subtasks", "machines"), [(1.0, 3, 2), (1.5, 2, 2), (2.0, 2, 2), (9.0, 2, 2)]
+)
+def test_a_subtask_with_threads_of_its_own_uses_more_than_a_core(
+    cores: float, subtasks: int, machines: int
+) -> None:
+    """2900 MIPS are two subtasks of 1450, or three of 967, on machines of two cores of 1000."""
+    two_cores = Catalogue.of([Offer("small", 1.0, mips=1000, cores=2)])
+    only = StreamGraph.of("one", [Operator("a", ipt=2.9e6, rate=1000, cores=cores)])
+    result = planner.planned(only, two_cores, FEW)
+    assert result.parallelism["a"] == subtasks
+    assert result.cost == result.bound == machines
+    assert carried(result) == 1.0
+
+
 def test_what_limits_is_told_and_grows_with_the_rate() -> None:
     result = planner.planned(asking(950, 100), ONE_CORE, FEW)
     limit = result.limit

@@ -67,6 +67,7 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
             max_parallelism=draw(st.integers(1, 3)),
             constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.5])),
             max_rate=draw(st.sampled_from([0, 0, 0, 400, 900])),
+            cores=draw(st.sampled_from([1.0, 1.0, 1.5])),
             slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
         )
         for i in range(n)

@@ -245,7 +245,7 @@ def whole() -> StreamGraph:
     operators = [
         Operator("a", 1e5, 10, rate=60, parallelism=2, kind="source", requires={"gpu"},
                  memory=5e6, about="reads", max_parallelism=8, slot_sharing_group="own",
-                 constant=50, max_rate=2500),
+                 constant=50, max_rate=2500, cores=1.5),
         Operator("b", window=window),
         Operator("c", fires="all"),
     ]  # fmt: skip

@@ -288,11 +288,12 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
     numbers = np.arange(least + 1, most + 1)
     parts = _parts(problem, rows, numbers)
     core = instance.core_load[rows, instance.device_type[place[rows]]]
-    each = (core * instance.parallelism[rows])[:, None] / parts
+    before = instance.parallelism[rows] / operators.cores[rows]
+    each = (core * before)[:, None] / parts
     if len(instance.constant):
         constant = instance.core_constant[rows, instance.device_type[place[rows]]]
         each = pressures(each, (constant * operators.parallelism[rows])[:, None] / numbers[None, :])
-    waiting = shares_of_max_rate(instance)[rows] * instance.parallelism[rows]
+    waiting = shares_of_max_rate(instance)[rows] * before
     fullest = np.maximum(each, waiting[:, None] / parts).max(axis=0)
     enough = np.flatnonzero(fullest <= cpu * (1 + ROUNDING))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])

@@ -523,6 +523,23 @@ def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() 
     assert load.wakes < 5
 
 
+def test_threads_that_serve_a_subtask_use_cores_beside_it(
+    sharing: Sharing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source fills a core, and predictions allow its fetcher and the garbage collection more."""
+    flink = sharing(BOX, 1, [1.0], [0.2], blocked=0.5)
+    threads = {
+        "Source: src (1/1)#0": 1.0,
+        "Source Data Fetcher for Source: src (1/1)#0": 0.4,
+        "out (1/1)#0": 0.2,
+        "GC Thread#0": 0.15,
+    }
+    read_threads(monkeypatch, flink, lambda process: threads, lambda process: BOX)
+    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
+    assert graph.operators.cores.tolist() == [1.53, 1.09]
+    assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
+
+
 def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(
     looked: Looked, clock: Clock
 ) -> None:

@@ -525,15 +525,17 @@ def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
     popular keys would be divided among other numbers of subtasks. A subtask that reads a share of
     the operator's tuples is full at the multiple of the rate
 
-        (speed of a core - constant part) / (share · instructions per second at the rate)
+        (speed of its cores - constant part) / (share · instructions per second at the rate)
     """
     graph = plan.graph
     speed = 1e6 * float(plan.cluster.devices.speed.max())
+    cores = int(plan.cluster.devices.cores.max())
     for name, parts in seen.shares.items():
         row = graph.operators.index(name)
         fixed = 1e6 * float(graph.charged_constant[row] / graph.operators.parallelism[row])
         needed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
-        if needed and (full := plan.rate * max(0.0, speed - fixed) / needed) < plan.carries:
+        most = speed * min(float(graph.operators.cores[row]), cores)
+        if needed and (full := plan.rate * max(0.0, most - fixed) / needed) < plan.carries:
             yield (
                 f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
                 "plan ignores: with this skew, that subtask fills the fastest core of the plan at "

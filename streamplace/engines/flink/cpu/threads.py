@@ -411,6 +411,8 @@ class TaskCpu(NamedTuple):
     # Load of the thread of a subtask alone, without helpers; None if it is not known which it is.
     thread: ThreadLoad | None = None
     wakes: float = math.nan  # wake-ups per second of its threads; NaN if they are not known
+    # Cores of the busiest thread of each subtask, together; NaN if they are not known.
+    busiest: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,7 +551,7 @@ def cpu_by_subtask(
         own = [one for one in ordered if one.vertex == vertex]
         for one, part in zip(own, _parts(own), strict=True):
             if one.has_ended and not one.busy > 0:  # it ended before; busy time may be NaN
-                cpu = TaskCpu(0.0, thread=ThreadLoad(one.thread, 0.0, 0.0))
+                cpu = TaskCpu(0.0, thread=ThreadLoad(one.thread, 0.0, 0.0), busiest=0.0)
             elif one.key in threads:
                 cpu = threads[one.key]
             elif seconds is None:
@@ -591,14 +593,26 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
         more = charged_to_tasks(loads, own, interval.sources, interval.sinks)
         LOG.debug("%s: %s; charged to tasks: %s", device, cores_by_kind(loads), more)
         wakes = _wakes(loads, threads, interval)
+        busiest = _busiest(loads, threads)
         for name, same in threads.items():
             subtasks, alone = bearers[device, name], len(same) == 1
             if len(same) == len(subtasks):
                 for one, part in zip(subtasks, _parts(subtasks), strict=True):
                     cores = (own[name] + more[name]) * part
-                    measured = TaskCpu(cores, MEASURED, same[0], wakes[name])
+                    measured = TaskCpu(cores, MEASURED, same[0], wakes[name], busiest[name])
                     cpu[one.key] = measured if alone else TaskCpu(cores, SHARED)
     return cpu
+
+
+def _busiest(
+    loads: Iterable[ThreadLoad], threads: Mapping[str, Sequence[ThreadLoad]]
+) -> dict[str, float]:
+    """Cores of the busiest thread of each task: its own, or one that helps it."""
+    busiest = {name: max(load.cores for load in same) for name, same in threads.items()}
+    for load in loads:
+        if load.name not in threads and (task := task_of(load.name, threads)) is not None:
+            busiest[task] = max(busiest[task], load.cores)
+    return busiest
 
 
 def _wakes(

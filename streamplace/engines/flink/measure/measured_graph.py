@@ -43,6 +43,9 @@ LOG = logging.getLogger(__name__)
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
+LEAST_BUSY = 0.1
+"""Cores of a thread that is busy enough to compare others with: those of Java itself use a few
+hundredths (taste)."""
 FEW_COPIES = 0.01
 """Largest share of the tuples of an operator whose copies may be left out, as those of rules."""
 
@@ -158,7 +161,20 @@ def _operator(
         slot_sharing_group=task.slot_sharing_group,
         constant=fixed * mips,
         max_rate=0.0 if limit is None else limit.rate,
+        cores=_cores_of_subtask(seen, task),
     )
+
+
+def _cores_of_subtask(seen: JobProfile, task: FlinkTask) -> float:
+    """Cores that a subtask uses when its busiest thread runs all the time.
+
+    Threads that fetch, send or collect garbage work beside it. A thread that does little says
+    nothing of that.
+    """
+    cpu = seen.cpu[task.id]
+    if not cpu.busiest >= LEAST_BUSY * task.parallelism:
+        return 1.0
+    return max(1.0, round(cpu.cores / cpu.busiest, 2))
 
 
 def _splits(seen: JobProfile, source: FlinkTask) -> int:

@@ -294,7 +294,8 @@ def _task_cpu(seen: JobInterval, task: FlinkTask) -> TaskCpu:
         return TaskCpu(0.0)
     own = [cpu for _, cpu in seen.subtasks.get(task.id, ())]
     worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=UNKNOWN)
-    return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst)
+    busiest = sum((cpu.busiest for cpu in own), 0.0)
+    return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst, busiest=busiest)
 
 
 def _processed(windows: JobWindows, task: FlinkTask, seen: Activity) -> float:

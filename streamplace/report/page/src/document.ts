@@ -25,6 +25,8 @@ export interface OperatorsPart {
   /** MIPS that operators use at any rate, and the subtasks that share them and those of messages. */
   constant?: Column;
   subtasks?: Column;
+  /** Cores that one subtask uses at most. */
+  cores?: Column;
   /** Tuples/s that one subtask reads at most, 0 without a limit. */
   max_rate?: Column;
 }

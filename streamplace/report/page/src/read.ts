@@ -31,6 +31,7 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
     ...(messages === undefined ? {} : { messages: messageData(messages, n, m) }),
     payload: columnOf(streams.payload, m),
     parallelism: columnOf(operators.parallelism, n),
+    ...(operators.cores === undefined ? {} : { subtaskCores: columnOf(operators.cores, n) }),
     ...(operators.max_rate === undefined ? {} : { maxRate: columnOf(operators.max_rate, n) }),
     cores: columnOf(devices.cores, d),
     ...(devices.free_cores === undefined ? {} : { freeCores: columnOf(devices.free_cores, d) }),

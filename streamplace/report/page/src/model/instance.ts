@@ -16,6 +16,8 @@ export interface ProblemData extends GraphData {
   readonly payload: ArrayLike<number>;
   /** Subtasks of equal load that may run at once. */
   readonly parallelism: ArrayLike<number>;
+  /** Cores that one subtask uses at most; absent if all use one. */
+  readonly subtaskCores?: ArrayLike<number>;
   /** Tuples/s that one subtask takes in at most, 0 without a limit; absent if none has one. */
   readonly maxRate?: ArrayLike<number>;
   /** Column of `seconds` of every device. */
@@ -96,18 +98,19 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     return most > 0 ? rate / (problem.parallelism[v] * most) : 0;
   });
   for (let v = 0; v < n; v++) {
+    const most = problem.subtaskCores?.[v] ?? 1;
     for (let a = 0; a < d; a++) {
       const i = v * d + a;
       seconds[i] = problem.seconds[v][problem.deviceType[a]] / (changes.speed?.[a] ?? 1);
       const busy = flow.inputRate[v] * seconds[i];
       load[i] = busy / cores[a];
-      coreLoad[i] = busy / problem.parallelism[v];
+      coreLoad[i] = busy / (problem.parallelism[v] * most);
       if (taken) {
         const type = problem.deviceType[a];
         const sending = (messages[v] ?? 0) / (problem.mips?.[type] ?? 1);
         const used = ((problem.constant?.[v][type] ?? 0) + sending) / (changes.speed?.[a] ?? 1);
         constant[i] = used / cores[a];
-        coreConstant[i] = used / (problem.subtasks ?? problem.parallelism)[v];
+        coreConstant[i] = used / ((problem.subtasks ?? problem.parallelism)[v] * most);
         const waits = rateShare[v] > 0 && coreLoad[i] <= NO_ROOM && !isOverfull(coreConstant[i]);
         if (waits) coreConstant[i] = Math.min(coreConstant[i], 1 - LITTLE_ROOM);
       }
