@@ -156,6 +156,16 @@ def _facts(cells: Sequence[Compared]) -> Iterator[str]:
     if outages:
         ratios = [abs(math.log(trial["told"] / trial["outage"])) for trial in outages]
         yield f"- Interruptions told differ from those measured by a factor of {_factors(ratios)}."
+    stopped = [
+        [trial["outage"] for trial in one.trials[1:] if trial.get("outage")]
+        for one in cells
+        if KINDS[one.cell.kind].partitions
+    ]
+    if first := [each[0] for each in stopped if each]:
+        yield (
+            f"- The first try stopped jobs that read Kafka for {min(first):.0f} to "
+            f"{max(first):.0f} s, all tries of a job for up to {max(map(sum, stopped)):.0f} s."
+        )
     failed = [one for one in cells if one.run.get("code") or "failed" in one.run]
     for one in failed:
         told = " ".join((one.run.get("failed") or one.run["told"]).split())[-300:]
