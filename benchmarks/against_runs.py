@@ -109,11 +109,14 @@ class Session:
         if self.broker is not None and self.broker.process is not None:
             processes["broker"] = self.broker.process.pid
         before, rates, blocked = _Usage.now(processes), list[float](), 0.0
-        while len(rates) < MOST_WINDOWS and not are_steady(rates):
-            if (window := self._window(job)) is None:
+        for _ in range(MOST_WINDOWS):
+            if (window := self._window(job)) is not None:
+                emitted, blocked = window
+                rates.append(emitted)
+            elif rates:  # before, the lag of a subtask may not be known yet
                 break
-            emitted, blocked = window
-            rates.append(emitted)
+            if are_steady(rates):
+                break
         if not rates:
             raise FlinkError("what waited for the job is read")
         others, used = _Usage.now(processes).since(before)
