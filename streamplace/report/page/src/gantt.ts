@@ -45,8 +45,9 @@ export class Gantt {
   /** Show a pass anew, all of it. */
   show(): void {
     const times = this.source.times();
-    this.element.classList.toggle("unknown", !times || !Number.isFinite(times.makespan));
-    if (!times || !Number.isFinite(times.makespan)) return;
+    const isKnown = times !== undefined && Number.isFinite(times.makespan);
+    this.element.classList.toggle("unknown", !isKnown);
+    if (!isKnown) return;
     this.begin = 0;
     this.end = times.makespan || 1;
     this.lay(times);

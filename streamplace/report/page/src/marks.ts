@@ -5,7 +5,7 @@ import type { Facts } from "./facts";
 import type { Look } from "./paint";
 import type { Situation } from "./situation";
 import { isPass } from "./verdict";
-import type { WhatIf } from "./whatif";
+import { type WhatIf, timesOf } from "./whatif";
 
 export type Marks = Pick<Look, "marked" | "markedStreams" | "byLoad">;
 
@@ -20,8 +20,7 @@ export function marksOf(
   const none = { marked: new Set<number>(), markedStreams: new Set<number>(), byLoad: false };
   if (!situation) return none;
   if (isPass(problem)) {
-    const given = whatif && whatif.changed ? undefined : placement?.one_pass;
-    const chain = ((whatif && whatif.times) || given)?.chain ?? [];
+    const chain = timesOf(whatif, placement)?.chain ?? [];
     const running = chain.filter(({ what }) => what === "running");
     const sending = chain.filter(({ what }) => what === "sending");
     return {

@@ -9,7 +9,7 @@ import { throughputOf } from "./model/steady";
 import { Simulation } from "./pass/simulate";
 import { passOf } from "./pass/work";
 import { problemData } from "./read";
-import { type Situation, type Times, situationOfLoads, timesOfSimulation } from "./situation";
+import { type Situation, type Times, situationOfLoads, timesOfDocument, timesOfSimulation } from "./situation";
 import { bytes, shown } from "./text";
 
 export interface State {
@@ -19,6 +19,12 @@ export interface State {
   readonly rate: number;
   readonly speed: Float64Array;
   readonly price: Float64Array;
+}
+
+/** One pass: that of the page, or of the document where nothing has changed. */
+export function timesOf(whatif: WhatIf | false | undefined, placement: PlacementPart | undefined): Times | undefined {
+  const own = whatif ? whatif.times : undefined;
+  return own ?? (whatif && whatif.changed ? undefined : placement && timesOfDocument(placement));
 }
 
 export class WhatIf {

@@ -20,7 +20,7 @@ import { Toolbar, type Mode } from "./toolbar";
 import { Tray } from "./tray";
 import { type Outcome, Verdict } from "./verdict";
 import { View } from "./view";
-import { WhatIf } from "./whatif";
+import { WhatIf, timesOf } from "./whatif";
 
 /** Share of the height up to which a graph is flat: it takes all of the width. */
 const LOW = 0.66;
@@ -200,8 +200,7 @@ export class Workbench {
   }
 
   private get times(): Times | undefined {
-    const { whatif } = this;
-    return whatif?.changed ? whatif.times : (whatif?.times ?? (this.placement && timesOfDocument(this.placement)));
+    return timesOf(this.whatif, this.placement);
   }
 
   private build(): void {
