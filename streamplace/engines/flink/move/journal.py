@@ -170,18 +170,20 @@ def last_path(journal: Journal) -> str | None:
     so the state of a later job is newer. Savepoints of the first job that are older than the move
     are ignored, because they may be much older.
     """
-    began = journal.began.timestamp()
-    for job in reversed(chain_of(journal.job)):
+    began, chain = journal.began.timestamp(), chain_of(journal.job)
+    own = {job: f"savepoint-{job[:6]}-" for job in chain}
+    saved = [*_complete(journal.folder, tuple(own.values()))]
+    for job in reversed(chain):
         is_first = job == journal.job
         if is_first and journal.savepoint is not None:
             break
         states = [
             (at, path)
-            for at, path in _complete(journal.folder, f"savepoint-{job[:6]}-")
-            if not is_first or at >= began
+            for at, path in saved
+            if path.rpartition("/")[2].startswith(own[job]) and (not is_first or at >= began)
         ]
         if journal.checkpoints is not None:
-            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", "chk-")
+            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", ("chk-",))
         if states:
             return max(states)[1]
     return journal.savepoint
@@ -192,7 +194,7 @@ def is_seen(uri: str | None) -> bool:
     return uri is not None and uri.partition(":")[0] in (uri, "file")
 
 
-def _complete(uri: str, prefix: str) -> Iterator[tuple[float, str]]:
+def _complete(uri: str, prefixes: tuple[str, ...]) -> Iterator[tuple[float, str]]:
     """Times and paths of complete savepoints or checkpoints in a folder that is reached here."""
     _, colon, path = uri.partition(":")
     if not is_seen(uri):
@@ -201,5 +203,5 @@ def _complete(uri: str, prefix: str) -> Iterator[tuple[float, str]]:
     with suppress(OSError):
         for place in folder.iterdir():
             written = place / "_metadata"  # Flink writes it last
-            if place.name.startswith(prefix) and written.exists():
+            if place.name.startswith(prefixes) and written.exists():
                 yield written.stat().st_mtime, f"{uri.rstrip('/')}/{place.name}"
