@@ -98,9 +98,9 @@ class LearnedModel:
             )
 
 
-ASKED_ANEW = ("fresh",)
-ASKED_ANEW_OF_MEMORIES = ("replayed", "places", "exploration", "exploration_decay", "near")
-"""Options that depend on the graphs trained on, so training from weights takes the preset's."""
+ASKED_ANEW = ("fresh", "replayed", "places", "exploration", "exploration_decay", "near")
+"""Options of models with a memory that depend on the graphs trained on, so training from weights
+takes the preset's."""
 
 MODELS: Registry[LearnedModel] = Registry(
     "streamplace.learn.models", "model", "model", wing="streamplace.papers"
@@ -134,7 +134,7 @@ def configured(
     if device != "cpu":
         training = _changed(training, {"shards": 1}, "training")
     if start is not None:
-        anew = ASKED_ANEW + ASKED_ANEW_OF_MEMORIES * isinstance(options, MemoryConfig)
+        anew = ASKED_ANEW if isinstance(options, MemoryConfig) else ()
         kept = {name: value for name, value in start.items() if name not in anew}
         options = _changed(options, kept, "the weights' config")
     if file is not None:

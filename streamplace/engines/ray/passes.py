@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +60,7 @@ class RayPasses:
                 f"a local Ray represents at most {MOST_DEVICES} devices, not {self.devices}; use a "
                 "smaller cluster"
             )
-        self._pass_s, self._lock = pass_s, Lock()
+        self._pass_s = pass_s
         self._share = FOR_TASKS * available_cores() / self.devices
         self._running = ExitStack()
         self._ray: Any = None
@@ -88,8 +87,7 @@ class RayPasses:
     def __call__(self, problem: Problem, placements: Ints) -> Floats:
         """Seconds of one pass under each placement, measured one after the other."""
         tasks = StretchedPass.of(problem, self._pass_s)
-        with self._lock:
-            return np.array([self._pass(tasks, place) for place in np.atleast_2d(placements)])
+        return np.array([self._pass(tasks, place) for place in np.atleast_2d(placements)])
 
     def _pass(self, tasks: "StretchedPass", place: Ints) -> float:
         """Seconds of one pass, in the time of the problem."""
