@@ -229,8 +229,11 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     """Return the plan of packed machines, with names in place of numbers."""
     catalogue, graph = problem.catalogue, problem.graph
     made = deployed(problem, packed)
-    asked = replace(problem, headroom=0.0)  # what is in use at the rate itself
-    demand, at_rate = asked.demand, deployed(asked, packed) if problem.headroom else made
+    asked, at_rate = problem, made
+    if problem.headroom:  # which is free, so what is in use is that of the rate itself
+        asked = replace(problem, headroom=0.0)
+        at_rate = deployed(asked, packed)
+    demand = asked.demand
     packing = packing_of(demand, catalogue, packed.parallelism)
     use = largest_use(packing, packed)
     if at_rate.is_apart:
