@@ -3,10 +3,9 @@
 `compile_pass` takes an `Instance` and gives a `Pass`: the work of every operator and the bytes of
 every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
 
-    makespans(one_pass, placements[B, N], rules)      -> seconds [B]
-    schedule(one_pass, placement[N], rules)           -> times of all events, and critical chain
-    bounds(one_pass, allowed[N, D])                   -> lower bounds of the makespan
-    synchronous_makespans(one_pass, placements[B, N]) -> seconds [B], in lock-step
+    makespans(one_pass, placements[B, N], rules) -> seconds [B]
+    schedule(one_pass, placement[N], rules)      -> times of all events, and critical chain
+    bounds(one_pass, allowed[N, D])              -> lower bounds of the makespan
 
 An operator is ready when all its inputs have arrived, but not before its release time. A core is
 never idle while an operator is ready on its device, unless the rules hold an order, and an operator
@@ -22,7 +21,6 @@ from streamsim.passes.compiled import Pass
 from streamsim.passes.compiling import compile_pass, link_records, stream_records, upward_rank
 from streamsim.passes.queue import Conflict, conflict, lines, merged_order
 from streamsim.passes.schedule import Chain, Part, Schedule, schedule
-from streamsim.passes.synchronous import synchronous_makespans
 
 __all__ = [
     "Bounds",
@@ -45,6 +43,5 @@ __all__ = [
     "merged_order",
     "schedule",
     "stream_records",
-    "synchronous_makespans",
     "upward_rank",
 ]
