@@ -7,16 +7,7 @@ import pytest
 from engine_cases import branched, chain, mixed_placements, random_dag, random_placements
 from hypothesis import given
 from hypothesis import strategies as st
-from streamsim.engine import (
-    Burst,
-    Ramp,
-    Settings,
-    capacity_warnings,
-    observe,
-    simulate,
-    simulate_every_tick,
-    trace,
-)
+from streamsim.engine import Burst, Ramp, Settings, observe, simulate, simulate_every_tick, trace
 from streamsim.engine.runs import Runs
 
 
@@ -63,17 +54,6 @@ def test_an_empty_batch_is_an_empty_answer() -> None:
     runs = simulate(chain(0, 0), np.zeros((0, 2), int))
     assert runs.relative.shape == (0,)
     assert runs.device_utilisation.shape == (0, 1)
-
-
-def test_short_queues_are_warned_about() -> None:
-    """Below 2 · rate · dt, or with latency below rate · (2 dt + latency), a hop is throttled."""
-    instance = chain(0, 0, devices=2)
-    assert capacity_warnings(instance, Settings(capacity=20)) == ()
-    (warning,) = simulate(instance, [[0, 1]], Settings(capacity=15)).warnings
-    assert "1 of 1 streams: the stream from operator 0 to operator 1 needs 20;" in warning
-    far = chain(0, 0, devices=2, latency=np.full((2, 2), 0.5))
-    assert capacity_warnings(far, Settings(capacity=69))
-    assert not capacity_warnings(far, Settings(capacity=70))
 
 
 def test_queues_without_a_bound_are_possible() -> None:

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from streamsim.engine.fitting import Doubt, Fit, GivenSettings, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, Trace, observe, observe_traced, trace
-    from streamsim.engine.runs import Runs, capacity_warnings, simulate, simulate_every_tick
+    from streamsim.engine.runs import Runs, simulate, simulate_every_tick
     from streamsim.engine.settings import Policy, Settings
 
 _MODULES = {
     "fitting": "Doubt Fit GivenSettings fit settings_for",
     "generators": "Burst Constant Generator Ramp Replay",
     "observations": "Observations Trace observe observe_traced trace",
-    "runs": "Runs capacity_warnings simulate simulate_every_tick",
+    "runs": "Runs simulate simulate_every_tick",
     "settings": "Policy Settings",
 }
 
@@ -33,7 +33,6 @@ __all__ = [
     "Runs",
     "Settings",
     "Trace",
-    "capacity_warnings",
     "fit",
     "observe",
     "observe_traced",
