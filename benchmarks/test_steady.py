@@ -156,15 +156,6 @@ def moves_and_peaks(
     return total
 
 
-@borrowing_kernel
-def values_after(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
-    """Throughput after random moves that are not made."""
-    total = 0.0
-    for i in range(len(operators)):
-        total += inc.value_after(instance, state, operators[i], devices[i])
-    return total
-
-
 @pytest.mark.parametrize(
     "instance",
     [
@@ -174,7 +165,7 @@ def values_after(instance: Instance, state: inc.LoadState, operators: Ints, devi
         pytest.param(large(100), id="100k-operators-100-devices"),
     ],
 )
-@pytest.mark.parametrize("walk", [moves, moves_and_peaks, values_after])
+@pytest.mark.parametrize("walk", [moves, moves_and_peaks])
 def test_incremental(
     benchmark: BenchmarkFixture, report: Report, walk: Callable[..., float], instance: Instance
 ) -> None:
@@ -183,16 +174,6 @@ def test_incremental(
     operators = rng.integers(0, instance.n_operators, MOVES, dtype=np.int32)
     devices = rng.integers(0, instance.n_devices, MOVES, dtype=np.int32)
     benchmark(walk, instance, state, operators, devices)
-    report("moves", MOVES)
-
-
-def test_values_after_four_sources(benchmark: BenchmarkFixture, report: Report) -> None:
-    instance = branched(5, 5, sources=4)
-    rng = np.random.default_rng(0)
-    state = inc.start(instance, random_placements(instance, 1)[0])
-    operators = rng.integers(0, instance.n_operators, MOVES, dtype=np.int32)
-    devices = rng.integers(0, instance.n_devices, MOVES, dtype=np.int32)
-    benchmark(values_after, instance, state, operators, devices)
     report("moves", MOVES)
 
 

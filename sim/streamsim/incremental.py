@@ -139,42 +139,6 @@ def value(instance: Instance, state: LoadState) -> float:
     return _filled(instance, state)
 
 
-@inlined_kernel
-def peak_after(instance: Instance, state: LoadState, v: int, to: int) -> float:
-    """Load of the fullest resource if operator v were on device ``to``."""
-    old = state.placement[v]
-    move(instance, state, v, to)
-    worst = peak(state)
-    move(instance, state, v, old)
-    return worst
-
-
-@inlined_kernel
-def value_after(instance: Instance, state: LoadState, v: int, to: int) -> float:
-    """Relative throughput if operator v were on device ``to``."""
-    old = state.placement[v]
-    move(instance, state, v, to)
-    reached = value(instance, state)
-    move(instance, state, v, old)
-    return reached
-
-
-@borrowing_kernel
-def fullest(state: LoadState) -> int:
-    """Index of the fullest leaf: a resource, or ``len(loads) + v`` for the core of operator v."""
-    if len(state.tree) == 0:
-        top = 0
-        for r in range(len(state.loads)):
-            if _leaf(state, r) > _leaf(state, top):
-                top = r
-        return top
-    leaves = len(state.tree) // 2
-    i = 1
-    while i < leaves:
-        i = 2 * i if state.tree[2 * i] >= state.tree[2 * i + 1] else 2 * i + 1
-    return i - leaves
-
-
 class Incremental:
     """A placement whose throughput follows every move.
 
