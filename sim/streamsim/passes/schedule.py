@@ -47,11 +47,6 @@ class Chain(NamedTuple):
         """Duration of each part, shape [K]."""
         return np.diff(self.times)
 
-    def total(self, part: Part) -> float:
-        """Seconds of all parts of a kind."""
-        kinds = np.array(self.parts)
-        return float(self.seconds[kinds == part].sum())
-
 
 class Schedule(NamedTuple):
     """Times of all events in seconds, with streams in the caller's order."""
@@ -63,7 +58,6 @@ class Schedule(NamedTuple):
     departure: Floats  # [M] begin of the transfer of a stream
     arrival: Floats  # [M]
     device_busy: Floats  # [D] core seconds spent running
-    link_busy: Floats  # [D, D] seconds of transfers, each as if it were alone on the link
     chain: Chain
 
 
@@ -113,7 +107,6 @@ def schedule(
         departure=journeys["departure"].copy(),
         arrival=journeys["arrival"].copy(),
         device_busy=busy.astype(np.float64),
-        link_busy=_link_busy(one_pass, place, held, rules),
         chain=critical_chain(one_pass, state, held, line, rules.pause, float(makespan)),
     )
 
@@ -125,18 +118,6 @@ def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
     wire = one_pass.links["seconds_per_byte"][a, b]
     held = link_loads(streams["size"], streams["tuples"], wire, one_pass.gap) * factor
     return np.where(a == b, 0.0, held)
-
-
-def _link_busy(one_pass: Pass, place: Ints, held: Floats, rules: Rules) -> Floats:
-    """Seconds of transfers on every link; an output sent once to a device counts once."""
-    d, streams = one_pass.n_devices, one_pass.streams
-    a, b = place[streams["source"]].astype(np.int64), place[streams["target"]]
-    output = np.arange(len(a)) if rules.network == "free" else streams["first"]
-    _, transfer = np.unique(output.astype(np.int64) * d + b, return_inverse=True)
-    longest, link = np.zeros(len(a)), np.zeros(len(a), np.int64)
-    np.maximum.at(longest, transfer.ravel(), held)
-    link[transfer.ravel()] = a * d + b
-    return np.bincount(link, longest, d * d).astype(np.float64).reshape(d, d)
 
 
 def critical_chain(
