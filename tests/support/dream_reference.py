@@ -34,28 +34,26 @@ def graph_vectors(
     encoder: GraphEncoder, problem: Problem, scale: FeatureScale
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Vectors of operators [N, W] in operator order, and of the graph [W] (§3.1)."""
-    streams = scale.streams(problem)
     ends = np.stack([problem.instance.source, problem.instance.target], axis=1).tolist()
     views = []
     for hops, forward in ((encoder.up, True), (encoder.down, False)):
         h = list(scale.operators(problem))
         for hop in hops:
-            h = [one_update(hop, h, v, ends, streams, forward) for v in range(len(h))]
+            h = [one_update(hop, h, v, ends, forward) for v in range(len(h))]
         views.append(h)
     nodes = np.array([np.concatenate([up, down]) for up, down in zip(*views, strict=True)])
     return nodes, np.max([linear(encoder.pool, h) for h in nodes], axis=0)
 
 
 def one_update(
-    hop: Hop, h: list[NDArray[Any]], v: int, ends: list[Any], streams: NDArray[Any], forward: bool
+    hop: Hop, h: list[NDArray[Any]], v: int, ends: list[Any], forward: bool
 ) -> NDArray[Any]:
     """Equation 1 for one operator and one view."""
     arriving = []
-    for (u, w), features in zip(ends, streams, strict=True):
+    for u, w in ends:
         neighbour, here = (u, w) if forward else (w, u)
         if here == v:
-            sent = np.concatenate([h[neighbour], features]) if hop.of_streams else h[neighbour]
-            arriving.append(np.tanh(linear(hop.incoming, sent)))
+            arriving.append(np.tanh(linear(hop.incoming, h[neighbour])))
     width = hop.incoming.out_features
     mean = np.mean(arriving, axis=0) if arriving else np.zeros(width)
     return np.tanh(linear(hop.update_view, np.concatenate([h[v], mean])))

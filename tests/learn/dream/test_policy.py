@@ -32,7 +32,6 @@ VARIANTS = [
     pytest.param("encdec-gnn", {}, id="B+F1"),
     pytest.param("dream", {}, id="B+F1&F2"),
     pytest.param("dream", {"hops": 3, "shared": False}, id="separate views, three hops"),
-    pytest.param("dream", {"stream_features": True}, id="stream features"),
     pytest.param("dream", {"device_state": True}, id="device state"),
 ]
 

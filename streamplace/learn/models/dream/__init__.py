@@ -1,5 +1,7 @@
 """The three models of the DREAM paper (Ni et al., AAAI 2020)."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from streamplace.learn.config import MOST_DEVICES, MemoryConfig, Order
@@ -27,4 +29,5 @@ class GraphAllocatorConfig(AllocatorConfig):
 
     hops: int = Field(default=2, ge=1, le=16)  # rounds of messages, K
     shared: bool = True  # share the weights of both views
-    stream_features: bool = False  # put the traffic of a stream into messages
+    # always false: messages do not contain the traffic of a stream; weights files name the option
+    stream_features: Literal[False] = False

@@ -140,8 +140,6 @@ class FreshGraphs:
             present=graphs.present,
             streams=graphs.streams.float(),
             order=torch.arange(n, device=rows.device).expand(len(rows), -1),
-            ends=rows.new_zeros(len(rows), 2, 0),
-            stream_features=features.new_zeros(len(rows), 0, 1),
             inbound=(graphs.flows * wire).float().tril(-1),
             allowed=allowed,
             lower=lower.expand(len(rows), -1, -1),

@@ -1,8 +1,8 @@
 """Problems as tensors: standardised features, padded, and batches in the order of decision.
 
-Shapes: P problems, G graphs of a batch, N operators and M streams (of the largest), D devices that
-the model supports. Position t of a graph is its t-th decision. Padding may only be put on the first
-device, so its probability is 1 and its log-probability adds nothing.
+Shapes: P problems, G graphs of a batch, N operators (of the largest), D devices that the model
+supports. Position t of a graph is its t-th decision. Padding may only be put on the first device,
+so its probability is 1 and its log-probability adds nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ LEAST = 1e-4
 
 OPERATOR_FEATURES = ("log load", "log transfer", "load", "transfer")
 STREAM_FEATURES = ("log stream transfer",)
+"""Read by no model, but named and scaled in every weights file."""
 FEATURES = OPERATOR_FEATURES + STREAM_FEATURES
 MOST_OPERATORS = 4096
 """Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
@@ -70,11 +71,6 @@ class FeatureScale:
         n = len(OPERATOR_FEATURES)
         return np.asarray((operator_features(problem) - self.mean[:n]) / self.std[:n])
 
-    def streams(self, problem: Problem) -> Floats:
-        """Standardised features [M, F] of streams."""
-        n = len(OPERATOR_FEATURES)
-        return np.asarray((stream_features(problem) - self.mean[n:]) / self.std[n:])
-
 
 def operator_features(problem: Problem) -> Floats:
     """Load of each operator and transfer of its output: logarithms, then shares; [N, 4].
@@ -107,8 +103,6 @@ class Graphs:
 
     features: Tensor  # [P, N, F] standardised
     present: Tensor  # [P, N] false for padding
-    ends: Tensor  # [P, 2, M] operators at both ends of every stream, -1 for padding
-    stream_features: Tensor  # [P, M, 1] standardised
     streams: Tensor  # [P, N, N] number of streams
     inbound: Tensor  # [P, N, N] share of a link
     allowed: Tensor  # [P, N, D] devices that an operator may use
@@ -133,7 +127,7 @@ class Graphs:
         ruled = any(problem.rules is not None for problem in problems)
         _check_size(problems, ruled=ruled)
         single = [_arrays(problem, scale, devices, ruled=ruled) for problem in problems]
-        filling = {"present": False, "ends": -1, "allowed": False}
+        filling = {"present": False, "allowed": False}
         columns: dict[str, Any] = {
             name: _padded([arrays[name] for arrays in single], filling.get(name, 0))
             for name in single[0]
@@ -164,8 +158,6 @@ class Graphs:
             present=self.present[rows, :n].gather(1, order),
             streams=sorted_pairs(self.streams),
             order=order,
-            ends=self.ends[rows],
-            stream_features=self.stream_features[rows],
             inbound=sorted_pairs(self.inbound).tril(-1),
             allowed=sorted_rows(self.allowed),
             lower=self.lower[rows],
@@ -230,8 +222,6 @@ def _arrays(problem: Problem, scale: FeatureScale, devices: int, *, ruled: bool)
     return {
         "features": scale.operators(problem).astype(np.float32),
         "present": np.ones(n, bool),
-        "ends": np.stack([instance.source, instance.target]).astype(np.int64),
-        "stream_features": scale.streams(problem).astype(np.float32),
         "streams": streams,
         "inbound": inbound,
         "lower": lower,

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, STREAM_FEATURES, GraphBatch
+from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, GraphBatch
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
 
@@ -36,26 +36,19 @@ CLOSED = -1e9
 class Hop(nn.Module):
     """One update of one view, equation 1, with biases.
 
-    h_u^(in) = tanh(W₁ h_u), or with stream features tanh(W₁ [h_u : f_e]) (footnote 4);
+    h_u^(in) = tanh(W₁ h_u);
     h_v^(k+1) = tanh(W₂ [h_v : mean of h_u^(in) over the neighbours u of v]).
     """
 
-    def __init__(self, n_in: int, m: int, stream_features: int = 0) -> None:
+    def __init__(self, n_in: int, m: int) -> None:
         super().__init__()
-        self.incoming = nn.Linear(n_in + stream_features, m)
+        self.incoming = nn.Linear(n_in, m)
         self.update_view = nn.Linear(n_in + m, m)
-        self.of_streams = stream_features > 0
 
     def forward(self, h: Tensor, batch: GraphBatch, *, upward: bool) -> Tensor:
         """View [G, N, m] from the one before [G, N, in]; upward, from operators upstream."""
         into = batch.streams if upward else batch.streams.transpose(1, 2)
-        if self.of_streams:
-            at = (batch.ends[..., None] == batch.order[:, None, None]).float()  # [G, 2, M, N]
-            leaves, enters = (at if upward else at.flip(1)).unbind(1)
-            sent = torch.tanh(self.incoming(torch.cat([leaves @ h, batch.stream_features], dim=2)))
-            total = enters.transpose(1, 2) @ sent
-        else:
-            total = into @ torch.tanh(self.incoming(h))
+        total = into @ torch.tanh(self.incoming(h))
         pooled = total / into.sum(2, keepdim=True).clamp(min=1)
         return torch.tanh(self.update_view(torch.cat([h, pooled], dim=2)))
 
@@ -68,12 +61,10 @@ class GraphEncoder(nn.Module):
 
     def __init__(self, config: GraphAllocatorConfig) -> None:
         super().__init__()
-        m, of_streams = config.width // 2, len(STREAM_FEATURES) if config.stream_features else 0
+        m = config.width // 2
         sizes = [len(OPERATOR_FEATURES)] + [m] * (config.hops - 1)
-        self.up = nn.ModuleList(Hop(size, m, of_streams) for size in sizes)
-        self.down = (
-            self.up if config.shared else nn.ModuleList(Hop(size, m, of_streams) for size in sizes)
-        )
+        self.up = nn.ModuleList(Hop(size, m) for size in sizes)
+        self.down = self.up if config.shared else nn.ModuleList(Hop(size, m) for size in sizes)
         self.pool = nn.Linear(config.width, config.width)
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:

@@ -156,8 +156,8 @@ class DreamPolicy:
     def fresh(self, problems: Sequence[Problem], count: int) -> PreparedFresh:
         """Prepare so many graphs like problems, whose cluster and rates they have."""
         config, device = self.config, next(self.module.parameters()).device
-        if getattr(config, "stream_features", False) or config.order != "bfs":
-            raise SettingError("fresh graphs need order = 'bfs' and stream_features = false")
+        if config.order != "bfs":
+            raise SettingError("fresh graphs need order = 'bfs'")
         graphs = FreshGraphs(problems, self.scale, config.devices, count, device)
         return PreparedFresh(self.module, graphs)
 
