@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn
 from numpy.typing import ArrayLike, NDArray
 from passes_reference import Task
 from streamsim import Instance, build_instance
-from streamsim.passes import Pass, compile_pass
+from streamsim.passes import Pass, compile_pass, stream_records
 from streamsim_strategies import Description, descriptions
 
 GOLDEN = Path(__file__).parents[1] / "streamsim" / "passes" / "golden"
@@ -85,7 +85,8 @@ def placeto(problem: dict[str, Any]) -> tuple[Pass, list[int]]:
         devices=problem["devices"],
         wire=1e-6 / 7600,
     )
-    return compile_pass(instance, message=[1000 * u + o for u, o, _ in links]), task
+    output = np.unique([1000 * u + o for u, o, _ in links], return_inverse=True)[1]
+    return compile_pass(instance, streams=stream_records(instance, message=output)), task
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,11 @@ def situations(draw: DrawFn, count: int = 3) -> Situation:
     problem = Delayed(**vars(plain), latency=latency)
     one = compile_pass(problem.instance)
     message = _outputs(one) if draw(st.booleans()) else list(range(m))
-    one = compile_pass(
-        problem.instance,
-        message=message,
-        release=some([0.0, 0.0, 0.0, 0.01, 0.5], n),
-        priority=some([0.0, 1.0, 2.0], n) if draw(st.booleans()) else None,
-    )
+    streams = stream_records(problem.instance, message=message)
+    one = compile_pass(problem.instance, streams=streams)
+    one.operators["release"] = some([0.0, 0.0, 0.0, 0.01, 0.5], n)
+    if draw(st.booleans()):
+        one.operators["priority"] = some([0.0, 1.0, 2.0], n)
     place = st.lists(st.integers(0, d - 1), min_size=n, max_size=n)
     noise = [1.0, 1.0, 0.5, 1.25] if draw(st.booleans()) else [1.0]
     return Situation(

@@ -1,7 +1,7 @@
 """One pass: the time that one set of tuples takes through a placed graph.
 
 `compile_pass` takes an `Instance` and gives a `Pass`: the work of every operator and the bytes of
-every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
+every stream while the fastest source emits one tuple. Then::
 
     makespans(one_pass, placements[B, N], rules) -> seconds [B]
     schedule(one_pass, placement[N], rules)      -> times of all events, and critical chain

@@ -12,34 +12,18 @@ from streamsim.platform import Platform
 
 
 def compile_pass(
-    instance: Instance,
-    *,
-    seconds: float | None = None,
-    message: ArrayLike | None = None,
-    release: ArrayLike | None = None,
-    priority: ArrayLike | None = None,
-    streams: Records | None = None,
-    links: Records | None = None,
+    instance: Instance, *, streams: Records | None = None, links: Records | None = None
 ) -> Pass:
     """Compile the work and bytes of σ seconds' worth of tuples.
 
-    w(v, c) = σ · λ(v) · s(v, c) core seconds, and σ · traffic(e) bytes on stream e.
+    w(v, c) = σ · λ(v) · s(v, c) core seconds, and σ · traffic(e) bytes on stream e, where σ is the
+    time of one tuple of the fastest source. Priorities are the upward rank (`upward_rank`).
 
     Parameters
     ----------
-    seconds
-        σ; by default the time of one tuple of the fastest source.
-    message
-        A number per stream, in the caller's order, shape [M]: streams of one operator with the same
-        number carry one output, which some networks send once. By default every stream carries an
-        output of its own.
-    release
-        Earliest time at which an operator is ready in seconds, shape [N]; by default 0.
-    priority
-        Priorities for the queue of that name, shape [N]; by default the upward rank
-        (`upward_rank`).
     streams
-        `stream_records` for the same σ, if there are any already; ``message`` is then ignored.
+        `stream_records`, if there are any already; by default every stream carries an output of its
+        own.
     links
         `link_records`, if there are any already.
 
@@ -55,11 +39,10 @@ def compile_pass(
     >>> one_pass.work.ravel().tolist(), one_pass.streams["size"].tolist()
     ([0.001, 0.005], [20000.0])
     """
-    span = _span(instance) if seconds is None else float(seconds)
-    n = instance.n_operators
+    span = _span(instance)
     compiled = Pass(
         operators=_operators(instance),
-        streams=stream_records(instance, span, message) if streams is None else streams,
+        streams=stream_records(instance) if streams is None else streams,
         devices=_devices(instance),
         links=link_records(instance) if links is None else links,
         work=np.ascontiguousarray((span * instance.input_rate)[:, None] * instance.seconds),
@@ -69,11 +52,7 @@ def compile_pass(
         overhead=instance.overhead,
         overhead_per_byte=instance.overhead_per_byte,
     )
-    if release is not None:
-        compiled.operators["release"] = _per_operator(release, n)
-    compiled.operators["priority"] = (
-        upward_rank(compiled) if priority is None else _per_operator(priority, n)
-    )
+    compiled.operators["priority"] = upward_rank(compiled)
     return compiled
 
 
@@ -97,11 +76,14 @@ def _devices(instance: Instance) -> Records:
     )
 
 
-def stream_records(
-    instance: Instance, seconds: float | None = None, message: ArrayLike | None = None
-) -> Records:
-    """Streams of a pass of σ seconds, which do not depend on the platform."""
-    span = _span(instance) if seconds is None else seconds
+def stream_records(instance: Instance, *, message: ArrayLike | None = None) -> Records:
+    """Streams of a pass, which do not depend on the platform.
+
+    Streams of one operator with the same number from 0 to 2 M − 1 in ``message`` (shape [M], in the
+    caller's order) carry one output, which some networks send once. By default every stream carries
+    an output of its own.
+    """
+    span = _span(instance)
     size, tuples = span * instance.traffic, span * instance.tuples
     first, more = _shared_outputs(instance, _by_source(instance, message), size, tuples)
     return records(
@@ -131,15 +113,8 @@ def _span(instance: Instance) -> float:
     """Seconds in which the fastest source emits one tuple."""
     fastest = float(instance.rate.max(initial=0.0))
     if fastest <= 0:
-        raise ValueError("no operator generates tuples; give a source a rate, or seconds")
+        raise ValueError("no operator generates tuples; give a source a rate")
     return 1.0 / fastest
-
-
-def _per_operator(values: ArrayLike, n: int) -> Floats:
-    full = np.array(values, np.float64)
-    if full.shape != (n,) or np.isnan(full).any():
-        raise ValueError(f"give one number for each of the {n} operators")
-    return full
 
 
 def _by_source(instance: Instance, message: ArrayLike | None) -> Longs:
@@ -149,6 +124,8 @@ def _by_source(instance: Instance, message: ArrayLike | None) -> Longs:
     numbers = np.asarray(message, np.int64)
     if numbers.shape != (instance.n_streams,):
         raise ValueError(f"message has shape {numbers.shape}; give one number per stream")
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < 2 * len(numbers):
+        raise ValueError(f"message numbers must be from 0 to {2 * len(numbers) - 1}; renumber them")
     return numbers[instance.stream_index]
 
 
@@ -156,10 +133,7 @@ def _shared_outputs(
     instance: Instance, message: Longs, size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
     """Chain the streams that carry one output: ``first`` and ``more`` of `STREAM`."""
-    number = message
-    if not _small(message):
-        number = np.unique(message, return_inverse=True)[1].ravel()
-    first, more, e = _chains(number, instance.source, size, tuples)
+    first, more, e = _chains(message, instance.source, size, tuples)
     if e >= 0:
         pair = sorted([int(instance.stream_index[first[e]]), int(instance.stream_index[e])])
         raise ValueError(
@@ -167,15 +141,6 @@ def _shared_outputs(
             " tuples; give them numbers of their own"
         )
     return first, more
-
-
-@kernel
-def _small(message: Longs) -> bool:
-    """Whether all numbers are at least 0 and less than twice their count."""
-    small = True
-    for number in message:
-        small &= 0 <= number < 2 * len(message)
-    return small
 
 
 @kernel

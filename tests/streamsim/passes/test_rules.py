@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from passes_cases import tasks
-from streamsim.passes import Rules, compile_pass, makespans, schedule
+from streamsim.passes import Rules, compile_pass, makespans, schedule, stream_records
 
 
 def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
@@ -13,11 +13,10 @@ def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
     assert makespans(by_byte, [[0, 1]])[0] == 1 + (4 * 0.5 + 2 * 4 * 0.25) + 1
 
 
-def test_a_pass_lets_the_fastest_source_emit_one_tuple_or_runs_for_given_seconds() -> None:
+def test_a_pass_lets_the_fastest_source_emit_one_tuple() -> None:
     instance = tasks([1, 1], [(0, 1)])._replace(rate=np.array([4.0, 0.0]))
     faster = instance._replace(input_rate=np.array([4.0, 8.0]))
     assert compile_pass(faster).work.ravel().tolist() == [1, 2]
-    assert compile_pass(faster, seconds=0.5).work.ravel().tolist() == [2, 4]
 
 
 #: Two operators on one device feed two each, which have devices of their own.
@@ -35,22 +34,23 @@ def test_networks_differ_in_who_sends_at_once(network: str, last: float) -> None
 
 
 def test_a_bus_sends_once_to_all_and_a_link_once_to_each() -> None:
-    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3), message=[0, 0])
+    instance = tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3)
+    one = compile_pass(instance, streams=stream_records(instance, message=[0, 0]))
     for network in ("sender", "link"):
         seen = schedule(one, [0, 1, 2], Rules(network=network))  # type: ignore[arg-type]
         assert seen.arrival.tolist() == [11, 11]
-    apart = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3))
+    apart = compile_pass(instance)
     assert schedule(apart, [0, 1, 2], Rules(network="sender")).arrival.tolist() == [11, 21]
 
 
 def test_queues_differ_in_who_is_next() -> None:
     # 0 feeds 1; 2 and 3 are ready from the start. All on one device.
-    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1)], devices=1), priority=[2, 1, 5, 9])
-    orders = {
-        queue: np.argsort(schedule(one, [0] * 4, Rules(queue=queue)).start).tolist()  # type: ignore[arg-type]
+    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1)], devices=1))
+    starts = {
+        queue: schedule(one, [0] * 4, Rules(queue=queue), priorities=[2, 1, 5, 9]).start  # type: ignore[arg-type]
         for queue in ("fifo", "rows", "priority", "depth", "breadth", "order")
     }
-    assert orders == {
+    assert {queue: np.argsort(start).tolist() for queue, start in starts.items()} == {
         "fifo": [0, 2, 3, 1],
         "rows": [0, 2, 3, 1],
         "priority": [3, 2, 0, 1],
@@ -62,9 +62,9 @@ def test_queues_differ_in_who_is_next() -> None:
 
 def test_a_device_that_holds_an_order_waits_for_the_next_in_line() -> None:
     # 1 gets its input at 3; until then the device of 1 and 2 waits, though 2 is ready
-    one = compile_pass(tasks([1, 1, 5], [(0, 1)], 2), priority=[9, 5, 1])
+    one = compile_pass(tasks([1, 1, 5], [(0, 1)], 2))
     by_priority, held = (
-        schedule(one, [0, 1, 1], Rules(queue=queue))  # type: ignore[arg-type]
+        schedule(one, [0, 1, 1], Rules(queue=queue), priorities=[9, 5, 1])  # type: ignore[arg-type]
         for queue in ("priority", "order")
     )
     assert by_priority.start.tolist() == [0, 5, 0]
@@ -78,7 +78,8 @@ def test_a_device_that_holds_an_order_waits_for_the_next_in_line() -> None:
 
 def test_in_a_line_with_an_idle_core_the_chain_waits_for_the_inputs_of_the_next() -> None:
     """From 1 to 3 s both cores are idle, because 1 is the next in line and not released."""
-    one = compile_pass(tasks([1, 1, 9], [], devices=1, cores=[2]), release=[0, 3, 0])
+    one = compile_pass(tasks([1, 1, 9], [], devices=1, cores=[2]))
+    one.operators["release"] = [0, 3, 0]
     held = schedule(one, [0] * 3, Rules(queue="order"), priorities=[3, 2, 1])
     assert held.start.tolist() == [0, 3, 3]
     kinds = [part.name for part in held.chain.parts]
@@ -111,9 +112,9 @@ def test_rules_that_cannot_be_are_refused(change: dict[str, object], message: st
 def test_arrays_of_the_wrong_shape_are_refused() -> None:
     instance = tasks([1, 1], [(0, 1)])
     with pytest.raises(ValueError, match="one number per stream"):
-        compile_pass(instance, message=[0, 1])
-    with pytest.raises(ValueError, match="one number for each of the 2 operators"):
-        compile_pass(instance, release=[0])
+        stream_records(instance, message=[0, 1])
+    with pytest.raises(ValueError, match="message numbers must be from 0 to 1"):
+        stream_records(instance, message=[2])
     with pytest.raises(ValueError, match="work_factors have shape"):
         makespans(compile_pass(instance), [[0, 0]], work_factors=[1, 1, 1])
 
@@ -121,11 +122,10 @@ def test_arrays_of_the_wrong_shape_are_refused() -> None:
 def test_streams_that_differ_cannot_carry_one_output() -> None:
     instance = tasks([1, 1, 1], [(0, 1), (0, 2)], [1, 2])
     with pytest.raises(ValueError, match="streams 0 and 1 share a message but differ"):
-        compile_pass(instance, message=[0, 0])
+        stream_records(instance, message=[0, 0])
 
 
-def test_a_graph_without_sources_needs_seconds() -> None:
+def test_a_graph_without_sources_has_no_pass() -> None:
     silent = tasks([1, 1], [(0, 1)])._replace(rate=np.zeros(2))
-    with pytest.raises(ValueError, match="give a source a rate, or seconds"):
+    with pytest.raises(ValueError, match="give a source a rate"):
         compile_pass(silent)
-    assert compile_pass(silent, seconds=1).work.sum() == 2

@@ -11,7 +11,8 @@ networks = st.sampled_from(["free", "sender", "link", "port", "shared"])
 
 def test_the_chain_tells_what_kept_it_waiting() -> None:
     edges = [(0, 1), (0, 2), (2, 3)]
-    one = compile_pass(tasks([1, 5, 2, 1], edges, [10, 10, 0]), release=[3, 0, 0, 0])
+    one = compile_pass(tasks([1, 5, 2, 1], edges, [10, 10, 0]))
+    one.operators["release"] = [3, 0, 0, 0]
     chain = schedule(one, [0, 1, 1, 1], Rules(network="link")).chain
     assert [
         (part.name, v, e)
