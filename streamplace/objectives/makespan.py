@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 Option = Literal["preset", "queue", "network"]
 KINDS = {
-    "RELEASE": "waiting for release",
     "RUNNING": "running",
     "CORE": "waiting for a core",
     "NETWORK": "waiting for the network",

@@ -118,7 +118,7 @@ def _best_device(
 @borrowing_kernel
 def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -> None:
     """Compute the time at which all inputs of v are on each device; see `ready_at`."""
-    ready[:] = tasks.release[v]
+    ready[:] = 0.0
     for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
         e = tasks.in_stream[i]
         u = tasks.source[e]
@@ -161,7 +161,7 @@ def give_home(tasks: Tasks, home: Ints, used: Floats, u: int, a: int) -> None:
 @borrowing_kernel
 def ready_at(tasks: Tasks, place: Ints, finish: Floats, v: int, a: int) -> float:
     """Time at which all inputs of v are on device a."""
-    ready: float = tasks.release[v]
+    ready = 0.0
     for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
         e = tasks.in_stream[i]
         u = tasks.source[e]

@@ -26,7 +26,7 @@ def downward(tasks: Tasks) -> Floats:
     """Downward rank: rank(v) = max over streams (u, v) of (rank(u) + w̄(u) + c̄(u, v))."""
     latency, wire = mean_transfer(tasks)
     work = mean_work(tasks)
-    rank = tasks.release.copy()
+    rank = np.zeros(len(work))
     for v in tasks.order:
         for e in range(tasks.out_start[v], tasks.out_end[v]):
             sending = mean_sending(tasks, e, latency, wire)

@@ -158,15 +158,13 @@ def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
     streams, source, target = streams[by_source], source[by_source], target[by_source]
     in_start, in_stream = group_by(target, n)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int32)
-    work, release = tasks.work[rows].copy(), tasks.release[rows].copy()
+    work = tasks.work[rows].copy()
     if begins:
         work[0] = np.where(np.isinf(work[0]), np.inf, 0.0)
-        release[:] = 0.0
     unit = np.unique(tasks.unit[rows], return_inverse=True)[1].astype(np.int32)
     member_start, members = group_by(unit, int(unit.max()) + 1)
     return tasks._replace(
         work=work,
-        release=release,
         order=np.arange(n, dtype=np.int32),
         in_start=in_start,
         in_stream=in_stream,

@@ -20,7 +20,6 @@ class Tasks(NamedTuple):
     """N tasks, E streams between them, D devices, K cores, U units of tasks that stay together."""
 
     work: Floats  # [N, D] seconds, infinite where a task may not run
-    release: Floats  # [N] seconds before which a task is not ready
     order: Ints  # [N] topological
     in_start: Ints  # [N + 1] streams into v: in_stream[in_start[v]:in_start[v + 1]]
     in_stream: Ints  # [E]
@@ -74,7 +73,6 @@ def _compiled_tasks(problem: Problem) -> Tasks:
     np.cumsum(one_pass.devices["cores"], out=core_start[1:])
     return Tasks(
         work=np.ascontiguousarray(work),
-        release=np.array(one_pass.operators["release"]),
         order=instance.order,
         in_start=instance.in_start,
         in_stream=instance.in_streams,

@@ -106,6 +106,7 @@ class Situation:
     send_factors: NDArray[np.float64]
     problem: Delayed
     message: list[int]
+    rests: bool  # whether cores and channels pause
 
     def task(self, i: int) -> Task:
         """What the transcription takes for placement i."""
@@ -117,7 +118,6 @@ class Situation:
             flows=tuple(zip(streams["size"].tolist(), streams["tuples"].tolist(), strict=True)),
             inputs=tuple((span * instance.input_rate).tolist()),
             message=tuple(self.message),
-            release=tuple(one.operators["release"].tolist()),
             priority=tuple(one.operators["priority"].tolist()),
             work_factor=tuple(self.work_factors[i].tolist()),
             send_factor=tuple(self.send_factors[i].tolist()),
@@ -127,7 +127,7 @@ class Situation:
 
 @st.composite
 def situations(draw: DrawFn, count: int = 3) -> Situation:
-    """Random problems with placements, noise, release times and outputs that are shared."""
+    """Random problems with placements, noise and outputs that are shared."""
     plain = draw(descriptions(max_operators=8, max_devices=3))
     n, m, d = plain.n_operators, len(plain.source), plain.n_devices
 
@@ -140,7 +140,6 @@ def situations(draw: DrawFn, count: int = 3) -> Situation:
     message = _outputs(one) if draw(st.booleans()) else list(range(m))
     streams = stream_records(problem.instance, message=message)
     one = compile_pass(problem.instance, streams=streams)
-    one.operators["release"] = some([0.0, 0.0, 0.0, 0.01, 0.5], n)
     if draw(st.booleans()):
         one.operators["priority"] = some([0.0, 1.0, 2.0], n)
     place = st.lists(st.integers(0, d - 1), min_size=n, max_size=n)
@@ -152,6 +151,7 @@ def situations(draw: DrawFn, count: int = 3) -> Situation:
         send_factors=np.array([some(noise, m) for _ in range(count)]).reshape(count, m),
         problem=problem,
         message=message,
+        rests=draw(st.booleans()),
     )
 
 
@@ -194,7 +194,6 @@ def tied(rng: np.random.Generator) -> tuple[Pass, list[int], Task]:
         flows=tuple((bytes_, 1.0) for bytes_ in size.tolist()),
         inputs=(1.0,) * n,
         message=tuple(range(len(ends))),
-        release=(0.0,) * n,
         priority=tuple(one.operators["priority"].tolist()),
         work_factor=(1.0,) * n,
         send_factor=(1.0,) * len(ends),

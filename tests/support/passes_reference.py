@@ -21,7 +21,6 @@ class Task:
     flows: tuple[tuple[float, float], ...]  # bytes and tuples of every stream
     inputs: tuple[float, ...]  # tuples taken in by every operator
     message: tuple[int, ...]
-    release: tuple[float, ...]
     priority: tuple[float, ...]
     work_factor: tuple[float, ...]
     send_factor: tuple[float, ...]
@@ -88,8 +87,8 @@ class Simulation:
 
     def run(self) -> float:
         """Makespan."""
-        for v, release in enumerate(self.task.release):  # an input like any other
-            self.at(release, self.released, v)
+        for v in range(self.task.problem.n_operators):  # the start is an input like any other
+            self.at(0.0, self.started, v)
         while True:
             while self.heap and self.heap[0][0] <= self.now:
                 _, _, step, arguments = heappop(self.heap)
@@ -152,8 +151,8 @@ class Simulation:
                     posted.add(self.task.message[e])
                 self.network.post(e)
 
-    def released(self, v: int) -> None:
-        """An operator may be ready from now on."""
+    def started(self, v: int) -> None:
+        """The pass has started, for which every operator waits."""
         self.at(self.now, self.counted, v, -1)
 
     def came(self, e: int) -> None:

@@ -7,11 +7,11 @@ every stream while the fastest source emits one tuple. Then::
     schedule(one_pass, placement[N], rules)      -> times of all events, and critical chain
     bounds(one_pass, allowed[N, D])              -> lower bounds of the makespan
 
-An operator is ready when all its inputs have arrived, but not before its release time. A core is
-never idle while an operator is ready on its device, unless the rules hold an order, and an operator
-occupies one core for w(v, d) seconds without interruption. `Rules` determine which ready operator
-is next and which transfers may be in progress at the same time; `PRESETS` are the rules of
-published simulators. Noise is modelled by factors that the caller passes for work and transfers.
+An operator is ready when all its inputs have arrived. A core is never idle while an operator is
+ready on its device, unless the rules hold an order, and an operator occupies one core for w(v, d)
+seconds without interruption. `Rules` determine which ready operator is next and which transfers may
+be in progress at the same time; `PRESETS` are the rules of published simulators. Noise is modelled
+by factors that the caller passes for work and transfers.
 """
 
 from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules

@@ -31,8 +31,8 @@ def bounds(one_pass: Pass, allowed: ArrayLike | None = None) -> Bounds:
 
     ``path`` is the longest path of earliest finishes F(v, d) of operator v on device d,
 
-        F(v, d) = w(v, d) + max(release(v), max over inputs (u, v) of
-                  min over d' of F(u, d') + time from d' to d),
+        F(v, d) = w(v, d) + max over inputs (u, v) of
+                  min over d' of F(u, d') + time from d' to d,
 
     where very large problems use the time from d' to the nearest other device for all d.
 
@@ -78,8 +78,8 @@ def _least_elsewhere(one_pass: Pass) -> tuple[Floats, Floats]:
 
 @kernel
 def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> float:
-    d = may.shape[1]
-    begin, longest, soonest = _released(one_pass, d), 0.0, np.empty(d)
+    n, d = may.shape
+    begin, longest, soonest = np.zeros((n, d)), 0.0, np.empty(d)
     for v in one_pass.order:
         longest = max(longest, _run(one_pass, may, begin, v))
         for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
@@ -99,15 +99,6 @@ def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> 
 
 
 @kernel
-def _released(one_pass: Pass, d: int) -> Floats:
-    """Release times of all operators on each device, before inputs are considered."""
-    begin = np.empty((len(one_pass.operators), d))
-    for v in range(len(begin)):
-        begin[v] = one_pass.operators[v].release
-    return begin
-
-
-@kernel
 def _run(one_pass: Pass, may: Bools, begin: Floats, v: int) -> float:
     """Replace the begin of an operator on each device by its end; return the earliest end."""
     soonest = np.inf
@@ -119,8 +110,8 @@ def _run(one_pass: Pass, may: Bools, begin: Floats, v: int) -> float:
 
 @kernel
 def _longest_path_to_nearest(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> float:
-    d = may.shape[1]
-    begin, longest = _released(one_pass, d), 0.0
+    n, d = may.shape
+    begin, longest = np.zeros((n, d)), 0.0
     for v in one_pass.order:
         longest = max(longest, _run(one_pass, may, begin, v))
         for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):

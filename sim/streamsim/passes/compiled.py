@@ -45,7 +45,6 @@ class Pass(NamedTuple):
 
 OPERATOR: Final = np.dtype(
     [
-        ("release", np.float64),  # earliest time at which it is ready, in seconds
         ("priority", np.float64),  # higher goes first
         ("level", np.int32),  # most streams on a path from an operator without inputs
         ("inputs", np.int32),

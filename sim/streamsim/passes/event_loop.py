@@ -37,7 +37,6 @@ from streamsim.passes.events import (
     pop_later,
     pop_now,
     push,
-    push_later,
     push_now,
 )
 from streamsim.passes.network import (
@@ -112,12 +111,12 @@ def run(
 def _begin(
     one_pass: Pass, place: Ints, priority: Floats, work_factor: Floats, state: State
 ) -> None:
-    """Initialise operators; their releases are arrivals, numbered before all other events."""
+    """Initialise operators; those without inputs arrive now, before all other events."""
     state.events.counters[NUMBER] = len(place)
     state.counters[WAVE] = 0
     for v in range(len(place)):
         operator, d = state.operators[v], place[v]
-        operator.ready = one_pass.operators[v].release
+        operator.ready = 0.0
         operator.work = one_pass.work[v, one_pass.devices[d].type] * work_factor[v]
         operator.key = -priority[v]
         operator.tie = v
@@ -125,9 +124,7 @@ def _begin(
         operator.producer = -1
         operator.waiting = one_pass.operators[v].inputs
         operator.device = d
-        if operator.waiting == 0 and operator.ready > 0:
-            push_later(state.events, operator.ready, v, ARRIVED | v)
-        elif operator.waiting == 0:
+        if operator.waiting == 0:
             push_now(state.events, ARRIVED | v)
     state.counters[ALONE] = state.events.counters[PRESENT]
 

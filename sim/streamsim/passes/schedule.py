@@ -22,7 +22,6 @@ from streamsim.passes.state import State
 class Part(IntEnum):
     """Kind of an interval in the critical chain."""
 
-    RELEASE = 0  # until an operator is released
     RUNNING = 1
     CORE = 2  # waiting for a core
     NETWORK = 3  # waiting for the network
@@ -181,7 +180,6 @@ class _Trace:
         streams = self.in_streams[self.in_start[v] : self.in_start[v + 1]]
         last = streams[self.state.streams["arrival"][streams] == ready]
         if len(last) == 0:
-            self.add(Part.RELEASE, v, -1, 0.0, ready)
             return -1
         return self.back_to_producer(int(last[0]), ready)
 

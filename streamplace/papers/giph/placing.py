@@ -158,7 +158,7 @@ def _potential(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> f
 @borrowing_kernel
 def earliest(graph: NodeGraph, place: Ints, state: State, v: int, d: int) -> float:
     """Time at which all inputs of task v would be on device d, with all other tasks fixed."""
-    ready: float = graph.tasks.release[v]
+    ready = 0.0
     for i in range(graph.tasks.in_start[v], graph.tasks.in_start[v + 1]):
         e = graph.tasks.in_stream[i]
         u = graph.tasks.source[e]

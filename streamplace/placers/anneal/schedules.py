@@ -111,7 +111,7 @@ def follow(
     for i in range(first, len(order)):
         v = order[i]
         a = sequence.place[v]
-        begin, cause = tasks.release[v], NOTHING
+        begin, cause = 0.0, NOTHING
         for k in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[k]
             u = tasks.source[e]
@@ -260,8 +260,8 @@ def non_delay_makespan(
     non_delay.free[:] = 0.0
     non_delay.head[:] = NOTHING
     non_delay.soonest[:] = np.inf
+    non_delay.ready[:] = 0.0
     for v in range(n):
-        non_delay.ready[v] = tasks.release[v]
         non_delay.waiting[v] = tasks.in_start[v + 1] - tasks.in_start[v]
         if non_delay.waiting[v] == 0:
             _enter(tasks, sequence, non_delay, v)

@@ -242,7 +242,7 @@ def _find_heads(tasks: Tasks, windows: Windows, cut: float) -> None:
     d = windows.head.shape[1]
     for v in tasks.order:
         for a in range(d):
-            windows.head[v, a] = tasks.release[v] if windows.work[v, a] < np.inf else np.inf
+            windows.head[v, a] = 0.0 if windows.work[v, a] < np.inf else np.inf
         for k in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[k]
             u = tasks.source[e]

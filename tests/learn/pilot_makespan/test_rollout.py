@@ -77,7 +77,7 @@ class ScheduleInProgress:
             for e in self.into(v)
             for u in [int(self.tasks.source[e])]
         ]
-        return max([float(self.tasks.release[v]), *arrivals])
+        return max(arrivals, default=0.0)
 
     def begin(self, v: int, a: int) -> tuple[float, int]:
         """Soonest start on a device, between or after what it has to do, and the core."""

@@ -109,7 +109,7 @@ def literal(tasks: Tasks, rule: str, rank: list[float]) -> Answer:
     done: Answer = {}
 
     def finish(v: int, core: int) -> float:
-        a, ready = device[core], float(tasks.release[v])
+        a, ready = device[core], 0.0
         for e in into[v]:
             b, end = done[int(tasks.source[e])]
             sent = tasks.latency[b, a] + tasks.size[e] * tasks.wire[b, a] + tasks.fixed_s[e]

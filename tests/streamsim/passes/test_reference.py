@@ -12,8 +12,8 @@ CLOSE = 1e-9
 
 
 def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
-    """With and without pauses, as the release times fall."""
-    rests = situation.one.operators["release"].any()
+    """With and without pauses."""
+    rests = situation.rests
     return Rules(queue, network, 0.005 if rests else 0.0, 0.0125 if rests else 0.0)
 
 

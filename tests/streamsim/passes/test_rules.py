@@ -77,14 +77,13 @@ def test_a_device_that_holds_an_order_waits_for_the_next_in_line() -> None:
 
 
 def test_in_a_line_with_an_idle_core_the_chain_waits_for_the_inputs_of_the_next() -> None:
-    """From 1 to 3 s both cores are idle, because 1 is the next in line and not released."""
-    one = compile_pass(tasks([1, 1, 9], [], devices=1, cores=[2]))
-    one.operators["release"] = [0, 3, 0]
-    held = schedule(one, [0] * 3, Rules(queue="order"), priorities=[3, 2, 1])
-    assert held.start.tolist() == [0, 3, 3]
+    """From 1 to 3 s both cores are idle, because 1 is the next in line and its input comes at 3."""
+    one = compile_pass(tasks([1, 1, 9, 1], [(3, 1)], 2, cores=[2, 1]))
+    held = schedule(one, [0, 0, 0, 1], Rules(queue="order"), priorities=[3, 2, 1, 0])
+    assert held.start.tolist() == [0, 3, 3, 0]
     kinds = [part.name for part in held.chain.parts]
-    assert (kinds, held.chain.operator.tolist()) == (["RELEASE", "RUNNING"], [1, 2])
-    assert held.chain.times.tolist() == [0, 3, 12]
+    assert (kinds, held.chain.operator.tolist()) == (["RUNNING", "SENDING", "RUNNING"], [3, 3, 2])
+    assert held.chain.times.tolist() == [0, 1, 3, 12]
 
 
 def test_priorities_may_differ_between_placements() -> None:
