@@ -25,10 +25,9 @@ from streamsim.passes.sending import sending_times
 
 from streamplace.learn.algorithms.kernels import drawn_open
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Singles
-from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
-from streamplace.scheduling.insertion import give_home
-from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
+from streamplace.scheduling.insertion import find_open, give_home
+from streamplace.scheduling.tasks import Tasks, free_core, tasks_of, transfer
 
 SLOPE = 0.1
 """Slope of LeakyReLU below 0."""
@@ -333,9 +332,7 @@ def _look(features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, 
     tasks = features.tasks
     _find_open(features, state, tasks.unit[v], buffers.open)
     for a in range(len(buffers.open)):
-        free = np.inf
-        for c in range(features.tasks.core_start[a], features.tasks.core_start[a + 1]):
-            free = min(free, state.free[c])
+        free = state.free[free_core(tasks, state.free, a)]
         inputs, first, last, ready = 0.0, np.inf, 0.0, free
         for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[i]
@@ -359,13 +356,10 @@ def _look(features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, 
 def _find_open(features: DopplerFeatures, state: EpisodeState, unit: int, is_open: Bools) -> None:
     """Devices that rules allow, of interchangeable empty ones the first; all allowed if none."""
     tasks, d, some = features.tasks, len(is_open), False
+    find_open(tasks, state.home, state.used, unit, is_open)
     for a in range(d):
-        may = _allowed(tasks, unit, a) and (state.home[unit] == a or state.home[unit] < 0)
-        if may and state.home[unit] < 0:
-            for i in range(tasks.rival_start[unit], tasks.rival_start[unit + 1]):
-                may = may and state.home[tasks.rivals[i]] != a
-            if len(tasks.memory):
-                may = may and state.used[a] + tasks.memory[unit] <= tasks.room[a] * (1 + SLACK)
+        may = is_open[a] and _allowed(tasks, unit, a)
+        if state.home[unit] < 0:
             for b in range(a):
                 twins = features.group[a] == features.group[b]
                 may = may and not (twins and state.tasks[a] == 0 and state.tasks[b] == 0)
@@ -432,10 +426,8 @@ def _put(
     features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, v: int, a: int
 ) -> None:
     """Place task v, measured just now, on device a."""
-    tasks, core = features.tasks, features.tasks.core_start[a]
-    for c in range(core, features.tasks.core_start[a + 1]):
-        if state.free[c] < state.free[core]:
-            core = c
+    tasks = features.tasks
+    core = free_core(tasks, state.free, a)
     state.place[v], state.ready[v] = a, False
     state.start[v] = buffers.plain[a, 4]
     state.finish[v] = state.start[v] + tasks.work[v, a]
