@@ -334,26 +334,7 @@ def advise(
     program: Program | None,
     folder: Path,
 ) -> Advice:
-    """Plan the cheapest machines for a rate of a measured job.
-
-    Parameters
-    ----------
-    rate
-        Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
-    machines
-        Offers, or existing machines; None stands for the TaskManagers.
-    asked
-        How machines are planned.
-    program
-        Program of the job; None for the one that streamplace submitted.
-    folder
-        Folder that the plan will be written to, for the commands that change the job.
-
-    Raises
-    ------
-    FlinkError, ProblemError, SettingError
-        When no machines carry the rate, or a setting is wrong.
-    """
+    """Plan the cheapest machines for a rate of a measured job."""
     seen, measured, cluster, flow = found.profile, found.graph, found.cluster, found.profile.flow
     rates = _rates(seen, measured, cluster.cluster())
     wanted = asked_rate(rate, flow)
