@@ -22,7 +22,6 @@ Where the threads of a subtask cannot be read, its CPU is estimated (`cpu_by_sub
 says so.
 """
 
-import logging
 import math
 import os
 import re
@@ -44,7 +43,6 @@ from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.program.chains import FUSED
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
 
-LOG = logging.getLogger(__name__)
 _THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>0x[0-9a-f]+|\d+)', re.MULTILINE)
 JCMD_SECONDS = 60.0
 """Timeout for the JDK's tool that lists threads."""
@@ -591,7 +589,6 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
                 threads[load.name].append(load)
         own = {name: sum(load.cores for load in same) for name, same in threads.items()}
         more = charged_to_tasks(loads, own, interval.sources, interval.sinks)
-        LOG.debug("%s: %s; charged to tasks: %s", device, cores_by_kind(loads), more)
         wakes = _wakes(loads, threads, interval)
         busiest = _busiest(loads, threads)
         for name, same in threads.items():

@@ -20,7 +20,6 @@ rules are those of Flink 2.3; a test starts jobs in each mode and compares. In t
 fills one TaskManager after another, so it balances tasks only among those that the job needs.
 """
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +54,6 @@ from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
-LOG = logging.getLogger(__name__)
 Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
@@ -243,7 +241,6 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
         assignment = result.placement.as_dict()
         layout = Layout.of(assignment, graph.operators.parallel).by_task(graph)
         found = rates.if_pinned(layout)
-        LOG.debug("searched for %.6g/s: a layout for %.6g/s", asked, found)
         if not best or found > carried:
             best, carried = layout, found
         more = rates.kept + SATURATING * (carried - rates.kept)

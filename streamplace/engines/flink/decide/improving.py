@@ -13,7 +13,6 @@ counts as tried. The optimistic rate of a layout is the upper end of its interva
 trials are interrupted, the job is moved back to the best measured layout.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -55,7 +54,6 @@ from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
-LOG = logging.getLogger(__name__)
 PRESENT, BEFORE = "present layout", "layout before"
 
 
@@ -163,7 +161,6 @@ class Proposal:
             value = {one.name: min(asked, one.predicted.value) for one in others}
             least = (1 + CLEAR) * min(asked, rates.of(rates.present))
         target = max(others, key=lambda one: (value[one.name], -one.order), default=None)
-        LOG.debug("of %s tuples/s at best, more than %.6g are needed", value, least)
         return None if target is None or value[target.name] <= least else target
 
     def is_tried(self, candidate: Candidate) -> bool:
@@ -226,14 +223,9 @@ class Proposal:
     def optimistic(self, candidate: Candidate) -> float:
         """Upper end of the rate of a layout, raised by its distance from measured ones."""
         asked, kept, high = self.question.rate, candidate.kept, candidate.predicted.high
-        distance = self.distance(candidate.layout)
-        rate = kept + (high - kept) * exp(UNLIKE * distance)
+        rate = kept + (high - kept) * exp(UNLIKE * self.distance(candidate.layout))
         if self.question.rates.contradiction is not None:
             rate = inf
-        LOG.debug(
-            "%s: predicted %s, kept %.6g, share elsewhere %.3f, at best %.6g/s",
-            *(candidate.name, candidate.predicted, kept, distance, rate),
-        )
         return rate if asked is None else min(rate, asked)
 
     def sentences(self) -> Iterator[str]:

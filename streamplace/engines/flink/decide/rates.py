@@ -26,7 +26,6 @@ With the factors k, each held-back source has its measured rate in the present l
 the model is exact, and for sources that keep up.
 """
 
-import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -46,7 +45,6 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.profile_trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
 
-LOG = logging.getLogger(__name__)
 TINY = 1e-9
 """Relative difference that rounding may make of levels, rates and factors of costs."""
 NEGLIGIBLE_RATE = 1e-6
@@ -228,7 +226,6 @@ class JobRates:
             answer = answer * off
             if abs(off - 1).max() <= TINY:
                 break
-        LOG.debug("factors of the costs of sources: %s", answer[np.unique(now.source)].tolist())
         return answer
 
     @cached_property

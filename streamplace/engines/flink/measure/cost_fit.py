@@ -26,7 +26,6 @@ hundred times as much as the others; taking that for a part at any rate would pr
 there are several maxima, the unknowns are their mean, weighted by the probability around each.
 """
 
-import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -35,7 +34,6 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 
-LOG = logging.getLogger(__name__)
 CPU_ERROR = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
 LEAST_CPU_ERROR = 5e-4
@@ -155,10 +153,6 @@ def constant_cores(
         return 0.0
     cost = task_cost(subtasks)
     fixed = parallelism * cost.fixed
-    LOG.debug(
-        "%.4g cores at %.6g tuples/s by %d subtasks: %.4g fixed, %.4g µs per tuple, by %d windows",
-        *(cores, tuples, parallelism, fixed, 1e6 * cost.per_tuple, len(subtasks)),
-    )
     return cores * fixed / (fixed + cost.per_tuple * tuples)
 
 

@@ -1,6 +1,5 @@
 """A profile as a stream graph: operators, streams, and facts on how well they were measured."""
 
-import logging
 import math
 from dataclasses import replace
 from statistics import mean, stdev
@@ -39,7 +38,6 @@ from streamplace.model.operators import Operator
 from streamplace.model.streams import RESCALE, Stream
 from streamplace.model.units import LARGEST, UNLIMITED_BPS, digits
 
-LOG = logging.getLogger(__name__)
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
@@ -283,10 +281,7 @@ def agreement(
         return None
     used = {device: one.share for device, one in present.usage.items()}
     is_full = any(used[device].is_full for device in needed)
-    found = Agreement(carried, sustained or graph.source_rate, is_limited or is_full)
-    loads = {device: round(share.load, 3) for device, share in used.items()}
-    LOG.debug("%s; loads of its TaskManagers: %s", found, loads)
-    return found
+    return Agreement(carried, sustained or graph.source_rate, is_limited or is_full)
 
 
 def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Cluster:

@@ -17,7 +17,6 @@ of the run delay may not belong to the busy time. Waiting is then longer, and th
 computed, so a limit that is found is certain.
 """
 
-import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,8 +59,6 @@ from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.message_text import listed, quoted, shown
-
-LOG = logging.getLogger(__name__)
 
 
 class Remedy(str):

@@ -17,7 +17,6 @@ shares, and count as a sum.
 """
 
 import itertools
-import logging
 import math
 import re
 import time
@@ -40,7 +39,6 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 
-LOG = logging.getLogger(__name__)
 BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
 SUBTASK_BLOCKED = 0.1
@@ -213,7 +211,7 @@ def flow_of(
             why = f"{listed(list(full))} has no CPU left for it"
         elif is_busy and not sees_cpu and rate >= POLLED_RATE * parallelism:
             why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
-    flow = SourceFlow(
+    return SourceFlow(
         rate,
         math.hypot(_error(seen, metric), counting_error(rate, seen.seconds)),
         is_limited=why is not None,
@@ -228,13 +226,6 @@ def flow_of(
         subtasks=subtasks,
         partitions=partitions,
     )
-    LOG.debug(
-        "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s; "
-        "back-pressured %.3f, one subtask %.3f: %s; sustained by its subtasks %s: %s",
-        *(name, rate, flow.error, flow.offered, lag, flow.growth, blocked, most),
-        *(why or "not limited", [*subtasks], flow.sustained),
-    )
-    return flow
 
 
 def together(flows: Iterable[SourceFlow]) -> SourceFlow:

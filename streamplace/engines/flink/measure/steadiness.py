@@ -71,7 +71,6 @@ def steady_profile(
             break
         LOG.debug("not steady after %.0f s: %s", waited, reason)
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))
-    LOG.debug("measured in %.0f s", waited)
     if not reason:
         return answer
     costs = costs_of(last)

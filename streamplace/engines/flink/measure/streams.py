@@ -19,7 +19,6 @@ contains its messages at the measured rate and parallelism; the attributes say h
 they are not charged twice.
 """
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,6 @@ from streamplace.model.buffers import (
 )
 from streamplace.model.graph import StreamGraph
 
-LOG = logging.getLogger(__name__)
 COMMITTERS = (": Committer", ": Global Committer")
 """Suffixes of the names of committers of two-phase sinks; the second follows some of the first."""
 
@@ -228,10 +226,6 @@ def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
     if not rows:
         return None
     found = task_cost(rows, SENDING_FIXED, PER_BYTE)
-    LOG.debug(
-        "network: %.4g cores of each TaskManager at any rate, %.3g ns per byte, of %s",
-        *(found.fixed, 1e9 * found.per_tuple, rows),
-    )
     per_byte = found.per_tuple
     return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, fixed=found.fixed)
 

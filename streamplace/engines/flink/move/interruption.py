@@ -13,7 +13,6 @@ on *cold* ones: those that have never run the job. The prediction is an interval
 moves of the job took corrects it.
 """
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -26,7 +25,6 @@ from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, source_names
 
-LOG = logging.getLogger(__package__)
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
@@ -95,9 +93,7 @@ class Interruptions(NamedTuple):
 def expected_interruptions(rest: Rest, job: str, plan: JobPlan | None = None) -> Interruptions:
     """Predict the interruption of a running job by a move; its plan may have been read already."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
-    start = started_seconds(rest, job)
-    LOG.debug("stopping job %s takes %.1f s, a start like its own %.1f s", job, stop, start)
-    return Interruptions(stop, start)
+    return Interruptions(stop, started_seconds(rest, job))
 
 
 def interruption_of(rest: Rest, old: str, new: str) -> float | None:

@@ -137,7 +137,6 @@ class FlinkMove:
                 "place the graph that 'streamplace flink profile' writes"
             )
         self.tell("checking that the job fits the new placement and its current one")
-        LOG.debug("job %s: %s → %s", job, before, after)
         settings = self._checked(job, before, after)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
         plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
@@ -317,7 +316,6 @@ class FlinkMove:
             journal.refuse_held()
             if has_to_go_on(self.rest, journal):
                 raise journal.interrupted()
-            LOG.debug("nothing is left to do for an earlier move of job %s", journal.job)
             forget(journal.job)
 
     def _next_trigger(self, job: str) -> str:
@@ -329,7 +327,6 @@ class FlinkMove:
         for number in count():
             trigger = stop_trigger(job, number)
             status = stop_status(self.rest, job, trigger)
-            LOG.debug("request %d that stops job %s is %s", number, job, status or "unknown")
             if status is None:
                 return trigger
             if status == UNDER_WAY or self.rest.state(job) in ENDED:

@@ -5,7 +5,6 @@ start from one savepoint, and each of them would write its own output. What anot
 is not started again.
 """
 
-import logging
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,7 +36,6 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.message_text import quoted, shown
 
-LOG = logging.getLogger(__package__)
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
 UNDER_WAY = "IN_PROGRESS"
@@ -111,7 +109,6 @@ def begin_stop(
     request["formatType"] = "NATIVE" if native else "CANONICAL"
     if folder is not None:
         request["targetDirectory"] = folder
-    LOG.debug("job %s is asked to stop: %s", job, request)
     answer = rest.post(job_path(job, "stop"), request, rest.timeout)
     return str(answer["request-id"])
 
@@ -150,7 +147,6 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     if "location" not in operation:
         trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
         raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
-    LOG.debug("job %s is saved in %s, and ends", job, operation["location"])
     rest.wait(job, ENDED)
     return operation["location"]
 

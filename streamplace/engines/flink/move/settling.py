@@ -3,7 +3,6 @@
 Afterwards its rate is compared with what was predicted for its placement.
 """
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
@@ -30,8 +29,6 @@ from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.placements import Prediction
 from streamplace.model.units import digits
 
-LOG = logging.getLogger(__package__)
-
 
 def settle(
     rest: Rest,
@@ -49,7 +46,6 @@ def settle(
     for _ in turns(settings.settle):
         if _has_finished(rest, job):
             return
-    LOG.debug("job %s has kept running for %g s", job, settings.settle)
     try:
         _check_checkpoint(rest, job, settings.settle, checkpoint_seconds, failed)
         check_rate(rest, job, settings, before)
@@ -80,13 +76,8 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     if not settings.compares_rates or before is None or not before.rate:
         return
     flow = source_flow(rest, job)
-    if flow is None:
-        LOG.debug("job %s reports no rate, so none is compared", job)
+    if flow is None or before.sources.keys() - flow.sources.keys():  # a source has ended since
         return
-    if before.sources.keys() - flow.sources.keys():
-        LOG.debug("a source of job %s has ended since, so no rate is compared", job)
-        return
-    LOG.debug("job %s reads %.6g tuples/s, %.6g before", job, flow.rate, before.rate)
     silent = {name for name, one in before.sources.items() if not one.rate}
     others = [one.keeps_up for name, one in flow.sources.items() if name not in silent]
     keeps_up = flow.keeps_up or (bool(others) and all(others) and not flow.is_limited)
@@ -112,7 +103,6 @@ def _check_checkpoint(
     # Flink takes no checkpoint within the least pause, not even after the start
     interval = max(settings.get("interval", PERIODIC_LIMIT_MS), settings.get("min_pause", 0)) / 1000
     counts = checkpoint_totals(rest, job)
-    LOG.debug("job %s has %s; its interval is %g s", job, counts, interval)
     if counts.completed:
         return
     failed = counts.failed - failed_before

@@ -6,7 +6,6 @@ stop of the job, its successor, and the successor of that, which is the job on i
 Flink accepts each of these ids once, so no two copies can run.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -81,7 +80,6 @@ from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
 from streamplace.model.message_text import listed, shown
 
-LOG = logging.getLogger(__package__)
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
 TWICE = "what it wrote since then may be written twice"
 LONG_AGO = timedelta(hours=1)
@@ -216,7 +214,6 @@ class Transaction:
         """
         journal, job = self.journal, self.journal.job
         states = chain_states(self.rest, job)
-        LOG.debug("of the move of job %s, Flink knows %s", job, states)
         if not states:
             if (path := last_path(journal)) is None:
                 raise forgotten(journal)
@@ -414,7 +411,6 @@ class Transaction:
     def _await_start(self, job: str, places: Layout) -> None:
         needed = set[str]() if self.awaits_lost else places.devices
         wait_started(self.rest, job, self.settings.seconds, needed)
-        LOG.debug("all subtasks of job %s run", job)
 
     def _watch(self, job: str) -> None:
         """Raise FlinkError if a job does not run as placed, or does not settle."""
@@ -435,7 +431,6 @@ class Transaction:
 
     def _save(self, **news: object) -> None:
         """Write the next step, if that is possible: the job is down, and must not stay so."""
-        LOG.debug("next step of the move of job %s: %s", self.journal.job, news)
         with suppress(StoreError):
             self.claim.save(**news)
 
@@ -488,7 +483,6 @@ class Transaction:
             is_steady = state not in PASSING and time.monotonic() - began > EFFECT_SECONDS
             if state is None or state in ENDED or is_steady:
                 break
-        LOG.debug("after its stop failed, job %s is %s", self.journal.job, state)
         return state
 
     def _not_stopped(self, state: str) -> StreamplaceError:
@@ -525,7 +519,6 @@ class Transaction:
     def _go_back(self, path: str, error: BaseException) -> NoReturn:
         """Start a job on its previous devices; then raise an error, or the interruption."""
         why, new = reason(error), self.journal.successor
-        LOG.debug("the move of job %s failed: %s", self.journal.job, why)
         try:
             if not self.journal.returns:
                 refuse_ended(self.rest, new)
@@ -553,7 +546,6 @@ class Transaction:
         """
         state, trigger = self.rest.state(job), return_trigger(job)
         jar = partial(self._jar, self.back)
-        LOG.debug("job %s is %s, and is ended", job, state)
         if state is None:
             withdraw(self.rest, jar, job)
             return path
@@ -565,8 +557,8 @@ class Transaction:
                 return self._saved(job, trigger)
             except NoAnswer:
                 raise
-            except FlinkError as error:
-                LOG.debug("job %s cannot be saved: %s", job, error)
+            except FlinkError:  # it cannot be saved, so its last checkpoint counts
+                pass
         withdraw(self.rest, jar, job)
         if self.rest.state(job) == FINISHED:
             return stopped_with(self.rest, job) or ""
@@ -697,7 +689,6 @@ def await_devices(
         elif held := [device for device in sorted(needed) if set(rest.holders(device)) - jobs]:
             waiting = f"{listed(held)} have to give back the slots of a forgotten job"
         if not waiting:
-            LOG.debug("%s are there", listed(sorted(needed)))
             return
         if waiting != before:
             tell(f"waiting: {waiting}")

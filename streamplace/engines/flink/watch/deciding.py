@@ -7,7 +7,6 @@ nothing, because a move is a trial: if the job carries less there than in the be
 it returns.
 """
 
-import logging
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -43,8 +42,6 @@ from streamplace.model.message_text import counted
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.units import digits
 from streamplace.planning.result import HOUR
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +189,6 @@ def choose(
     is_tried
         Whether this is the first measurement after a move.
     """
-    LOG.debug(
-        "%g tuples/s, %g arrive, %g wait, falls behind: %s; policy: %d TaskManagers; tried: %s",
-        seen.rate, seen.arriving, seen.backlog, seen.falls_behind, most, is_tried,
-    )  # fmt: skip
-    for one in (here, *others):
-        LOG.debug("%s: sure %g, optimistic %g", one, one.sure, one.optimistic)
     if seen.falls_behind is None:
         return WatchChoice("the next round shows whether it keeps up")
     if not seen.falls_behind:
@@ -339,7 +330,6 @@ class Guards:
         failures
             Number of the last moves that failed, or after which the job returned.
         """
-        LOG.debug("%g s after a move, %d of them in vain; %s", since_move, failures, self)
         if checkpoints_fail:
             return "its checkpoints fail"
         if choice.returns:
@@ -408,7 +398,6 @@ class RateJudge:
                 at = one.time - left * self.seconds
                 level = self._policy.choose(_observation(one, seen, at))
             self._shown = one.time
-        LOG.debug("%s TaskManagers carry %s: %g", seen.cost, seen.capacity, seen.cost[level])
         return int(seen.cost[level])
 
     def _choice(self, cost: tuple[float, ...]) -> PlanChoice:

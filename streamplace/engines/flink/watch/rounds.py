@@ -8,7 +8,6 @@ The measured rates of layouts are remembered for a day. The decision after a mov
 job stays, or returns to the best measured layout.
 """
 
-import logging
 import math
 import time
 from collections.abc import Callable, Sequence, Set
@@ -41,8 +40,6 @@ from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import NOISE
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, seconds_since, utc_now
 from streamplace.model.prediction_intervals import RateInterval
-
-LOG = logging.getLogger(__name__)
 
 LAG_SECONDS = 10.0
 """A backlog that is read in less time is no lag: Flink fetches counts every ten seconds by default.
@@ -231,7 +228,6 @@ class JobRounds:
         if last.was_behind is None:
             begins, self._measured = False, last._replace(was_behind=seen.falls_behind)
         is_known = bool(last.failure) or self._model(look) is not None
-        LOG.debug("measured %g s ago: known: %s, begins to fall behind: %s", age, is_known, begins)
         return not is_known or age >= OLD_SECONDS or begins
 
     def _measure(self, look: JobLook, seen: WatchRound) -> None:
