@@ -1,5 +1,4 @@
 import itertools
-import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -198,7 +197,6 @@ def test_a_placement_for_flink_says_what_maximum_parallelism_it_is_for() -> None
     placement = parse_document(files["placement.json"].encode(), "placement.json")
     groups = {"map": 128, "join": 720, "sink": 720}
     assert placement["max_parallelism"] == groups
-    assert json.loads(files["groups.json"])["max_parallelism"] == groups
     about = "\n".join(placement["about"])
     assert "-D pipeline.max-parallelism=720" in about
     assert "map: 128" in about

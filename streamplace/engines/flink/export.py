@@ -6,7 +6,6 @@ from importlib.resources import files
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.pin.pinning import (
     INDEXES,
     Pinning,
@@ -17,7 +16,7 @@ from streamplace.engines.flink.pin.pinning import (
 )
 from streamplace.engines.flink.program.jars import placed_java
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment, python_table
+from streamplace.engines.text import comment, group_notes, python_table
 from streamplace.io.files import json_text
 
 SETTINGS = """\
@@ -40,13 +39,7 @@ default). Then, for a job in a jar, unchanged:
 or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say
 how in their first lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply
 asks them. Of jobs that spread operators over devices these two serve one at a time on a cluster:
-they use group indexes from 0 on, where apply takes free ones. groups.json holds the same slot
-sharing groups for tools of your own.
-"""
-MEMORY = """\
-Managed memory: each slot an equal share of what its TaskManager has.
-Heap and CPU of a slot are as small as Flink allows, since it only counts them: all slots of a
-TaskManager share its whole heap and all of its cores. Size the heap for the operators placed there.
+they use group indexes from 0 on, where apply takes free ones.
 """
 MAX_PARALLELISM = "pipeline.max-parallelism"
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
@@ -54,12 +47,18 @@ CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placeme
 
 @export("flink", all_devices=True)
 def as_flink(deployment: Deployment) -> dict[str, str]:
-    """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
+    """Placement, TaskManager settings, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
     limits = SpreadLimits.untouched(devices, INDEXES)
     answer = pinning(_layout(deployment), limits)
     operators = deployment.problem.graph.operators
-    head = [f"{deployment.title}.", *HOW.splitlines(), *_key_groups(operators.key_groups), CHECK]
+    head = [
+        f"{deployment.title}.",
+        *HOW.splitlines(),
+        *_key_groups(operators.key_groups),
+        *group_notes(deployment),
+        CHECK,
+    ]
     most = {"max_parallelism": operators.key_groups} if operators.key_groups else {}
     placement = {
         "about": head,
@@ -76,7 +75,6 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])
     return {
         "placement.json": json_text(placement),
-        "groups.json": json_text(_groups(deployment, answer, most)),
         **placed_java(answer),
         "placed.py": placed_py(answer),
         **{f"config/{name}": notes + text for name, text in settings.items()},
@@ -107,29 +105,6 @@ def _layout(deployment: Deployment) -> Layout:
         numbers = operators.parallelism.tolist()
         own = {name: (name,) * n for name, n in zip(operators.name, numbers, strict=True)}
     return Layout({name: [placement[s] for s in own[name]] for name in own}).by_operator()
-
-
-def _groups(
-    deployment: Deployment, answer: Pinning, most: dict[str, dict[str, int]]
-) -> dict[str, object]:
-    return {
-        "about": [CHECK, *MEMORY.splitlines()],
-        "slot_sharing_groups": [
-            {
-                "name": group,
-                "operators": [v for v, g in answer.operators.items() if g == group],
-                "cpu_cores_per_slot": CPU_CORES,
-                "task_heap_mb_per_slot": HEAP_MB,
-                "external_resources_per_slot": demands,
-            }
-            for group, demands in answer.groups.items()
-        ],
-        "parallelism": answer.parallelism,
-        **most,
-        "colocate": deployment.colocated,
-        "exlocate": deployment.exlocated,
-        "tags": {e.device: e.tags for e in deployment.elements if e.tags},
-    }
 
 
 def usual_max_parallelism(groups: Mapping[str, int]) -> int:
