@@ -81,18 +81,12 @@ def fetch(version: str | None) -> None:
     type=click.IntRange(1, 65535),
     help="Port of the REST interface.  [default: a free one]",
 )
-@click.option(
-    "--keep",
-    is_flag=True,
-    help="Keep the cluster running when a TaskManager ends. The process id of each TaskManager is "
-    "printed, so that you can try a loss with kill -9.",
-)
 @HOME
-def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -> None:
+def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     """Run a session cluster on this machine, one TaskManager per device, until Ctrl-C.
 
-    The devices are called dev-0, dev-1, …. Each takes about 250 MB of memory. When a TaskManager
-    ends, the cluster ends, unless --keep is given.
+    The devices are called dev-0, dev-1, …. Each takes about 250 MB of memory. The process id
+    of each TaskManager is printed, so that you can try a loss with kill -9: the cluster goes on.
     """
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.local.session import check_port, local_cluster
@@ -105,10 +99,10 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
             say(f"starting Flink {flink.version} with {devices} TaskManagers")
             with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
                 print_line(cluster.url)
-                for device in cluster.devices if keep else ():
+                for device in cluster.devices:
                     say(f"TaskManager {device} is process {cluster.processes[device].pid}")
                 say("ready; Ctrl-C stops it")
-                cluster.watch(say if keep else None)
+                cluster.watch(say)
     except KeyboardInterrupt:
         say("stopped")
 

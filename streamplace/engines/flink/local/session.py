@@ -128,19 +128,23 @@ class LocalCluster:
         self.processes[device].kill()
         self.processes[device].wait()
 
-    def watch(self, tell: Callable[[str], None] | None = None) -> None:
-        """Wait while all processes are running; if one ends, the error quotes its log.
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Wait while the JobManager is running; if it ends, the error quotes its log.
 
-        With ``tell``, that receives a message when a TaskManager ends, and the cluster goes on.
+        ``tell`` receives a message when a TaskManager ends, and the cluster goes on.
         """
         ended = set[str]()
         while True:
-            self._check_alive(*(self.processes if tell is None else (JOB_MANAGER,)))
+            self._check_alive(JOB_MANAGER)
             for device in self.devices:
                 process = self.processes[device]
-                if tell is not None and process.poll() is not None and device not in ended:
+                if process.poll() is not None and device not in ended:
                     ended.add(device)
-                    tell(f"TaskManager {device} (process {process.pid}) has ended")
+                    words = _last_words(self.folder / device / "log")
+                    tell(
+                        f"TaskManager {device} (process {process.pid}) has ended; "
+                        f"its log says: {words}"
+                    )
             time.sleep(1.0)
 
     def wait(self) -> None:
