@@ -28,7 +28,7 @@ class MoveUnderWay(StreamplaceError):
 class Journal(Claimed):
     """Parameters and progress of a move."""
 
-    url: str  # address of the cluster, without name and password
+    url: str  # address of the cluster
     job: str  # the job that is moved
     trigger: str  # id of the request that stops it
     # Devices of its subtasks, now and afterwards.

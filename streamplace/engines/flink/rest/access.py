@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.files import read_bytes, spot
@@ -90,11 +90,11 @@ def _no_password() -> str:
     raise OSError("its key is protected by a password; use a key without one")
 
 
-def plain_address(url: str) -> tuple[str, str | None]:
-    """Address of a server without name and password, and these as HTTP sends them.
+def plain_address(url: str) -> str:
+    """Address of a server, with its port and without a slash at the end.
 
-    >>> plain_address("https://me:secret@flink.example/api/")
-    ('https://flink.example:443/api', 'Basic bWU6c2VjcmV0')
+    >>> plain_address("https://flink.example/api/")
+    'https://flink.example:443/api'
     """
     try:
         parts = urlsplit(url)
@@ -104,12 +104,13 @@ def plain_address(url: str) -> tuple[str, str | None]:
     odd = not url.isascii() or not url.isprintable() or " " in url
     if odd or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
         raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
-    user = parts.netloc.rpartition("@")[0]
-    token = base64.b64encode(unquote(user).encode()).decode()
+    if "@" in parts.netloc:  # printed commands and journals would lack it
+        raise SettingError(
+            f"{masked(url)} has a name or a password before its host; give --authorization FILE"
+        )
     place = f"[{host}]" if ":" in host else host
     port = PORTS[parts.scheme] if port is None else port
-    address = f"{parts.scheme}://{place}:{port}{parts.path.rstrip('/')}"
-    return address, f"Basic {token}" if user else None
+    return f"{parts.scheme}://{place}:{port}{parts.path.rstrip('/')}"
 
 
 def masked(url: str) -> str:
@@ -122,14 +123,14 @@ def masked(url: str) -> str:
     return f"'{shown('…@' + host if at else url)}'"
 
 
-def http_client(address: str, authorization: str | None, access: Access) -> "httpx.Client":
+def http_client(address: str, access: Access) -> "httpx.Client":
     """Client of a server, which keeps a connection for a moment between two requests."""
     import httpx
 
     is_encrypted = address.startswith("https:")
     if not is_encrypted and any((access.authorities, access.certificate, access.key)):
         raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
-    latest = access.authorization or authorization
+    latest = access.authorization
 
     def authorized(request: httpx.Request) -> httpx.Request:
         nonlocal latest

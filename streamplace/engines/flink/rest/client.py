@@ -102,12 +102,11 @@ class Rest:
     Parameters
     ----------
     url
-        Address such as ``http://localhost:8081``; it may contain a name and a password, which are
-        sent to the server but never displayed.
+        Address such as ``http://localhost:8081``.
     timeout
         Maximum number of seconds for an answer.
     access
-        Certificates, and an authorization that takes precedence over one in the address.
+        Certificates and authorization.
 
     Attributes
     ----------
@@ -123,9 +122,9 @@ class Rest:
     def __init__(
         self, url: str, timeout: float = ANSWER_SECONDS, access: Access | None = None
     ) -> None:
-        self.url, authorization = plain_address(url)
+        self.url = plain_address(url)
         self._path, self.timeout = urlsplit(self.url).path, timeout
-        self._client = http_client(self.url, authorization, access or Access())
+        self._client = http_client(self.url, access or Access())
 
     def get(self, path: str) -> Any:
         """Parsed answer to a GET request."""
