@@ -74,10 +74,6 @@ class FlinkEngine:
         """Flink's libraries on this machine."""
         return find_flink(self.home)
 
-    def jobs(self) -> list[str]:
-        """Ids of the jobs that have not ended."""
-        return self.rest.live_jobs()
-
     def job(self, given: str | None = None) -> str:
         """Id of the given job, else of the only one that has not ended."""
         return only_job(self.rest, given)
@@ -255,7 +251,3 @@ class FlinkEngine:
         move = self.moving(program)
         plan = move.plan(job, Layout.of(placement))
         return move.run(plan) if plan.is_needed else FlinkMoved(job, 0.0, None)
-
-    def cancel(self, job: str) -> None:
-        """End a job and wait until its slots are free."""
-        self.rest.cancel(job)

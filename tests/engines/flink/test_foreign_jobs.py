@@ -370,7 +370,7 @@ def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
             engine.move(job, program, first | {"op1": ["a", "b"]})
         moved = engine.move(job, program, second)
         assert engine.verify(moved.job, second).fine
-        engine.cancel(moved.job)
+        rest.cancel(moved.job)
 
 
 ROOT = Path(__file__).parents[3]
