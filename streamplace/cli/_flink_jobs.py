@@ -37,7 +37,7 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     """
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.savepoints import Savepoint, refuse_moved
+    from streamplace.engines.flink.move.savepoints import Savepoint
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
@@ -46,8 +46,6 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     assert program is not None
     flink, layout = find_flink(asked.flink_home), Layout.read(asked.placed())
     savepoint = None if saved is None else Savepoint(saved, asked.allow_non_restored)
-    if saved is not None:
-        refuse_moved(saved)
     with waiting(f"submitting {program.jar.name}"):
         job = apply(rest, flink, program, layout, savepoint=savepoint, seconds=asked.timeout)
     if rest.job(job)["state"] == FINISHED:

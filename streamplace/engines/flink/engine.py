@@ -25,7 +25,7 @@ from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import asked_rate
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.move.move import FlinkMove, Tell
-from streamplace.engines.flink.move.savepoints import Savepoint, refuse_moved
+from streamplace.engines.flink.move.savepoints import Savepoint
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
@@ -214,8 +214,6 @@ class FlinkEngine:
     ) -> str:
         """Submit a job with a placement, and return its id once all of it runs."""
         layout = Layout.of(placement)
-        if savepoint is not None:
-            refuse_moved(savepoint.path)
         seconds = self.moves.seconds
         return apply(self.rest, self.flink, program, layout, savepoint=savepoint, seconds=seconds)
 

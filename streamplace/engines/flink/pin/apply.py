@@ -8,7 +8,13 @@ from contextlib import contextmanager, suppress
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint, free_ids, refuse_copy
+from streamplace.engines.flink.move.savepoints import (
+    CopyRuns,
+    Savepoint,
+    free_ids,
+    refuse_copy,
+    refuse_moved,
+)
 from streamplace.engines.flink.pin.free_resources import check_upload, fitted
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
@@ -67,7 +73,8 @@ def apply(
     PlacementError
         When a device of the placement is not a TaskManager of the cluster, or cannot be pinned to.
     CopyRuns
-        When a job that was started from the same savepoint is running.
+        When a job that was started from the same savepoint is running, or an unfinished move has
+        taken it.
     FlinkError
         When the cluster's scheduler ignores placements, when the job is not the placed one, or
         when it does not start; the message quotes the reason, and nothing keeps running unless
@@ -76,6 +83,7 @@ def apply(
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
     if savepoint is not None:
+        refuse_moved(savepoint.path)
         refuse_copy(rest, savepoint.path)
     rest.wait_released()
     with placed_upload(rest, flink, program, fitted(rest, layout, program.managed_mb)) as jar:
