@@ -22,6 +22,7 @@ from fake_flink import (
     advised,
     config,
     failure,
+    jobs,
     rates,
     source,
     task_manager,
@@ -238,11 +239,12 @@ def test_given_machines_are_counted(shop: Shop) -> None:
         assert "Today: 2 machines that run the job; " in str(advice)
 
 
-def test_other_jobs_are_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_jobs_are_named(shop: Shop) -> None:
     """The plan leaves them out."""
-    monkeypatch.setattr(advising, "other_jobs", lambda rest, job: ["b"])
+    flink = shop()
+    flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "b": "RUNNING"})
     told = "the plan is for this job alone, and the jobs 'b' share its machines"
-    assert told in advised(shop()).notes
+    assert told in advised(flink).notes
 
 
 def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
 from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.program.program import Program, known_program
-from streamplace.engines.flink.rest.client import FlinkError, Rest, other_jobs
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.errors import SettingError
@@ -495,7 +495,7 @@ def _notes(
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
             f"keeps the parallelism of {listed(receivers)}"
         )
-    if others := other_jobs(rest, found.id):
+    if others := [job for job in rest.live_jobs() if job != found.id]:
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
 
 

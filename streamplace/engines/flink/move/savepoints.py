@@ -22,6 +22,7 @@ from streamplace.engines.flink.rest.answers import (
     root_cause,
 )
 from streamplace.engines.flink.rest.client import (
+    ANSWER_SECONDS,
     ENDED,
     FINISHED,
     FlinkError,
@@ -109,7 +110,7 @@ def begin_stop(
     request["formatType"] = "NATIVE" if native else "CANONICAL"
     if folder is not None:
         request["targetDirectory"] = folder
-    answer = rest.post(job_path(job, "stop"), request, rest.timeout)
+    answer = rest.post(job_path(job, "stop"), request, ANSWER_SECONDS)
     return str(answer["request-id"])
 
 

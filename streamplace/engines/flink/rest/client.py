@@ -103,8 +103,6 @@ class Rest:
     ----------
     url
         Address such as ``http://localhost:8081``.
-    timeout
-        Maximum number of seconds for an answer.
     access
         Certificates and authorization.
 
@@ -119,11 +117,9 @@ class Rest:
     patience = 0.0
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
-    def __init__(
-        self, url: str, timeout: float = ANSWER_SECONDS, access: Access | None = None
-    ) -> None:
+    def __init__(self, url: str, access: Access | None = None) -> None:
         self.url = plain_address(url)
-        self._path, self.timeout = urlsplit(self.url).path, timeout
+        self._path = urlsplit(self.url).path
         self._client = http_client(self.url, access or Access())
 
     def get(self, path: str) -> Any:
@@ -353,14 +349,13 @@ class Rest:
         self,
         method: str,
         path: str,
-        seconds: float | None = None,
+        seconds: float = ANSWER_SECONDS,
         document: object = None,
         files: Mapping[str, tuple[str, BinaryIO, str]] | None = None,
     ) -> bytes:
         """Content of the answer to a request, which is sent once."""
         import httpx
 
-        limit = self.timeout if seconds is None else seconds
         try:
             answer = self._client.request(
                 method,
@@ -368,12 +363,12 @@ class Rest:
                 content=None if document is None else json.dumps(document).encode(),
                 files=files,
                 headers={} if document is None else {"Content-Type": "application/json"},
-                timeout=limit,
+                timeout=seconds,
                 # The path as it is, even if an id in it is "..".
                 extensions={"target": f"{self._path}{path}".encode()},
             )
         except httpx.TimeoutException:
-            raise NoAnswer(f"no Flink answers at {self.url} within {limit:g} s") from None
+            raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__)
             if "Connection refused" in reason:
@@ -407,11 +402,6 @@ def turns(seconds: float) -> Iterator[None]:
         if time.monotonic() > deadline:
             return
         time.sleep(POLL_SECONDS)
-
-
-def other_jobs(rest: Rest, job: str) -> list[str]:
-    """Ids of the other jobs that have not ended."""
-    return [other for other in rest.live_jobs() if other != job]
 
 
 def only_job(rest: Rest, given: str | None = None) -> str:
