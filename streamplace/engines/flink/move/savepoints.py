@@ -18,7 +18,6 @@ from streamplace.engines.flink.rest.answers import (
     LONGEST,
     CheckpointAnswer,
     CheckpointSettings,
-    SavepointAnswer,
     root_cause,
 )
 from streamplace.engines.flink.rest.client import (
@@ -114,10 +113,10 @@ def begin_stop(
     return str(answer["request-id"])
 
 
-def _stopping(rest: Rest, job: str, request: str) -> SavepointAnswer | None:
+def _stopping(rest: Rest, job: str, request: str) -> dict[str, Any] | None:
     """What became of a request that stops a job; None if Flink does not know it."""
     with suppress_missing():
-        answer: SavepointAnswer = rest.get(job_path(job, "savepoints", request))
+        answer: dict[str, Any] = rest.get(job_path(job, "savepoints", request))
         return answer
     return None
 
@@ -125,7 +124,7 @@ def _stopping(rest: Rest, job: str, request: str) -> SavepointAnswer | None:
 def stop_status(rest: Rest, job: str, request: str) -> str | None:
     """Status of a request that stops a job; None if Flink does not know the request."""
     answer = _stopping(rest, job, request)
-    return None if answer is None else answer["status"]["id"]
+    return None if answer is None else str(answer["status"]["id"])
 
 
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
@@ -149,7 +148,7 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
         trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
         raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
     rest.wait(job, ENDED)
-    return operation["location"]
+    return str(operation["location"])
 
 
 def _checkpoints_of(rest: Rest, job: str) -> Any:

@@ -136,14 +136,6 @@ class CheckpointAnswer(TypedDict, total=False):
     trigger_timestamp: Moment
 
 
-class LatestCheckpoints(TypedDict, total=False):
-    """Latest checkpoints and savepoints of a job, and the one that it was restored from."""
-
-    completed: CheckpointAnswer | None
-    savepoint: CheckpointAnswer | None
-    restored: CheckpointAnswer | None
-
-
 class Externalization(TypedDict):
     """Whether the checkpoints of a job are retained when it ends."""
 
@@ -166,25 +158,6 @@ class CheckpointSettings(TypedDict):
     tolerable_failed_checkpoints: NotRequired[int]
     aligned_checkpoint_timeout: NotRequired[int]
     state_changelog_enabled: NotRequired[bool]
-
-
-class Status(TypedDict):
-    """Status of an asynchronous operation."""
-
-    id: str
-
-
-Cause = TypedDict("Cause", {"stack-trace": str}, total=False)
-SavingAnswer = TypedDict(
-    "SavingAnswer", {"location": str, "failure-cause": Cause | None}, total=False
-)
-
-
-class SavepointAnswer(TypedDict):
-    """Status and result of a requested savepoint."""
-
-    status: Status
-    operation: NotRequired[SavingAnswer | None]
 
 
 OURS = "streamplace: "
@@ -243,11 +216,27 @@ ANSWERS: dict[str, Any] = {
     ),
     "/jobs/*/checkpoints": _fields(
         counts=_fields(completed=Amount, failed=NotRequired[Amount]),
-        latest=NotRequired[LatestCheckpoints | None],
+        latest=NotRequired[
+            _fields(
+                completed=NotRequired[CheckpointAnswer | None],
+                savepoint=NotRequired[CheckpointAnswer | None],
+                restored=NotRequired[CheckpointAnswer | None],
+            )
+            | None
+        ],
     ),
     "/jobs/*/checkpoints/config": CheckpointSettings,
     "/jobs/*/stop": _fields(request_id=str),
-    "/jobs/*/savepoints/*": SavepointAnswer,
+    "/jobs/*/savepoints/*": _fields(
+        status=_fields(id=str),
+        operation=NotRequired[
+            _fields(
+                location=NotRequired[str],
+                failure_cause=NotRequired[_fields(stack_trace=NotRequired[str]) | None],
+            )
+            | None
+        ],
+    ),
     "/jobs/*/vertices/*": _fields(subtasks=ListOf[Subtask]),
     "/jobs/*/vertices/*/metrics": ListOf[Metric],
     "/jobs/*/vertices/*/subtasks/metrics": ListOf[Metric],
