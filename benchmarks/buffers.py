@@ -97,7 +97,6 @@ def run(rest: Rest, jar: str, name: str, number: int, timeout: int, seconds: flo
     finally:
         rest.cancel(started)
     present, rate = seen.present, sum(seen.tuples[task.id] for task in seen.sources)
-    assert present is not None
     kinds = [usage.kinds for usage in present.usage.values()]
     return {
         "job": name,

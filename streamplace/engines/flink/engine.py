@@ -133,14 +133,13 @@ class FlinkEngine:
             self.bandwidth,
             seen.java,
             seen.sending,
-            {} if present is None else present.beside,
+            present.beside,
             self.cards,
             seen.used,
         )
         seen.doubts.extend(measured.notes)
-        if present is not None:
-            measured, raised = fast_enough(measured, graph, present.devices, seen.shares)
-            seen.doubts.extend([] if raised is None else [raised])
+        measured, raised = fast_enough(measured, graph, present.devices, seen.shares)
+        seen.doubts.extend([] if raised is None else [raised])
         return measured
 
     def cluster(

@@ -335,7 +335,6 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
 
     def profiled(*given: Any, **more: Any) -> JobProfile:
         seen = steady_profile(*given, **more)
-        assert seen.present is not None
         taken = dict.fromkeys(("dev-0", "dev-1"), beside) if beside else {}
         return replace(seen, present=seen.present._replace(beside=taken))
 

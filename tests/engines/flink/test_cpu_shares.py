@@ -313,9 +313,7 @@ def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> 
     activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
     seen = JobInterval(activity, ClusterInterval(subtasks, loads), {}, {})
     edges, processes = [Edge("v0", "v1", "hash")], {"tm-0": 1, "tm-1": 2}
-    present = present_of("job", tasks, edges, seen, processes)
-    assert present is not None
-    return present
+    return present_of("job", tasks, edges, seen, processes)
 
 
 def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(

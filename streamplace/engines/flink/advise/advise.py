@@ -381,10 +381,10 @@ def advise(
 
 
 def _rates(seen: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates | None:
-    """What predicts the rates of a job's layouts; None if it is unknown where it runs."""
-    layout = None if seen.present is None else Layout(seen.present.devices)
-    if layout is None or not layout.devices <= {*cluster.devices.name}:
-        return None  # ended subtasks may have run on a TaskManager that has left
+    """What predicts the rates of a job's layouts; None if it ran on a TaskManager that has left."""
+    layout = Layout(seen.present.devices)
+    if not layout.devices <= {*cluster.devices.name}:
+        return None  # as subtasks may that have ended
     flow = seen.flow
     measured = Measurement(
         graph, cluster, seen.is_limited, (), seen.shares, seen.held_back, flow=flow
@@ -531,8 +531,7 @@ def current_machines(
 
     Without offers, each of them costs 1.
     """
-    placed = {} if seen.present is None else seen.present.devices
-    subtasks = Counter(device for devices in placed.values() for device in devices)
+    subtasks = Counter(one for devices in seen.present.devices.values() for one in devices)
     if not isinstance(machines, Catalogue):
         used = [one for one in cluster.devices if subtasks[one.name]]
         found = [CurrentMachine(one.name, _size(one), one.name, subtasks[one.name]) for one in used]

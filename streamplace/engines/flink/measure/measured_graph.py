@@ -232,8 +232,6 @@ class Agreement(NamedTuple):
 
 def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:
     """Add attributes with the consistency of the graph and the measured placement."""
-    if seen.present is None:
-        return graph
     flow = seen.flow
     found = agreement(
         graph,

@@ -142,8 +142,8 @@ class JobProfile:
     # Tuples/s that each task processes: those that it reads, or generates if it is a source.
     tuples: Mapping[str, float]
     flow: SourceFlow  # what its sources did
+    present: Present  # its placement, and the CPU usage of its TaskManagers
     doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
-    present: Present | None = None  # its placement, and the CPU usage of its TaskManagers
     # Windows in which the job was measured, including this profile; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
     drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
@@ -173,8 +173,8 @@ class JobProfile:
             ]
             for task in self.tasks
         }
-        network = () if self.present is None else self.present.network
-        return {**operators, NETWORK_KEY: [*self.earlier.get(NETWORK_KEY, ()), *network]}
+        network = [*self.earlier.get(NETWORK_KEY, ()), *self.present.network]
+        return {**operators, NETWORK_KEY: network}
 
     @property
     def sending(self) -> SendingCost | None:
@@ -218,13 +218,12 @@ class JobProfile:
     @property
     def used(self) -> dict[str, float]:
         """TaskManager on this machine → cores that it uses."""
-        usage = {} if self.present is None else self.present.usage
-        return {device: sum(one.kinds.values()) for device, one in usage.items()}
+        return {device: sum(one.kinds.values()) for device, one in self.present.usage.items()}
 
     @property
     def java(self) -> float | None:
         """Cores that Java itself uses in each TaskManager; None if that is not measured."""
-        return self.present.java if self.present is not None and self.present.usage else None
+        return self.present.java if self.present.usage else None
 
     def check_sources(self) -> None:
         """Raise FlinkError if no source sends."""
@@ -275,8 +274,8 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         cpu,
         tuples,
         flow,
-        doubts,
         present,
+        doubts,
         shares=key_shares(tasks, edges, own, arrived),
         buffer_timeout=windows.buffer_timeout,
         subtasks=_observations(windows, seen, tuples, is_limited=flow.is_limited),
@@ -368,14 +367,13 @@ def _source_flow(
     source: FlinkTask,
     seen: JobInterval,
     rate: float,
-    present: Present | None,
+    present: Present,
     subtasks: Sequence[SubtaskFlow],
 ) -> SourceFlow:
     """Flow of a source, with the CPU of its TaskManagers."""
     if source.has_ended:
         return SourceFlow(0.0, keeps_up=True, name=source.name)
-    usage = {} if present is None else present.usage
-    devices = set() if present is None else {*present.devices.get(source.name, ())}
+    usage, devices = present.usage, {*present.devices[source.name]}
     return flow_of(
         source.name,
         source.operators[0],
@@ -383,8 +381,7 @@ def _source_flow(
         source.parallelism,
         rate=rate,
         full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
-        sees_cpu=present is None
-        or all(one in usage and usage[one].share.shows_full_threads for one in devices),
+        sees_cpu=all(one in usage and usage[one].share.shows_full_threads for one in devices),
         subtasks=subtasks,
         partitions=seen.partitions.get(source.id, 0),
     )
@@ -421,12 +418,12 @@ def present_of(
     edges: Sequence[Edge],
     seen: JobInterval,
     processes: Mapping[str, int],
-) -> Present | None:
-    """Layout of a job, and CPU usage of its TaskManagers; None if the layout is unknown."""
+) -> Present:
+    """Layout of a job, and CPU usage of its TaskManagers."""
     own = sorted(one for one in seen.cluster.subtasks if one.job == job)
     devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
-        return None
+        raise FlinkError("Flink does not say where all subtasks run; measure again")
     kinds = {device: cores_by_kind(loads) for device, loads in seen.cluster.loads.items()}
     shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
     flows = remote_flows(tasks, edges, seen.activity, devices)

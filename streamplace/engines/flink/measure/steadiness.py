@@ -88,7 +88,7 @@ def steady_profile(
 
 def window_of(seen: JobProfile) -> LoadWindow:
     """Rates and CPU of a profile of one window."""
-    compilers, usage = 0.0, {} if seen.present is None else seen.present.usage
+    compilers, usage = 0.0, seen.present.usage
     cores = sum(one.kinds.get(COMPILERS, 0.0) for one in usage.values())
     if cores > LEAST_COMPILERS * sum(one.share.limit for one in usage.values()):
         compilers = cores / sum(seen.used.values())
