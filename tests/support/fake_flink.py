@@ -317,8 +317,6 @@ ANSWERS: dict[str, Any] = {
             {"id": "v0", "name": "Source: src", "parallelism": 1, "status": "RUNNING"},
             {"id": "v1", "name": "a -> (b, c)", "parallelism": 1, "status": "RUNNING"},
         ],
-    },
-    f"GET /jobs/{JOB}/plan": {
         "plan": {
             "nodes": [
                 {"id": "v0", "description": "Source: src<br/>"},
@@ -328,7 +326,7 @@ ANSWERS: dict[str, Any] = {
                     "inputs": [{"id": "v0", "ship_strategy": "HASH"}],
                 },
             ]
-        }
+        },
     },
     f"GET /jobs/{JOB}/exceptions": failed_by("a.B: c"),
     f"GET /jobs/{JOB}/vertices/v0": {"subtasks": [{"taskmanager-id": "dev-0"}]},
@@ -497,8 +495,6 @@ class LazyFlink(FakeFlink):
         return self._answer(request.partition(" ")[2]) if found is self.otherwise else found
 
     def _answer(self, path: str) -> Any:
-        if path.endswith("/plan"):
-            return {"plan": {"nodes": [self._node(v) for v in self.vertices]}}
         if path == "/jobmanager/config":
             return config(self.settings)
         if path == "/taskmanagers":

@@ -70,7 +70,7 @@ def test_advice_is_the_truth_and_changes_nothing(shop: Shop) -> None:
         advice.interruption.value * 200 / (advice.plan.at_least - 200)
     )
     assert all(request.startswith("GET ") for request, _ in flink.asked)
-    for path, most in {"/jobs/job/plan": 1, "/jobs/job/checkpoints": 1, "/taskmanagers": 3}.items():
+    for path, most in {"/jobs/job/checkpoints": 1, "/taskmanagers": 3}.items():
         assert flink.requests("GET").count(path) <= most
 
 

@@ -259,8 +259,7 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
         row["parallelism"] = 40
     nodes = [{"id": "src"}, {"id": "sum", "inputs": [{"id": "src", "ship_strategy": "HASH"}]}]
     answers |= {
-        "GET /jobs/old": document,
-        "GET /jobs/old/plan": {"plan": {"nodes": nodes}},
+        "GET /jobs/old": document | {"plan": {"nodes": nodes}},
         "POST /jars/jar-1/run": FITS,
     }
     rest, home = FakeFlink(answers).rest, Flink(jar.parent, "2.3.0")

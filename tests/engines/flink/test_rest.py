@@ -292,7 +292,7 @@ def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none() -> None:
     document = {"name": "j", "state": "INITIALIZING", "vertices": [], "plan": {}}
     assert parse_answer("/jobs/x", json.dumps(document).encode())["plan"] is None
     with pytest.raises(ValueError, match=r"plan\.nodes"):
-        parse_answer("/jobs/x/plan", b'{"plan": {}}')
+        parse_answer("/jars/x/plan", b'{"plan": {}}')
 
 
 def test_a_task_runs_only_when_all_of_its_subtasks_do() -> None:

@@ -383,14 +383,14 @@ def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
 def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:
     """What a committer gets is a message per checkpoint; 700 bytes wait for the other reader."""
     flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
-    document, plan = f"GET /jobs/{JOB}", f"GET /jobs/{JOB}/plan"
+    path, document = f"GET /jobs/{JOB}", ANSWERS[f"GET /jobs/{JOB}"]
     end = {"id": "end", "name": "end", "parallelism": 1, "status": "RUNNING"}
     node = {"id": "end", "inputs": [{"id": "v0", "ship_strategy": "REBALANCE"}]}
-    answers = flink.answers
-    vertices = [*answers[document]["vertices"], end]
-    nodes = [*answers[plan]["plan"]["nodes"], node]
-    flink.answers = answers | {document: answers[document] | {"vertices": vertices}}
-    flink.answers |= {plan: {"plan": {"nodes": nodes}}} | queues("end", 0, 0, 0.1)
+    grown = {
+        "vertices": [*document["vertices"], end],
+        "plan": {"nodes": [*document["plan"]["nodes"], node]},
+    }
+    flink.answers |= {path: document | grown} | queues("end", 0, 0, 0.1)
     assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0, rel=0.01)
 
 

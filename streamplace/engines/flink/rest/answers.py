@@ -203,7 +203,6 @@ ANSWERS: dict[str, Any] = {
     "/taskmanagers/*/metrics": ListOf[Metric],
     "/jobs": _fields(jobs=_rows(id=str, status=str)),
     "/jobs/*": Job,
-    "/jobs/*/plan": _fields(plan=PlanNodes),
     "/jobs/*/exceptions": _fields(
         exceptionHistory=NotRequired[
             _fields(entries=NotRequired[_rows(stacktrace=NotRequired[str])])

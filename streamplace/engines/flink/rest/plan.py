@@ -78,12 +78,12 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
                 f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
                 "iterations only, because their tuples go round"
             )
-    return _plan(document, _nodes(rest, job))
+    return _plan(document)
 
 
 def plan_with_loops(rest: Rest, job: str) -> JobPlan:
     """Read the plan of a job that may have iterations, of which no stream is shown."""
-    return _plan(rest.running_job(job), _nodes(rest, job))
+    return _plan(rest.running_job(job))
 
 
 def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
@@ -103,12 +103,13 @@ def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
     return list(zip(sender.tolist(), receiver.tolist(), strict=True))
 
 
-def _nodes(rest: Rest, job: str) -> list[PlanNode]:
-    nodes: list[PlanNode] = rest.get(job_path(job, "plan"))["plan"]["nodes"]
-    return nodes
+def _nodes(document: Job) -> list[PlanNode]:
+    """Tasks of the plan of a job; none until Flink has planned it."""
+    return (document.get("plan") or {"nodes": []})["nodes"]
 
 
-def _plan(document: Job, nodes: Sequence[PlanNode]) -> JobPlan:
+def _plan(document: Job) -> JobPlan:
+    nodes = _nodes(document)
     tasks = _tasks(document["vertices"], nodes)
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 
@@ -194,14 +195,12 @@ def layout_of(rest: Rest, job: str, document: Job) -> Layout:
 
 def job_operators(document: Job) -> list[TaskOperators]:
     """Operators of each task of a job."""
-    plan = document.get("plan") or {"nodes": []}
-    return operators_of(document["vertices"], plan["nodes"])
+    return operators_of(document["vertices"], _nodes(document))
 
 
 def source_names(document: Job) -> dict[str, str]:
     """Tasks of a job without inputs, with the names of their sources as Flink shows them."""
-    plan = document.get("plan") or {"nodes": []}
-    fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
+    fed = {node["id"] for node in _nodes(document) if node.get("inputs")}
     return {
         vertex["id"]: operators.shown[0]
         for vertex, operators in zip(document["vertices"], job_operators(document), strict=True)
