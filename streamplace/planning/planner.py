@@ -1,8 +1,8 @@
 """``plan``: the cheapest machines, parallelisms and placement for a rate, with a proven bound.
 
 The planner proves a bound, searches, improves the plan that it finds, and checks the result. Its
-notes say what a reader of the graph would not expect. A refusal says why no machines carry a rate,
-and which rate they do carry.
+notes say what it assumes. A refusal says why no machines carry a rate, and which rate they do
+carry.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,15 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
-from streamplace.display.report import some
 from streamplace.errors import DefectError, ProblemError
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
-from streamplace.model.message_text import counted, quoted
+from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
-from streamplace.model.streams import CHAINED
 from streamplace.model.units import digits, format_bytes
 from streamplace.placers.meter import Meter
 from streamplace.planning.bounds import CostBound, proven_bound
@@ -33,7 +31,6 @@ from streamplace.planning.cuts import (
     resource_needs,
 )
 from streamplace.planning.demand import (
-    FORWARD,
     Demand,
     least_need,
     least_share,
@@ -77,11 +74,9 @@ from streamplace.planning.rates import (
     use_at,
 )
 from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
-from streamplace.planning.search import STEPS, PlanSearch, least_of_each
+from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.verification import contradictions
 
-MANY = 4
-"""Least number of subtasks, where one would do, that is worth a note."""
 PROOF = 0.4
 """Share of the time budget for the bound."""
 SEARCH = 0.93
@@ -250,6 +245,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         steady = demand.is_proportional
         machine = limit.use if steady else growing_use(demand, packing, packed)
         limit = limit if link is None or link.use <= machine else link
+    assumed = "; ".join(_assumed(problem))
     return PlanResult(
         graph=made.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
@@ -269,7 +265,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         prices=prices,
         errors=problem.settings.errors,
         reserves=problem.reserves,
-        notes=tuple(_notes(problem, packed, made)),
+        notes=(f"Assumed: {assumed}.",) if assumed else (),
     )
 
 
@@ -357,14 +353,6 @@ def _free(capacity: Floats, use: Floats) -> dict[str, float]:
     return free
 
 
-def _notes(problem: PlanProblem, packed: PackedMachines, made: PlannedDeployment) -> Iterator[str]:
-    """Notes on what nobody stated, on many subtasks of an operator, and on broken chains."""
-    if assumed := "; ".join(_assumed(problem)):
-        yield f"Assumed: {assumed}."
-    yield from _many_subtasks(problem, packed)
-    yield from _broken_chains(problem, packed.parallelism, made)
-
-
 def _assumed(problem: PlanProblem) -> Iterator[str]:
     """Costs and limits that neither the graph nor the machines state."""
     graph, offers = problem.graph, problem.catalogue.offers
@@ -373,46 +361,6 @@ def _assumed(problem: PlanProblem) -> Iterator[str]:
     if not (graph.charged_ipt.any() or graph.operators.constant.any()):
         yield NO_CPU
     yield from of_payload(graph)
-
-
-def _many_subtasks(problem: PlanProblem, packed: PackedMachines) -> Iterator[str]:
-    """Operators of which one subtask would do, with as many as forward streams give them."""
-    demand, parallelism, name = problem.demand, packed.parallelism, problem.demand.name
-    least = least_of_each(demand, problem.catalogue, packed.counts(len(problem.catalogue.offers)))
-    partner: dict[int, int] = {}
-    for e in np.flatnonzero(demand.joined == FORWARD).tolist():
-        u, v = int(demand.source[e]), int(demand.target[e])
-        for one, other in ((u, v), (v, u)):
-            many = least[one] == 1 < least[other] and parallelism[one] >= MANY
-            if many and not demand.keeps[one]:
-                partner[one] = other
-    if partner:
-        first, source = next(iter(partner.items()))
-        names = some([f"{name[v]} ({parallelism[v]})" for v in partner], separator=", ", most=4)
-        yield (
-            f"One subtask would do for {names}, but forward streams give it as many as "
-            f"{name[source]}. Rebalance them to change that; --keep {name[first]} keeps both."
-        )
-
-
-def _broken_chains(
-    problem: PlanProblem, parallelism: Ints, made: PlannedDeployment
-) -> Iterator[str]:
-    """Chained streams of the graph whose ends run on different machines."""
-    streams, first = problem.graph.streams, np.cumsum(parallelism) - parallelism
-    where, broken = made.placement.index, []
-    for e in np.flatnonzero([kind == CHAINED for kind in streams.partitioning]).tolist():
-        u, v = int(streams.source[e]), int(streams.target[e])
-        lanes = np.arange(parallelism[u])
-        apart = int((where[first[u] + lanes] != where[first[v] + lanes]).sum())
-        if apart:
-            names = problem.demand.name
-            broken.append(f"{names[u]} and {names[v]} ({counted(apart, 'pair')} of subtasks)")
-    if broken:
-        yield (
-            f"Chained operators run on different machines, where Flink must not chain them: "
-            f"{some(broken, separator=', ', most=4)}."
-        )
 
 
 def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool) -> str:
