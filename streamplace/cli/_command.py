@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from streamplace.cli._gone import replacement
 from streamplace.cli._options import Output, check_output, spare_inputs
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
@@ -92,8 +91,6 @@ class CommandGroup(click.Group):
         name = args[0]
         if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
-        if (instead := replacement(ctx, name)) is not None:
-            raise click.UsageError(f"{name} is gone: {instead}", ctx)
         hint = suggestion(name, self.list_commands(ctx))
         raise click.UsageError(f"No such command {quoted(name)}{hint}", ctx)
 

@@ -55,7 +55,7 @@ def settings_of(model: type[VerbSettings]) -> Decorator:
         made: Any = wrapper
         made.__name__, made.__doc__ = function.__name__, function.__doc__
         made.__click_params__ = getattr(function, "__click_params__", [])
-        made.settings = model  # for what has become a key of a file
+        made.settings = model  # for what is a key of a file
         result: Callable[..., Any] = with_each(made, *added)
         return result
 
@@ -80,6 +80,18 @@ def _option(model: type[VerbSettings], name: str) -> Decorator:
         help=option.help + (f"  [default: {shown}]" if is_shown else ""),
         **facts,
     )
+
+
+def as_key(context: click.Context, word: str) -> str | None:
+    """How to give an option that a command has only as a key of its file of settings, if so."""
+    model: Any = getattr(context.command.callback, "settings", None)
+    for name, option in () if model is None else model.options().items():
+        key, kind = (option.key or name).replace("_", "-"), model.kind(name)
+        if word == f"--{key}":
+            metavar = kind.metavar if isinstance(kind.metavar, str) else kind.metavar()
+            value = "true" if kind.form == "flag" else f"'{metavar}'"
+            return f"put {key} = {value} into a file for --settings"
+    return None
 
 
 def simulated(asked: VerbSettings) -> dict[str, Any]:

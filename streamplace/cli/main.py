@@ -13,7 +13,6 @@ from streamsim.before_compiling import before_compiling
 import streamplace.cli
 from streamplace import __version__
 from streamplace.cli._command import CommandGroup
-from streamplace.cli._gone import replacement
 from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
@@ -115,11 +114,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
-    instead, name = None, getattr(error, "option_name", "")
     if isinstance(error, click.NoSuchOption) and context is not None:
-        instead = replacement(context, name)
-    if instead is not None:
-        return f"{name} is gone: {instead}"
+        from streamplace.cli._settings import as_key
+
+        if (key := as_key(context, error.option_name)) is not None:
+            return f"{error.option_name} is gone: {key}"
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
     return f"{message.rstrip('.')}{hint}"
