@@ -116,6 +116,11 @@ def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
     return lambda function: with_each(function, verbose, writes(output, folder=folder), AS_JSON)
 
 
+def with_json(function: F) -> F:
+    """``--json`` and ``-v``, of a command that only prints."""
+    return with_each(function, verbose, AS_JSON)
+
+
 def with_each(function: F, *options: Callable[[F], F]) -> F:
     """Add options to a command, last first."""
     for option in options:

@@ -53,24 +53,6 @@ def save_json(document: Any, path: Path) -> None:
     write_text(path, _json(document) + "\n")
 
 
-def save_document(document: Any, path: Path) -> None:
-    """Write the JSON document of a command to the file of ``-o``, and name the file on stderr."""
-    save_json(document, path)
-    say_written("document", path)
-
-
-def deliver(document: Any, output: Path | None, as_json: bool) -> bool:
-    """Save the document of a command for ``-o``, and print it for ``--json``.
-
-    Return whether it was printed; commands print a table otherwise.
-    """
-    if output is not None:
-        save_document(document, output)
-    if as_json:
-        print_json(document)
-    return as_json
-
-
 def say_written(what: str, path: Path) -> None:
     """Name a file or folder that was written, on stderr; a pipe or terminal needs no word."""
     from streamplace.io.files import is_special

@@ -10,13 +10,11 @@ from streamplace.cli._options import (
     FILE,
     SEED,
     common,
-    reads,
-    spare_inputs,
+    with_json,
     writes,
 )
 from streamplace.cli._output import (
     counted,
-    deliver,
     print_json,
     print_line,
     print_report,
@@ -98,7 +96,7 @@ def command() -> None:
 @of_size
 @OBJECTIVE
 @closed_or_open
-@common("Write the JSON document to this file.")
+@with_json
 def list_(
     folder: Path | None,
     families: tuple[str, ...],
@@ -106,7 +104,6 @@ def list_(
     objective: str | None,
     closed: bool | None,
     as_json: bool,
-    output: Path | None,
 ) -> None:
     """List the entries of the library: an instance and an objective each.
 
@@ -119,15 +116,17 @@ def list_(
     library = open_library(folder)
     entries = library.select(families=families, sizes=sizes, objective=objective, closed=closed)
     document = [entry_document(library, entry) for entry in entries]
-    if not deliver(document, output, as_json):
+    if as_json:
+        print_json(document)
+    else:
         print_report(entries_report(library, entries))
 
 
 @verb("show", "Show an instance and what is proven of it.", "library show random-00", group=command)
 @click.argument("instance")
 @LIBRARY
-@common("Write the JSON document to this file.")
-def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None) -> None:
+@with_json
+def show_(instance: str, folder: Path | None, as_json: bool) -> None:
     """Show an INSTANCE: its size and origin, the best known values, the bounds and their proofs.
 
     It also names the folder of the files that 'check' verifies.
@@ -140,7 +139,9 @@ def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None
         "file": str(library.instance_file(instance)),
         "entries": [entry_document(library, entry) for entry in library.select([instance])],
     }
-    if not deliver(document, output, as_json):
+    if as_json:
+        print_json(document)
+    else:
         print_report(instance_report(library, instance))
 
 
@@ -156,7 +157,7 @@ def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None
 @of_class
 @of_size
 @OBJECTIVE
-@common("Write the JSON document to this file.")
+@with_json
 def check_(
     names: tuple[str, ...],
     folder: Path | None,
@@ -164,7 +165,6 @@ def check_(
     sizes: tuple[str, ...],
     objective: str | None,
     as_json: bool,
-    output: Path | None,
 ) -> int:
     """Verify entries of the library, or the files INSTANCE SOLUTION [CERTIFICATE].
 
@@ -178,17 +178,14 @@ def check_(
     from streamplace.library.run_checker import ROLES, check_entry, check_files, is_list_of_files
 
     if files := is_list_of_files(names):
-        for name in names:
-            reads(Path(name))
-        spare_inputs(*([] if output is None else [output]))
         results = {names[1]: check_files(*names)}
     else:
         library = open_library(folder)
         entries = library.select(names, families=families, sizes=sizes, objective=objective)
         with progress("checking", len(entries)) as tick:
             results = {e.name: check_entry(library, e) for e in tick.over(entries)}
-    document = [{"entry": name, **asdict(result)} for name, result in results.items()]
-    deliver(document, output, as_json)
+    if as_json:
+        print_json([{"entry": name, **asdict(one)} for name, one in results.items()])
     refused = sum(not result.accepted for result in results.values())
     for name, result in results.items() if not as_json else ():
         text = result.text
@@ -219,7 +216,7 @@ def check_(
     type=click.FloatRange(0, min_open=True),
     help="Time in which it was found, on one core.",
 )
-@common("Write the JSON document to this file.")
+@with_json
 def submit_(
     files: tuple[Path, ...],
     folder: Path | None,
@@ -227,7 +224,6 @@ def submit_(
     by: str,
     seconds: float | None,
     as_json: bool,
-    output: Path | None,
 ) -> None:
     """Check solution or certificate FILES, and store those that improve the library.
 
@@ -258,7 +254,8 @@ def submit_(
                 f"{entry.name}: {verdict}: value {value} (was {old}), "
                 f"bound {bound} (was {old_bound})"
             )
-    deliver(documents, output, as_json)
+    if as_json:
+        print_json(documents)
 
 
 @verb(

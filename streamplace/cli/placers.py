@@ -1,22 +1,21 @@
 """``streamplace placers``: a list of the placers with their options."""
 
-from pathlib import Path
-
 from streamplace.cli._command import verb
-from streamplace.cli._options import common
-from streamplace.cli._output import deliver, print_report
+from streamplace.cli._options import with_json
+from streamplace.cli._output import print_json, print_report
 
 
 @verb("placers", "", "placers --json")
-@common("Write the JSON document to this file.")
-def command(as_json: bool, output: Path | None) -> None:
+@with_json
+def command(as_json: bool) -> None:
     """List the placers, including those of other packages."""
     from streamplace.display.report import Brief, Detail, Names, Report, Sheet
     from streamplace.placers.registry import PLACERS
 
     rows = [PLACERS[name] for name in PLACERS]
     document = [{"name": row.name, "summary": row.summary, "options": row.texts()} for row in rows]
-    if deliver(document, output, as_json):
+    if as_json:
+        print_json(document)
         return
     streams = [row for row in rows if not row.objectives or "throughput" in row.objectives]
     tasks = ", ".join(row.name for row in rows if row not in streams)

@@ -14,9 +14,9 @@ from streamplace.cli._output import (
     console,
     print_json,
     print_report,
-    save_document,
     save_json,
     say,
+    say_written,
     with_command,
 )
 from streamplace.cli._settings import settings_of, simulated
@@ -160,7 +160,8 @@ def _write(output: Path, simulated: _Simulated) -> None:
         _save_report(simulated, output)
         say(f"report → {output}")
     elif output.suffix == ".json":
-        save_document(_document(simulated), output)
+        save_json(_document(simulated), output)
+        say_written("document", output)
     else:
         from streamplace.drawing.figures import save
 

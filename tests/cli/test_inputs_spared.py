@@ -16,7 +16,6 @@ export placement.json --to json --constraints folder/graph.json -o folder/graph.
 export placement.json --to flink -o .
 place graph.json --settings move.toml -o placement.json
 simulate graph.json placement.json --settings move.toml -o move.toml
-library check graph.json placement.json -o placement.json
 place graph.json -o hard-link.json
 place graph.json -o soft-link.json
 plan folder/graph.json --rate 5 --offers offers.toml -o folder
@@ -53,7 +52,6 @@ def test_every_file_that_is_written_is_named(run: Callable, graph: str, placemen
     written = {
         "placed.json": ["place", graph, "--placer", "round-robin"],
         "explained.json": ["simulate", graph, placement],
-        "placers.json": ["placers"],
         "plan": plan,
         "plan.html": plan,
     }
