@@ -14,7 +14,7 @@ from streamplace.control.problem import MoveTerms, control_day
 from streamplace.control.replay import replay
 from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
 from streamplace.errors import GraphError, ProblemError, SettingError
-from streamplace.evaluate.parallel import parallel_map
+from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
@@ -36,8 +36,6 @@ TraceLike = RateTrace | FilePath
 """Rates over time, or the path of a CSV file with them."""
 BOUND_NODES = 200
 """Nodes of the branch and bound of each slot's bound."""
-SOON = 2.0
-"""Seconds of planning from which on it pays off to start processes, which take as long to start."""
 
 
 def plan(
@@ -264,14 +262,10 @@ class PlanRequest:
     def _each(
         self, function: Callable[[PlanRequest], R], graphs: Iterable[StreamGraph]
     ) -> Iterator[R]:
-        """Results for other graphs, in order.
-
-        Without a number of jobs, processes start where they pay off.
-        """
+        """Results for other graphs, in order."""
         requests = [replace(self, graph=graph) for graph in graphs]
-        if self.jobs is None:
-            return parallel_map(function, requests, seconds=SOON)
-        return parallel_map(function, requests, self.jobs, few=1)
+        few = FEW if self.jobs is None else 1
+        return parallel_map(function, requests, self.jobs, few=few)
 
     def _bound(self, graph: StreamGraph) -> float:
         """Cost that no plan for a graph is below, also without any headroom."""

@@ -8,7 +8,6 @@ import logging
 import multiprocessing
 import os
 import signal
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -46,7 +45,6 @@ def parallel_map(
     *,
     lost: Lost[T, R] | None = None,
     few: int = FEW,
-    seconds: float = 0.0,
 ) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
 
@@ -56,10 +54,9 @@ def parallel_map(
     continue. Its result is that of ``lost``; without that function it is an error.
 
     The function is pickled, once for each process: by default one for every core. This process
-    works alone if there are at most ``few`` items; if there are more, it works alone for
-    ``seconds`` before others start. With ``on``, Ray computes instead: ``ray`` starts one on this
-    machine, ``auto`` or an address names a running cluster. Every machine of the cluster gets a
-    copy of the function once, and needs this version of streamplace.
+    works alone if there are at most ``few`` items. With ``on``, Ray computes instead: ``ray``
+    starts one on this machine, ``auto`` or an address names a running cluster. Every machine of the
+    cluster gets a copy of the function once, and needs this version of streamplace.
     """
     if on is not None:
         if jobs is not None:
@@ -72,8 +69,7 @@ def parallel_map(
     coming = chain(first, coming)
     if jobs == 1 or len(first) <= few:
         return map(function, coming)
-    on_processes = _map_on_processes(function, coming, jobs or available_cores(), lost or _refuse)
-    return chain(_map_for(seconds, function, coming), on_processes) if seconds else on_processes
+    return _map_on_processes(function, coming, jobs or available_cores(), lost or _refuse)
 
 
 def ray_connection(on: str | None) -> AbstractContextManager[Any]:
@@ -86,15 +82,6 @@ def _refuse(item: Any, why: str) -> Any:
         "a worker process was killed, perhaps because memory ran out; give workers more memory, or "
         "run the command with fewer --jobs (saved results are not computed again)"
     )
-
-
-def _map_for(seconds: float, function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
-    """Results of the items that are begun within a time, in this process."""
-    end = time.monotonic() + seconds
-    for item in items:
-        yield function(item)
-        if time.monotonic() >= end:
-            return
 
 
 def _chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:

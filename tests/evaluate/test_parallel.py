@@ -104,18 +104,3 @@ def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
     """Such as by a system that runs out of memory."""
     with pytest.raises(SettingError, match="a worker process was killed, perhaps because memory"):
         list(parallel_map(deadly, range(40), 2))
-
-
-def process_of(item: int) -> int:
-    """The process that computes an item."""
-    return os.getpid()
-
-
-def test_what_is_done_soon_starts_no_processes() -> None:
-    """Of what takes longer, the rest is for others; the order stays."""
-    here, items = os.getpid(), range(20)
-    assert set(parallel_map(process_of, items, seconds=60.0)) == {here}
-    first, *others = parallel_map(process_of, items, 2, seconds=1e-9)
-    assert first == here
-    assert here not in others
-    assert [*parallel_map(abs, items, 2, seconds=1e-9)] == [*items]
