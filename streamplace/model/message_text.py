@@ -6,30 +6,6 @@ from collections.abc import Iterable
 
 LONGEST = 80
 
-_OTHER_WORDS = {
-    "from": "source src",
-    "to": "target dst dest destination",
-    "operators": "nodes vertices tasks",
-    "devices": "nodes hosts machines",
-    "offers": "machines",
-    "streams": "edges links",
-    "links": "edges",
-    "price": "cost",
-    "ipt": "cost instructions",
-    "mips": "speed",
-    "payload": "bytes size",
-    "memory": "size",
-    "advance": "slide",
-    "simulate": "explain evaluate",
-    "place": "optimize optimise solve schedule",
-    "describe": "info show stats",
-    "draw": "plot visualize",
-    "compare": "benchmark",
-    "import": "convert",
-    "export": "deploy",
-}
-"""Our words, and those of other tools for the same."""
-
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 _SHORT.maxlevel = 3
@@ -80,19 +56,16 @@ def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
 def suggestion(name: str, names: Iterable[str]) -> str:
     """Question whether a similar name was meant, to end a message; empty if there is none.
 
-    Case is ignored, and the words of other tools for the same thing are known.
+    Case is ignored.
 
     >>> suggestion("tset", ["train", "test"]), suggestion("mine", ["train", "test"])
     ("; did you mean 'test'?", '')
-    >>> suggestion("METIS", ["metis"]), suggestion("source", ["from", "to"])
-    ("; did you mean 'metis'?", "; did you mean 'from'?")
+    >>> suggestion("METIS", ["metis"])
+    "; did you mean 'metis'?"
     """
     known = {other.lower(): other for other in names}
-    asked = name.lower()
-    words = [asked, *(our for our, theirs in _OTHER_WORDS.items() if asked in theirs.split())]
-    same = [known[word] for word in words if word in known]
-    near = same or [known[word] for word in difflib.get_close_matches(asked, known, n=1)]
-    return f"; did you mean {quoted(near[0])}?" if near else ""
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"; did you mean {quoted(known[near[0]])}?" if near else ""
 
 
 def counted(number: int, noun: str) -> str:

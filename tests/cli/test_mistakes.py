@@ -27,7 +27,6 @@ TABLES = {
 COMMANDS = [
     ("frobnicate", "No such command 'frobnicate'"),
     ("plce graph.json", "No such command 'plce'; did you mean 'place'?"),
-    ("explain graph.json", "No such command 'explain'; did you mean 'simulate'?"),
     ("schema grpah", "there is no schema 'grpah'; did you mean 'graph'?"),
     ("place", "Missing argument 'GRAPH'"),
     ("place --frob", "No such option '--frob'"),
@@ -44,7 +43,7 @@ FILES = [
         "place graph.json --cluster graph.json",
         "graph.json: is JSON, but a TOML file is expected here; correct the path",
     ),
-    ("place edges.json", "streams[0].source is not a known field; did you mean 'from'?"),
+    ("place edges.json", "streams[0].source is not a known field; correct or remove it"),
     ("export placement.json --to storm -o graph.json", "graph.json: cannot create the folder"),
     ("export placement.json --to csv -o .", "it is a directory; name a file"),
     ("place graph.json -o out.txt", "the name must end in .json for a placement"),
