@@ -13,7 +13,6 @@ from streamplace.errors import SettingError
 from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
-    from streamplace.io.datasets import DataSet
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
     from streamplace.model.problem import Problem
@@ -134,19 +133,6 @@ def is_given(name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def data_set(
-    data: Path,
-    split: str | None = None,
-    limit: int | None = None,
-    cluster: "Cluster | None" = None,
-    constraints: "Constraints | None" = None,
-) -> "DataSet":
-    """Problems of a split of a data set; graphs are placed on the cluster."""
-    from streamplace.io.datasets import DataSet, Reader
-
-    return DataSet(data, split, limit, Reader(cluster, constraints))
-
-
 def read_problem(
     graph: Path,
     cluster: "Cluster | None" = None,
@@ -159,10 +145,10 @@ def read_problem(
     ``changes`` are factors and values as for `streamplace.what_if`.
     """
     from streamplace.io.graphs import only
+    from streamplace.io.problems import read_problems
     from streamplace.model.what_if import changed_problem
 
-    graphs = data_set(graph, cluster=cluster, constraints=constraints)
-    problem = only(iter(graphs), graph, "graph")
+    problem = only(read_problems(graph, cluster, constraints), graph, "graph")
     if changes:
         problem = changed_problem(problem, **changes)
     if rate is not None:

@@ -60,13 +60,12 @@ def command(graph: Path, asked: PlaceSettings, as_json: bool, output: Path | Non
         return 0
     from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.placing import Placing
-    from streamplace.io.datasets import no_graph
+    from streamplace.io.datasets import DataSet, Reader, no_graph
 
     for name in OF_ONE_GRAPH:
         asked.refuse(name, "is for a single graph; drop it, or place the graphs one by one")
-    data = _options.data_set(
-        graph, asked.split, asked.limit, asked.machines(), asked.constraints
-    ).rereadable()
+    reader = Reader(asked.machines(), asked.constraints)
+    data = DataSet(graph, asked.split, asked.limit, reader).rereadable()
     if not (total := sum(1 for _ in data.lines())):
         raise no_graph(graph, data)
     if asked.dry_run:
