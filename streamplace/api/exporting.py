@@ -74,7 +74,7 @@ def export(
     target = None if out is None else path_of("out", out)
     known = given_placement(placement)
     assignment = read_assignment(known) if isinstance(known, Path) else known
-    problem = _problem(graph, assignment, cluster, constraints)
+    problem = exported_problem(graph, assignment, cluster, constraints)
     deployment = Deployment.of(problem, assignment)
     files = dict(form.files(deployment))
     if loss := form.loss(deployment):
@@ -84,7 +84,7 @@ def export(
     return files
 
 
-def _problem(
+def exported_problem(
     graph: GraphLike,
     assignment: Mapping[str, str],
     cluster: ClusterLike | None,

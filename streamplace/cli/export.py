@@ -2,7 +2,6 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from streamplace.cli._options import FILE
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 from streamplace.settings.option import WHAT
-
-if TYPE_CHECKING:
-    from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
 
@@ -73,9 +69,11 @@ def command(
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
     Without --cluster and --devices the devices are those that the placement names.
     """
-    from streamplace.api.exporting import files_at, write_export
-    from streamplace.engines.reading import read_deployment
+    from streamplace.api.exporting import exported_problem, files_at, write_export
+    from streamplace.engines.deployment import Deployment
+    from streamplace.engines.reading import read_assignment
     from streamplace.engines.registry import EXPORTS
+    from streamplace.io.files import located, spot
 
     export = EXPORTS[to]
     if not (export.suffix or output or as_json):
@@ -83,8 +81,11 @@ def command(
     _options.check_output(output, is_folder=not export.suffix)
     if cluster_file and devices:
         raise SettingError("--devices and --cluster exclude each other; drop one")
-    problem = _problem(placement, graph_file, cluster_file or devices, constraints_file)
-    deployment = read_deployment(placement, problem)
+    assignment = read_assignment(placement)
+    graph = graph_file or _graph_of(placement)
+    problem = exported_problem(graph, assignment, cluster_file or devices, constraints_file)
+    with located(spot(placement)):
+        deployment = Deployment.of(problem, assignment)
     if export.all_devices and deployment.is_split and not (cluster_file or devices):
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "
@@ -106,21 +107,6 @@ def command(
         print_json({"export": export.name, "files": dict(files)})
     else:
         print_file("".join(files.values()))
-
-
-def _problem(
-    placement: Path,
-    graph_file: Path | None,
-    cluster: Path | int | None,
-    constraints: Path | None,
-) -> "Problem":
-    """Graph, cluster and constraints of the placement."""
-    from streamplace.engines.reading import read_assignment, read_placed_problem
-    from streamplace.settings.convert import cluster_of, constraints_of
-
-    assignment, devices = read_assignment(placement), cluster_of(cluster)
-    graph = graph_file or _graph_of(placement)
-    return read_placed_problem(graph, assignment, devices, constraints_of(constraints))
 
 
 def _graph_of(placement: Path) -> Path:
