@@ -9,7 +9,6 @@ from streamplace.cli._output import print_json, print_line, print_report, progre
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
-    from streamplace.objectives.throughput.explain import Sustained
     from streamplace.placers.result import Result
 
 
@@ -93,12 +92,10 @@ def command(as_json: bool, output: Path) -> None:
     from streamplace.io.files import make_folder
     from streamplace.io.graphs import write_graph
     from streamplace.io.placements import write_placement
-    from streamplace.objectives.throughput.explain import explain
 
     problem = _problem()
     with progress("placing", len(PLACERS)) as tick:
         results = [place(problem, placer=name) for name in tick.over(PLACERS)]
-    answers = [explain(problem, result.placement) for result in results]
     make_folder(output)
     write_graph(problem.graph, output / "graph.json")
     for result in results:
@@ -109,9 +106,9 @@ def command(as_json: bool, output: Path) -> None:
         drawing.save(output / name)
     write_files(output)
     if as_json:
-        print_json(_document(problem, results, answers, output))
+        print_json(_document(problem, results, output))
     else:
-        _tell(problem, results, answers, output)
+        _tell(problem, results, output)
     say_written(", ".join(["graph.json", *(f"{name}.json" for name in PLACERS), *DRAWINGS]), output)
 
 
@@ -125,24 +122,20 @@ def _problem() -> "Problem":
     return problem_of(next(iter(family.generate(parameters, seed=SEED))))
 
 
-def _document(
-    problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
-) -> dict[str, Any]:
+def _document(problem: "Problem", results: "list[Result]", folder: Path) -> dict[str, Any]:
     """Convert the demo to a JSON document."""
     return {
         "graph": problem.graph.name,
         "folder": str(folder),
         "placements": [
-            {"placer": result.placer, "value": result.value, "verdict": answer.verdict}
-            for result, answer in zip(results, answers, strict=True)
+            {"placer": result.placer, "value": result.value, "verdict": result.verdict}
+            for result in results
         ],
     }
 
 
-def _tell(
-    problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
-) -> None:
-    """Print the graph, a line per placer with its bottleneck, and suggestions."""
+def _tell(problem: "Problem", results: "list[Result]", folder: Path) -> None:
+    """Print the graph, a line per placer with its verdict, and suggestions."""
     from streamplace.display.report import Report, Sheet, percent
 
     graph = problem.graph
@@ -153,7 +146,7 @@ def _tell(
                 f"The graph: {graph.n_operators} operators, which {graph.source_rate:g} tuples/s "
                 "enter. The cluster: five devices of 2500 MIPS, with links of 1 Gbps between them",
                 Sheet(("placer", "sustains", "what it does"), tuple(rows)),
-                *map(_sentence, results, answers),
+                *(f"{result.placer}: {result.verdict}." for result in results),
                 "",
                 f"Open {folder / REPORT} in a browser, and drag operators from device to device. "
                 "What limits the rate is red, and dashed streams cross the network.",
@@ -163,18 +156,3 @@ def _tell(
     )
     for line in SUGGESTIONS:
         print_line(f"  {line}")
-
-
-def _sentence(result: "Result", answer: "Sustained") -> str:
-    """Bottleneck of a placement, in words."""
-    from streamplace.display.report import percent
-
-    limit = answer.bottleneck
-    full = f"{limit.label} at {percent(limit.load)}"
-    if limit.load <= 1:
-        proven = result.bound is not None and result.value >= result.bound
-        best = ", and no placement sustains more" if proven else ""
-        return f"{result.placer}: keeps up with the sources{best}; the fullest resource is {full}."
-    slowed = f"the sources are slowed down to {percent(result.value)}"
-    carried = ", ".join(f"{load.name} {percent(load.load)}" for load in limit.carries[:2])
-    return f"{result.placer}: the bottleneck is {full} ({carried}); {slowed}."
