@@ -77,7 +77,7 @@ class PlanColumns:
 
     def _numbers(self, tried: list[tuple[int, ...]]) -> tuple[int, tuple[int, ...]]:
         """Cheapest untried numbers of machines that satisfy all cuts, after their cost."""
-        cheapest = solve_counts(
+        counts, bound = solve_counts(
             [kind["price"] for kind in self.kinds],
             [(0, min(kind["at_most"], sum(self.pieces))) for kind in self.kinds],
             [
@@ -87,7 +87,7 @@ class PlanColumns:
             WORK,
             tried=tried,
         )
-        return max(0, int(np.ceil(cheapest.bound - 1e-6))), cheapest.counts or ()
+        return max(0, int(np.ceil(bound - 1e-6))), counts or ()
 
     def _packed(self, counts: tuple[int, ...]) -> list[list[Any]]:
         """Distribute the pieces over these numbers of machines; empty if CP-SAT finds no way."""

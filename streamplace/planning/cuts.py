@@ -188,13 +188,6 @@ def least_subtasks(
     return np.asarray(np.where(may_run.any(axis=0), least, 0), np.int64)
 
 
-class CheapestCounts(NamedTuple):
-    """Numbers of machines of each type, None where there are none, and a bound of their cost."""
-
-    counts: tuple[int, ...] | None
-    bound: float
-
-
 def cheapest_counts(
     cuts: Iterable[Cut],
     catalogue: Catalogue,
@@ -208,7 +201,7 @@ def cheapest_counts(
     ``above`` is the least cost and ``below`` an exclusive upper limit, in the unit of `Prices`;
     numbers that were ``tried`` are excluded.
     """
-    cheapest = solve_counts(
+    counts, _ = solve_counts(
         Prices.of(catalogue).numbers,
         [(offer.at_least, offer.at_most) for offer in catalogue.offers],
         [WholeCut.of(cut) for cut in cuts],
@@ -217,7 +210,7 @@ def cheapest_counts(
         below=below,
         tried=tried,
     )
-    return cheapest.counts
+    return counts
 
 
 def solve_counts(
@@ -229,11 +222,12 @@ def solve_counts(
     above: int = 0,
     below: int | None = None,
     tried: Iterable[Sequence[int]] = (),
-) -> CheapestCounts:
-    """Minimise the cost of the numbers of machines that satisfy cuts, by CP-SAT.
+) -> tuple[tuple[int, ...] | None, float]:
+    """Cheapest numbers of machines that satisfy cuts, and a bound of their cost, by CP-SAT.
 
-    Prices of too many digits are rounded down for the solver, so that its bound remains one; the
-    numbers that it finds may then cost slightly more than others.
+    The numbers are None where there are none. Prices of too many digits are rounded down for the
+    solver, so that its bound remains one; the numbers that it finds may then cost slightly more
+    than others.
 
     ``limits`` are the fewest and most machines of each type, and ``work`` is that of the solver in
     its deterministic seconds; for the others see `cheapest_counts`.
@@ -258,7 +252,7 @@ def solve_counts(
     solution = solve_model(model, Effort(None, work, workers=1, seed=0))
     value_of = solution.value_of
     cheapest = None if value_of is None else tuple(value_of(y) for y in x)
-    return CheapestCounts(cheapest, solution.bound * grain)
+    return cheapest, solution.bound * grain
 
 
 def least_cost(
