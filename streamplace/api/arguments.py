@@ -178,10 +178,8 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
 
         return read_placed(known, problem)
     placed = named_problem(problem, known)
-    names = placed.graph.operators.name, placed.cluster.devices.name
-    if isinstance(known, Placement):
-        return placed, Placement.of(*names, known, known.priorities(), known.queue)
-    return placed, Placement.of(*names, known)
+    operators, devices = placed.graph.operators.name, placed.cluster.devices.name
+    return placed, Placement.of(operators, devices, known)
 
 
 def _assignment(placement: Mapping[str, Any]) -> Mapping[str, str]:

@@ -90,11 +90,7 @@ class Deployment:
         The order of a `Placement` is kept.
         """
         names = named_problem(problem, assignment).graph.operators.name
-        devices = problem.cluster.devices.name
-        if isinstance(assignment, Placement):
-            order = assignment.priorities(), assignment.queue
-            return cls(problem, Placement.of(names, devices, assignment, *order))
-        return cls(problem, Placement.of(names, devices, assignment))
+        return cls(problem, Placement.of(names, problem.cluster.devices.name, assignment))
 
     @property
     def is_split(self) -> bool:

@@ -92,8 +92,11 @@ class Placement(Displayed, Mapping[str, str]):
     ) -> "Placement":
         """Placement from names; every operator needs a device of the list.
 
-        Operators without an entry in ``priority`` have priority 0.
+        Operators without an entry in ``priority`` have priority 0. Without priorities, the order of
+        an ``assignment`` that is a placement is kept.
         """
+        if priority is None and isinstance(assignment, Placement):
+            priority, queue = assignment.priorities(), assignment.queue
         rows_by_name = {name: d for d, name in enumerate(devices)}
         try:
             rows = [rows_by_name[assignment[name]] for name in operators]
