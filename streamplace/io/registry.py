@@ -20,7 +20,6 @@ class Format:
     summary: str
     read: Reader
     options: Mapping[str, str]  # keyword arguments of the reader, each a flag, and their effects
-    source: str = ""  # description of the source, if it is not a path
     package: str = ""  # package that the reader needs, if it is not a requirement of streamplace
 
     def __repr__(self) -> str:
@@ -41,13 +40,13 @@ FORMATS: Registry[Format] = Registry("streamplace.io", "format")
 
 
 def reader(
-    name: str, *, options: Mapping[str, str] | None = None, source: str = "", package: str = ""
+    name: str, *, options: Mapping[str, str] | None = None, package: str = ""
 ) -> Callable[[Reader], Reader]:
     """Register a reader; the first line of its docstring describes the format."""
 
     def register(read: Reader) -> Reader:
         summary = (read.__doc__ or "").strip().splitlines()[0]
-        FORMATS.add(name, Format(name, summary, read, options or {}, source, package))
+        FORMATS.add(name, Format(name, summary, read, options or {}, package))
         return read
 
     return register

@@ -242,7 +242,6 @@ def _where_to_run(source: str, error: Exception) -> str:
 
 @reader(
     "torch",
-    source="package.module:function",
     options={
         "measure": "Measure the seconds that operators take on this CPU.",
         "blocks": "Colocate operators that a device map cannot separate.",

@@ -122,7 +122,7 @@ def _packed() -> Sequence[bytes]:
 def _reads_files(name: str) -> bool:
     """Whether a format is read from files, by a reader that has what it needs."""
     package = FORMATS[name].package
-    return not FORMATS[name].source and (not package or find_spec(package) is not None)
+    return name != "torch" and (not package or find_spec(package) is not None)
 
 
 def _foreign(name: str) -> Target:
