@@ -129,18 +129,6 @@ class QueueRun(Displayed):
         return f"<QueueRun: {percent(self.relative_throughput)} of the offered tuples>"
 
 
-def engine_settings(
-    duration: float | None, dt: float | None, capacity: float | None, policy: str
-) -> "GivenSettings":
-    """Settings of the engine by a user; raise SettingError for invalid ones."""
-    from streamsim.engine import GivenSettings
-
-    try:
-        return GivenSettings(duration, dt, capacity, policy)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise SettingError(str(error)) from None
-
-
 def run_queues(
     problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
 ) -> QueueRun:

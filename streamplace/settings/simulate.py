@@ -21,6 +21,7 @@ from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules
 
 if TYPE_CHECKING:
     from streamsim.engine import GivenSettings
+    from streamsim.engine.settings import Policy
 
 
 def _presets() -> Iterable[str]:
@@ -121,6 +122,10 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
 
     def queues(self) -> "GivenSettings":
         """Settings of the engine; raise SettingError for invalid ones."""
-        from streamplace.evaluate.queues import engine_settings
+        from streamsim.engine import GivenSettings
 
-        return engine_settings(self.duration, self.dt, self.capacity, self.policy)
+        policy = cast("Policy", self.policy)
+        try:
+            return GivenSettings(self.duration, self.dt, self.capacity, policy)
+        except ValueError as error:
+            raise SettingError(str(error)) from None
