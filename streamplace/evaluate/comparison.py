@@ -190,7 +190,7 @@ class Comparison(Displayed):
                 *self.notes,
                 *(Detail(part) if is_long else part for part in _against(cases, reference)),
                 *_front_tables(front, only_best=True),
-                *(Detail(part) for case in cases for part in _details(case, reference)),
+                *(Detail(part) for case in cases for part in _details(case)),
                 *(Detail(part) for part in _front_tables(front, only_best=False)),
                 *(f"failed: {graph}: {reason}" for graph, reason in self.failures.items()),
             ),
@@ -457,11 +457,11 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
     yield _blocks(compared, head, blocks)
 
 
-def _details(case: _Case, reference: str) -> Iterator[PlainPart]:
+def _details(case: _Case) -> Iterator[PlainPart]:
     """All columns of one objective at one rate."""
     graphs = counted(case.graphs, "graph")
     yield Heading(case.name, f", {graphs}, {case.proven} with a proven optimum")
-    yield _sheet(case, reference if reference in case.rows else None)
+    yield _sheet(case)
     if 0 < case.proven < case.graphs:
         fewer = [(name, row.proven) for name, row in case.rows.items() if row.proven < case.proven]
         placed = ", ".join(f"{name} over {proven}" for name, proven in fewer)
@@ -471,25 +471,22 @@ def _details(case: _Case, reference: str) -> Iterator[PlainPart]:
         )
 
 
-def _sheet(case: _Case, reference: str | None) -> Sheet:
+def _sheet(case: _Case) -> Sheet:
     """All columns of every placer.
 
     Those of a maximised objective are those of the paper's Table 1; the values of a minimised one
-    are multiples of the best value of all placers. Without a reference, no column compares
-    placers with it.
+    are multiples of the best value of all placers.
     """
     judge, form = case.judge, case.judge.format
     measures = sorted({name for row in case.rows.values() for name in row.measures})
     if judge.sense == "max":
-        against = () if reference is None else (f"vs {reference} +/=/−",)
-        head: tuple[str, ...] = ("mean", "q1", "median", "min", *against)
+        head = ("mean", "q1", "median", "min")
     else:
         head = ("mean", "max", "× best", "worst")
     rows = []
     for name, row in case.rows.items():
         if judge.sense == "max":
             cells = [cell(x, "{:.3f}") for x in (row.mean, row.q1, row.median, row.min)]
-            cells += [] if reference is None else [signs(row, reference)]
         else:
             cells = [cell(row.mean, form), cell(row.max, form)]
             cells += [cell(ratio, "{:.3f}") for ratio in row.of_best]
