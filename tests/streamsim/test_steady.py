@@ -39,22 +39,6 @@ def one(instance: Instance, *placement: int) -> float:
     return float(throughput(instance, [placement])[0])
 
 
-def test_three_sources_freeze_in_stages() -> None:
-    # s0 and s1 on d0: loads 2 + 2 → both stop at 1/4. s1 also sends to d1 with s2's load 1.5:
-    # d1 carries 1 · x1 + 1.5 · x2 ≤ 1, so x2 = (1 - 1/4) / 1.5 = 1/2. s3 alone on d2: 0.8 → 1.
-    instance = build_instance(
-        rate=[100, 100, 100, 100, 0],
-        seconds=[[0.02], [0.02], [0.015], [0.008], [0.01]],
-        source=[1],
-        target=[4],
-        device_type=[0, 0, 0],
-        seconds_per_byte=np.zeros((3, 3)),
-    )
-    rates = source_rates(instance, [0, 0, 1, 2, 1])
-    assert rates.tolist() == pytest.approx([0.25, 0.25, 0.5, 1.0, 0.0])
-    assert one(instance, 0, 0, 1, 2, 1) == pytest.approx(0.5)
-
-
 def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_as_much() -> None:
     instance = build_instance(
         rate=[1e15, 0.01, 0],
@@ -188,17 +172,6 @@ def test_windows_agree_with_the_literal_model(
     windowed = problem.but(windows=(window,))
     expected = reference.throughput(windowed, batch[0].tolist())
     assert throughput(windowed.instance, batch)[0] == pytest.approx(expected, rel=TOLERANCE)
-
-
-@given(placed() | placed(limits=True))
-def test_one_over_the_bottleneck_is_the_throughput_of_one_source(
-    case: tuple[Description, Ints],
-) -> None:
-    problem, batch = case
-    instance = problem.instance
-    if len(instance.sources) == 1:
-        load = bottleneck(resource_loads(instance, batch[0])).load
-        assert throughput(instance, batch)[0] == pytest.approx(1 / max(1, load), rel=TOLERANCE)
 
 
 @given(st.one_of(placed(max_sources=5), placed_joins(max_sources=5)))
