@@ -81,6 +81,15 @@ def diamond(left: float = 1e-3, **more: object) -> Instance:
     return build_instance(**(arguments | more))  # type: ignore[arg-type]
 
 
+TWO_SOURCES = {
+    "rate": [100, 0, 100, 0],
+    "source": [0, 1, 2],
+    "target": [1, 3, 3],
+    "payload": [1000] * 3,
+}
+"""The right side is a source of its own; the join holds both back together."""
+
+
 def test_a_join_takes_as_much_from_every_input() -> None:
     run = trace(diamond(left=2e-2), [0, 1, 2, 0], JOINING)
     at_join = run.queued[:, 2:]
@@ -97,6 +106,7 @@ def test_a_join_takes_as_much_from_every_input() -> None:
         ({"overhead": 2e-3}, 0.02),
         ({"gap": 8e-3}, 0.02),
         ({"latency": np.full((3, 3), 0.03)}, 0.02),
+        ({"left": 2e-2} | TWO_SOURCES, 0.01),
     ],
     ids=str,
 )
@@ -115,21 +125,6 @@ def test_inputs_that_several_streams_share_are_merged() -> None:
     run = trace(instance, [0, 0, 0, 0], JOINING)
     assert run.throughput[-1] == pytest.approx(160)
     assert run.queued[-1].max() < 1
-
-
-def test_two_sources_of_a_join_are_held_back_together() -> None:
-    slow = build_instance(
-        rate=[100, 100, 0],
-        seconds=[[2e-2], [1e-4], [1e-4]],
-        source=[0, 1],
-        target=[2, 2],
-        joins=[False, False, True],
-        device_type=[0, 0],
-        seconds_per_byte=np.zeros((2, 2)),
-    )
-    assert throughput(slow, [[0, 1, 1]])[0] == pytest.approx(0.5)
-    reached = simulate(slow, np.array([[0, 1, 1]]), JOINING)
-    assert reached.relative[0] == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_join_with_a_rate_is_refused() -> None:
