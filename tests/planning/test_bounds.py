@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planning_cases import chain, cheapest_by_brute_force, pipeline
+from planning_cases import chain, pipeline
 from streamsim import throughput
 
 from streamplace import Budget, plan
@@ -63,8 +63,7 @@ def test_contents_are_stronger_than_items() -> None:
     graph, offer = StreamGraph.of("both", operators), Offer("one", 1.0, mips=1.0, memory=100.0)
     bound = bound_of(graph, offer)
     assert bound.by_strength["items"] == 3
-    best = cheapest_by_brute_force(demand_of(graph), Catalogue.of([offer]), 6)
-    assert bound.value == best == 3
+    assert bound.value == 3
 
 
 def test_the_network_needs_machines() -> None:
@@ -81,8 +80,7 @@ def test_the_network_needs_machines() -> None:
 def test_a_slot_holds_more_than_an_even_share_of_key_groups() -> None:
     """Two subtasks have two and one of three key groups, and a slot of a machine each."""
     graph, offer = alone(1000, max_parallelism=3), Offer("one", 1.0, mips=0.67, slots=1)
-    best = cheapest_by_brute_force(demand_of(graph), Catalogue.of([offer]), 3)
-    assert bound_of(graph, offer).value == best == 2
+    assert bound_of(graph, offer).value == 2
 
 
 def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_cases import (
+    MOST_MACHINES,
+    SmallQuestion,
     all_contents,
     carried,
-    catalogues,
     chain,
     cheapest_by_brute_force,
-    plannable,
+    small_questions,
 )
 
 from streamplace.errors import ProblemError, StreamplaceError
@@ -39,25 +40,19 @@ def plan_on(graph: StreamGraph, *offers: Offer, **options: Any) -> PlanResult:
     return planned(graph, Catalogue.of(offers), replace(ASKED, **options))
 
 
-@settings(max_examples=50, deadline=None)
-@given(plannable(most=2), catalogues(most=2), st.data())
-def test_a_plan_of_a_small_problem_is_the_cheapest(
-    graph: StreamGraph, offers: Catalogue, data: st.DataObject
-) -> None:
+@settings(max_examples=75, deadline=None)
+@given(small_questions())
+def test_a_plan_of_a_small_problem_is_the_cheapest(question: SmallQuestion) -> None:
     """No plan of up to three machines costs less, also if all operators or one are kept."""
-    names, limits = graph.operators.name, graph.operators.max_parallelism.tolist()
-    kept = data.draw(st.sampled_from([False, True, *(frozenset({name}) for name in names)]))
-    p = np.array([data.draw(st.integers(1, limit)) for limit in limits], np.int32)
-    graph = with_parallelism(graph, p)
-    best = cheapest_by_brute_force(demand_of(graph, fixed=kept), offers, 3)
+    graph, offers, keeps = question
+    best = cheapest_by_brute_force(demand_of(graph, fixed=keeps), offers, MOST_MACHINES, finest=4)
     try:
-        result = planned(graph, offers, replace(ASKED, keep_parallelism=kept))
+        result = planned(graph, offers, replace(ASKED, keep_parallelism=keeps))
     except ProblemError:
         assert best == float("inf")
         return
-    for name, number in zip(names, p.tolist(), strict=True):
-        is_kept = kept if isinstance(kept, bool) else name in kept
-        assert not is_kept or result.parallelism[name] == number
+    for one in graph.operators:
+        assert one.name not in question.kept or result.parallelism[one.name] == one.parallelism
     assert result.cost <= best * (1 + 1e-9)
     assert float(result.bound) <= result.cost * (1 + 1e-9)
     assert float(result.bound) <= best * (1 + 1e-9)
@@ -153,15 +148,16 @@ def test_machines_that_subtasks_fill_with_memory_are_packed(
     assert result.cost == result.bound == machines
 
 
-@given(plannable(), catalogues(), st.data())
-def test_contents_that_fit_carry_the_rate(
-    graph: StreamGraph, offers: Catalogue, data: st.DataObject
-) -> None:
+@given(small_questions(), st.data())
+def test_contents_that_fit_carry_the_rate(question: SmallQuestion, data: st.DataObject) -> None:
     """What a machine's contents take is no less than what the simulator says, in any order."""
-    demand = demand_of(graph)
-    p = np.array(
-        [data.draw(st.integers(1, int(most))) for most in demand.parallelism_limit], np.int32
-    )
+    graph, offers, keeps = question
+    demand = demand_of(graph, fixed=keeps)
+    numbers = []
+    for v in np.unique(demand.tied, return_index=True)[1].tolist():
+        limit = int(demand.parallelism_limit[v])
+        numbers.append(data.draw(st.integers(limit if demand.keeps[v] else 1, limit or 3)))
+    p = np.array(numbers, np.int32)[demand.tied]
     kinds = np.zeros(data.draw(st.integers(1, 2)), np.int32)
     contents = list(all_contents(p, len(kinds)))
     rows = contents[data.draw(st.integers(0, len(contents) - 1))]

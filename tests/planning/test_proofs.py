@@ -2,17 +2,15 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from planning_cases import carried
+from planning_cases import MOST_MACHINES, SmallQuestion, carried, machine_counts, small_questions
 from streamsim import throughput
 
 import streamplace
 from streamplace.errors import ProblemError, StreamplaceError
-from streamplace.model import Operator, Problem, Stream, StreamGraph
+from streamplace.model import Problem
 from streamplace.model.arrays import Bools, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand, with_parallelism
@@ -27,97 +25,39 @@ from streamplace.planning.demand import (
     slot_groups,
     slots_of,
 )
-from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.offers import Catalogue
 
-MOST_SUBTASKS, MOST_MACHINES = 6, 3
-
-
-class Question(NamedTuple):
-    """A graph, offers, and whether the parallelism of the graph is kept."""
-
-    graph: StreamGraph
-    catalogue: Catalogue
-    keeps: bool
+MOST_SUBTASKS = 6
 
 
-@st.composite
-def questions(draw: st.DrawFn) -> Question:
-    """Draw up to three operators of unequal parts, and up to three machines."""
-    keeps, n = draw(st.booleans()), draw(st.integers(1, 3))
-    n_sources = draw(st.integers(1, max(1, n - 1)))
-    subtasks = [draw(st.integers(1, 3)) if keeps else 1 for _ in range(n)]
-    operators = []
-    for v in range(n):
-        groups = draw(st.sampled_from([0, 2, 3, 5]))
-        operators.append(
-            Operator(
-                f"v{v}",
-                ipt=draw(st.sampled_from([0, 10, 400, 700, 1000])),
-                payload=draw(st.sampled_from([0, 5, 100])),
-                rate=1000.0 if v < n_sources else 0.0,
-                parallelism=subtasks[v],
-                max_parallelism=groups if groups >= subtasks[v] else 0,
-                memory=draw(st.sampled_from([0, 0, 60, 90])),
-                constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.0])),
-                slot_sharing_group=draw(st.sampled_from(["", "own"])),
-            )
-        )
-    streams = []
-    for v in range(n_sources, n):
-        for u in draw(st.sets(st.integers(0, v - 1), min_size=1)):
-            kinds = ["", "rebalance", "hash"]
-            kinds += ["forward"] if not keeps or subtasks[u] == subtasks[v] else []
-            part = draw(st.sampled_from([0.5, 1.0, 2.0]))
-            kind = draw(st.sampled_from(kinds))
-            streams.append(Stream(f"v{u}", f"v{v}", part, partitioning=kind))
-    offers = [
-        Offer(
-            f"type{t}",
-            draw(st.sampled_from([0.1, 1 / 3, 0.7])),
-            mips=draw(st.sampled_from([0.5, 0.75, 1.5, 3.0])),
-            cores=draw(st.sampled_from([1, 2])),
-            memory=draw(st.sampled_from([np.inf, 46.0, 61.0, 130.0])),
-            egress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
-            ingress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
-            slots=draw(st.sampled_from([np.inf, 1, 2, 4])),
-            at_most=draw(st.integers(1, MOST_MACHINES)),
-            reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
-        )
-        for t in range(draw(st.integers(1, 2)))
-    ]
-    overhead = draw(st.sampled_from([0.0, 1e-4]))
-    catalogue = Catalogue.of(offers, overhead, slot_sharing=draw(st.booleans()))
-    messages = {"message ipt": draw(st.sampled_from([0, 0, 300])), "buffer timeout": 0.1}
-    return Question(StreamGraph.of("asked", operators, streams, messages), catalogue, keeps)
-
-
-def carrying_counts(question: Question) -> Iterator[tuple[int, ...]]:
+def carrying_counts(question: SmallQuestion) -> Iterator[tuple[int, ...]]:
     """Numbers of machines that carry the rate, with some parallelism and contents."""
-    offers = question.catalogue.offers
-    for counts in itertools.product(*(range(offer.at_most + 1) for offer in offers)):
-        if 0 < sum(counts) <= MOST_MACHINES and any(
-            _carries(question, counts, vector) for vector in _parallelisms(question)
-        ):
+    for counts in machine_counts(question.catalogue, MOST_MACHINES):
+        if any(_carries(question, counts, vector) for vector in _parallelisms(question)):
             yield counts
 
 
-def _parallelisms(question: Question) -> Iterator[Ints]:
-    operators = question.graph.operators
-    if question.keeps:
-        yield operators.parallelism
-        return
-    ranges = [range(1, (limit or 3) + 1) for limit in operators.max_parallelism.tolist()]
+def _parallelisms(question: SmallQuestion) -> Iterator[Ints]:
+    ranges = [
+        [one.parallelism] if one.name in question.kept else range(1, (one.max_parallelism or 3) + 1)
+        for one in question.graph.operators
+    ]
     for numbers in itertools.product(*ranges):
-        if sum(numbers) <= MOST_SUBTASKS:
+        if question.keeps is True or sum(numbers) <= MOST_SUBTASKS:
             yield np.array(numbers, np.int32)
 
 
-def _carries(question: Question, counts: tuple[int, ...], vector: Ints) -> bool:
+def _carries(question: SmallQuestion, counts: tuple[int, ...], vector: Ints) -> bool:
     """Whether contents carry the rate whichever subtasks of each operator a machine runs."""
     catalogue = question.catalogue
     kinds = np.repeat(np.arange(len(counts)), counts).tolist()
     machines = [catalogue.offers[kind].device(f"m{m}") for m, kind in enumerate(kinds)]
-    cluster = Cluster.of(machines, bandwidth=UNLIMITED_BPS, overhead=catalogue.overhead)
+    cluster = Cluster.of(
+        machines,
+        bandwidth=UNLIMITED_BPS,
+        overhead=catalogue.overhead,
+        overhead_per_byte=catalogue.overhead_per_byte,
+    )
     try:
         expansion = expand(with_parallelism(question.graph, vector))
         problem = Problem(expansion.graph, cluster)
@@ -167,8 +107,8 @@ def _fits_slots(
 
 
 @settings(max_examples=12, deadline=None)
-@given(questions())
-def test_no_machines_refute_a_proof(question: Question) -> None:
+@given(small_questions())
+def test_no_machines_refute_a_proof(question: SmallQuestion) -> None:
     """Bounds and refusals of a question against its cheapest machines by brute force."""
     graph, catalogue, keeps = question
     carrying = list(carrying_counts(question))

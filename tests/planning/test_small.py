@@ -1,16 +1,12 @@
-"""Small questions whose cheapest plan is known, and tiny ones of which all plans are tried."""
+"""Small questions whose cheapest plan is known."""
 
-from contextlib import suppress
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 import pytest
-from planning_cases import chain, cheapest_by_brute_force, tiny
+from planning_cases import chain
 
 from streamplace import Budget, Offer, Operator, StreamGraph, plan
-from streamplace.errors import ProblemError
-from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanResult
 
@@ -97,18 +93,3 @@ def test_machines_are_filled_evenly() -> None:
     result = plan(graph, offers=[CORE], budget=Budget(None, 10**6))
     assert result.cost == 2
     assert result.carries == pytest.approx(1000 / 0.6)
-
-
-@pytest.mark.parametrize(
-    "seed", [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 400))]
-)
-def test_no_tiny_problem_has_a_cheaper_plan(seed: int) -> None:
-    """By brute force."""
-    graph, catalogue = tiny(seed)
-    best = cheapest_by_brute_force(demand_of(graph), catalogue, 4, finest=6)
-    cost = bound = inf
-    with suppress(ProblemError):
-        result = plan(graph, offers=catalogue, budget=QUICK)
-        cost, bound = result.cost, float(result.bound)
-    assert cost <= best * (1 + 1e-9)
-    assert bound <= cost * (1 + 1e-12)

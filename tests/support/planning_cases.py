@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -30,60 +30,75 @@ def chain(*operators: Operator, kind: str = "") -> StreamGraph:
     return StreamGraph.of("chain", operators, [Stream(a, b, partitioning=kind) for a, b in ends])
 
 
+class SmallQuestion(NamedTuple):
+    """A graph, offers, and the operators that keep the parallelism of the graph, or whether all."""
+
+    graph: StreamGraph
+    catalogue: Catalogue
+    keeps: bool | frozenset[str]
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Operators that keep the parallelism of the graph."""
+        if isinstance(self.keeps, frozenset):
+            return self.keeps
+        return frozenset(self.graph.operators.name if self.keeps else ())
+
+
 @st.composite
-def catalogues(draw: st.DrawFn, most: int = 3) -> Catalogue:
-    """Draw one to three types of machines; bigger ones are cheaper per core, or not."""
-    offers = []
-    for i in range(draw(st.integers(1, most))):
-        offers.append(
-            Offer(
-                f"type{i}",
-                draw(st.integers(1, 20)) / 10,
-                mips=draw(st.sampled_from([1.0, 2.0, 3.0])),
-                cores=draw(st.sampled_from([1, 2, 4])),
-                memory=draw(st.sampled_from([float("inf"), 10.0, 20.0])),
-                egress=draw(st.sampled_from([float("inf"), 4e4])),
-                ingress=draw(st.sampled_from([float("inf"), 4e4])),
-                slots=draw(st.sampled_from([float("inf"), 1, 2, 4])),
-                at_least=draw(st.sampled_from([0, 0, 0, 1])),
-                at_most=MOST_MACHINES,
+def small_questions(draw: st.DrawFn) -> SmallQuestion:
+    """Draw up to three operators of unequal parts, and up to two types of machines."""
+    n = draw(st.integers(1, 3))
+    keeps = draw(st.sampled_from([False, True, frozenset({f"v{n - 1}"})]))
+    n_sources = draw(st.integers(1, max(1, n - 1)))
+    subtasks = [draw(st.integers(1, 3)) if keeps else 1 for _ in range(n)]
+    operators = []
+    for v in range(n):
+        groups = draw(st.sampled_from([0, 2, 3, 5]))
+        operators.append(
+            Operator(
+                f"v{v}",
+                ipt=draw(st.sampled_from([0, 10, 400, 700, 1000])),
+                payload=draw(st.sampled_from([0, 5, 100])),
+                rate=1000.0 if v < n_sources else 0.0,
+                parallelism=subtasks[v],
+                max_parallelism=groups if groups >= subtasks[v] else 0,
+                memory=draw(st.sampled_from([0, 0, 60, 90])),
+                constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.0])),
+                max_rate=draw(st.sampled_from([0, 0, 0, 400, 900])),
+                cores=draw(st.sampled_from([1.0, 1.0, 1.5])),
+                slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
             )
         )
+    streams = []
+    for v in range(n_sources, n):
+        for u in draw(st.sets(st.integers(0, v - 1), min_size=1)):
+            kinds = ["", "rebalance", "hash"]
+            kinds += ["forward"] if not keeps or subtasks[u] == subtasks[v] else []
+            part, ipt = draw(st.sampled_from([0.5, 1.0, 2.0])), draw(st.sampled_from([0, 0, 300]))
+            kind = draw(st.sampled_from(kinds))
+            streams.append(Stream(f"v{u}", f"v{v}", part, partitioning=kind, ipt=ipt))
+    offers = [
+        Offer(
+            f"type{t}",
+            draw(st.sampled_from([0.1, 1 / 3, 0.7])),
+            mips=draw(st.sampled_from([0.5, 0.75, 1.5, 3.0])),
+            cores=draw(st.sampled_from([1, 2])),
+            memory=draw(st.sampled_from([np.inf, 46.0, 61.0, 130.0])),
+            egress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
+            ingress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
+            slots=draw(st.sampled_from([np.inf, 1, 2, 4])),
+            at_least=draw(st.sampled_from([0, 0, 0, 1])),
+            at_most=draw(st.integers(1, MOST_MACHINES)),
+            reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
+        )
+        for t in range(draw(st.integers(1, 2)))
+    ]
     costs = draw(st.sampled_from([0.0, 1e-4])), draw(st.sampled_from([0.0, 3e-5]))
-    return Catalogue.of(offers, *costs, slot_sharing=draw(st.booleans()))
-
-
-@st.composite
-def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
-    """Draw chains and joins of a few operators, each with a few key groups."""
-    n = draw(st.integers(1, most))
-    operators = [
-        Operator(
-            f"v{i}",
-            ipt=draw(st.integers(0, 3000)),
-            payload=draw(st.sampled_from([0, 1, 5])),
-            rate=1000.0 if i == 0 else 0.0,
-            memory=draw(st.sampled_from([0, 0, 4, 12])),
-            max_parallelism=draw(st.integers(1, 3)),
-            constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.5])),
-            max_rate=draw(st.sampled_from([0, 0, 0, 400, 900])),
-            cores=draw(st.sampled_from([1.0, 1.0, 1.5])),
-            slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
-        )
-        for i in range(n)
-    ]
-    streams = [
-        Stream(
-            f"v{draw(st.integers(0, v - 1))}",
-            f"v{v}",
-            draw(st.sampled_from([0.5, 1.0, 2.0])),
-            partitioning=draw(st.sampled_from(["", "rebalance", "hash"])),
-            ipt=draw(st.sampled_from([0, 300])),
-        )
-        for v in range(1, n)
-    ]
-    costs = {"message ipt": draw(st.sampled_from([0, 0, 300, 3000])), "buffer timeout": 0.1}
-    return StreamGraph.of("drawn", operators, streams, costs)
+    catalogue = Catalogue.of(offers, *costs, slot_sharing=draw(st.booleans()))
+    messages = {"message ipt": draw(st.sampled_from([0, 0, 300])), "buffer timeout": 0.1}
+    graph = StreamGraph.of("asked", operators, streams, messages)
+    return SmallQuestion(graph, catalogue, keeps)
 
 
 def question(seed: int) -> dict[str, Any]:
@@ -220,14 +235,12 @@ def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:
         yield np.array(rows, np.int32).T.copy()
 
 
-def cheapest_by_brute_force(
-    demand: Demand, catalogue: Catalogue, most: int, finest: int = 0
-) -> float:
+def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int, finest: int) -> float:
     """Cost of the cheapest of all plans of up to so many machines; infinite where none carries.
 
-    Operators that may have any parallelism have up to ``finest``, by default as many as machines.
+    Operators that may have any parallelism have up to ``finest``.
     """
-    limits = [p or finest or most for p in demand.parallelism_limit.tolist()]
+    limits = [p or finest for p in demand.parallelism_limit.tolist()]
     numbers = [
         range(limit if keeps else 1, limit + 1)
         for limit, keeps in zip(limits, demand.keeps.tolist(), strict=True)
@@ -239,7 +252,7 @@ def cheapest_by_brute_force(
     offers = catalogue.offers
     costs = [
         (sum(o.price * x for o, x in zip(offers, c, strict=True)), c)
-        for c in _counts(catalogue, most)
+        for c in machine_counts(catalogue, most)
     ]
     for cost, counts in sorted(costs):
         for p in vectors:
@@ -268,42 +281,8 @@ def _fitting(
     return fitting
 
 
-def tiny(seed: int) -> tuple[StreamGraph, Catalogue]:
-    """Draw up to three operators, and two types of machines that they may fill exactly."""
-    random = np.random.default_rng(seed)
-    n = int(random.integers(1, 4))
-    operators = [
-        Operator(
-            f"v{v}",
-            ipt=float(random.integers(1, 30)) * 100,
-            rate=0.0 if v else 1000.0,
-            payload=float(random.choice([0, 100])),
-            max_parallelism=int(random.choice([0, 0, 0, 1, 2])),
-            memory=float(random.choice([0, 0, 0, 30, 60])),
-        )
-        for v in range(n)
-    ]
-    kinds = ["", "rebalance", "hash", "forward"]
-    streams = [
-        Stream(f"v{random.integers(0, v)}", f"v{v}", partitioning=str(random.choice(kinds)))
-        for v in range(1, n)
-    ]
-    offers = [
-        Offer(
-            f"type{t}",
-            float(random.integers(1, 30)) / 10,
-            mips=float(random.integers(1, 12)) / 4,
-            cores=int(random.choice([1, 1, 2, 3, 4])),
-            memory=float(random.choice([np.inf, np.inf, 60, 90])),
-            slots=float(random.choice([np.inf, np.inf, np.inf, 2, 4])),
-            at_most=int(random.integers(1, 4)),
-        )
-        for t in range(2)
-    ]
-    return StreamGraph.of(f"tiny{seed}", operators, streams), Catalogue.of(offers)
-
-
-def _counts(catalogue: Catalogue, most: int) -> Iterator[tuple[int, ...]]:
+def machine_counts(catalogue: Catalogue, most: int) -> Iterator[tuple[int, ...]]:
+    """Numbers of machines of each type that may be bought, up to so many in all."""
     ranges = [range(o.at_least, o.at_most + 1) for o in catalogue.offers]
     return (c for c in itertools.product(*ranges) if 0 < sum(c) <= most)
 
