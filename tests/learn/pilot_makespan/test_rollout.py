@@ -1,7 +1,7 @@
 """Schedules rebuilt task by task, held against the same in plain Python."""
 
 from functools import cache
-from math import inf, log, log1p
+from math import log, log1p
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
 from numpy.typing import NDArray
+from schedules_reference import ScheduleInProgress
 
 from streamplace.learn.algorithms.kernels import joined
 from streamplace.learn.models.pilot_makespan.features import (
@@ -35,70 +36,17 @@ from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
 
 PROBLEMS = tuple(giph(4))
 
 
-class ScheduleInProgress:
-    """A schedule in the making: lists of what every core has to do."""
+class RebuiltSchedule(ScheduleInProgress):
+    """A schedule in the making, beside what it was before."""
 
-    def __init__(self, tasks: Tasks, before: CompleteSchedule) -> None:
-        self.tasks, self.before = tasks, before
-        self.place: dict[int, int] = {}
-        self.start: dict[int, float] = {}
-        self.finish: dict[int, float] = {}
-        self.busy: dict[int, list[tuple[float, float]]] = {
-            c: [] for c in range(int(tasks.core_start[-1]))
-        }
-        self.home: dict[int, int] = {}
-
-    def into(self, v: int) -> list[int]:
-        """Streams into a task."""
-        return [e for e, u in enumerate(self.tasks.target) if u == v]
-
-    def out_of(self, v: int) -> list[int]:
-        """Streams out of a task."""
-        return [e for e, u in enumerate(self.tasks.source) if u == v]
-
-    def open(self, v: int) -> list[int]:
-        """Devices on which a task may run."""
-        home = self.home.get(int(self.tasks.unit[v]))
-        return [
-            a
-            for a in range(len(self.tasks.latency))
-            if self.tasks.work[v, a] < inf and home in (None, a)
-        ]
-
-    def ready(self, v: int, a: int) -> float:
-        """When the inputs of a task are there."""
-        arrivals = [
-            self.finish[u] + transfer.py_func(self.tasks, e, self.place[u], a)
-            for e in self.into(v)
-            for u in [int(self.tasks.source[e])]
-        ]
-        return max(arrivals, default=0.0)
-
-    def begin(self, v: int, a: int) -> tuple[float, int]:
-        """Soonest start on a device, between or after what it has to do, and the core."""
-        ready, work = self.ready(v, a), float(self.tasks.work[v, a])
-        starts = []
-        for c in range(self.tasks.core_start[a], self.tasks.core_start[a + 1]):
-            begin = ready
-            for start, end in sorted(self.busy[c]):
-                if begin + work <= start:
-                    break
-                begin = max(begin, end)
-            starts.append((begin, c))
-        return min(starts)
-
-    def run(self, v: int, a: int) -> None:
-        """Decide about a task."""
-        begin, core = self.begin(v, a)
-        self.place[v], self.start[v] = a, begin
-        self.finish[v] = begin + float(self.tasks.work[v, a])
-        self.busy[core].append((begin, self.finish[v]))
-        self.home[int(self.tasks.unit[v])] = a
+    def __init__(self, problem: Problem, before: CompleteSchedule) -> None:
+        super().__init__(problem)
+        self.tasks, self.before = tasks_of(problem), before
 
 
 def share(seconds: float, span: float) -> float:
@@ -121,7 +69,7 @@ def way(tasks: Tasks, v: int, a: int) -> float:
     return float(max(ways))
 
 
-def late(state: ScheduleInProgress, v: int, a: int) -> float:
+def late(state: RebuiltSchedule, v: int, a: int) -> float:
     """Seconds by which the pass would take longer if all that follows stayed as it was."""
     tasks, before = state.tasks, state.before
     finish = state.begin(v, a)[0] + tasks.work[v, a]
@@ -133,13 +81,12 @@ def late(state: ScheduleInProgress, v: int, a: int) -> float:
     return float(max(delays))
 
 
-def busy(state: ScheduleInProgress, a: int) -> float:
+def busy(state: RebuiltSchedule, a: int) -> float:
     """When a core of a device has done all that it has."""
-    cores = range(state.tasks.core_start[a], state.tasks.core_start[a + 1])
-    return min(max((end for _, end in state.busy[c]), default=0.0) for c in cores)
+    return min(max((end for _, end in core), default=0.0) for core in state.busy[a])
 
 
-def coming(state: ScheduleInProgress, a: int) -> float:
+def coming(state: RebuiltSchedule, a: int) -> float:
     """Seconds per core that tasks still to come worked on a device before."""
     tasks, place = state.tasks, state.before.place
     left = [u for u in range(len(place)) if u not in state.place and place[u] == a]
@@ -147,7 +94,7 @@ def coming(state: ScheduleInProgress, a: int) -> float:
     return float(sum(tasks.work[u, a] / cores for u in left))
 
 
-def homes(state: ScheduleInProgress, v: int, a: int) -> list[float]:
+def homes(state: RebuiltSchedule, v: int, a: int) -> list[float]:
     """Shares of inputs, outputs and partners that are, or were, on a device."""
     tasks, before = state.tasks, state.before
 
@@ -171,7 +118,7 @@ def homes(state: ScheduleInProgress, v: int, a: int) -> list[float]:
 
 
 def measured(
-    state: ScheduleInProgress, v: int, t: int
+    state: RebuiltSchedule, v: int, t: int
 ) -> tuple[dict[int, list[float]], list[float]]:
     """Features of every open device, and of the step."""
     tasks, before, span = state.tasks, state.before, state.before.span
@@ -269,7 +216,7 @@ def test_every_decision_is_the_one_of_the_equations(
     record, free = new_record(1, view), np.full((1, n), -1, np.int32)
     greedy = np.full((1, n), -1, np.float32)
     chosen, rebuilt = rollouts(view, before, network_of(arrays_of(made)), free, greedy, record)
-    state = ScheduleInProgress(view.tasks, before)
+    state = RebuiltSchedule(problem, before)
     for t, v in enumerate(before.order.tolist()):
         rows, step = measured(state, v, t)
         assert np.flatnonzero(record.open[0, t]).tolist() == list(rows)

@@ -5,14 +5,15 @@ Held against section 5.2 and appendix D of the paper in slow, plain Python.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from giph_reference import ends, seconds, sending
+from giph_reference import ends, seconds
 from hypothesis import given, settings
 from problems import PROBLEMS
+from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
 from strategies import problems
 
 from streamplace.learn.parameters import arrays_of
@@ -27,56 +28,27 @@ Arrays = Mapping[str, Any]
 EACH = 0.1
 
 
-class Costs(NamedTuple):
-    """What computing and sending cost: seconds of a task on each device, of a stream."""
-
-    work: Any  # [N, D]
-    compute: Any  # [N] in the mean
-    sending: Any  # [E] in the mean over pairs of devices
-
-
 @cache
-def costs_of(problem: Problem) -> Costs:
-    """Costs of a problem."""
-    work, d = seconds(problem), problem.n_devices
-    pairs = [(a, b) for a in range(d) for b in range(d) if a != b]
-    streams = range(problem.graph.n_streams)
-    mean = [
-        float(np.mean([sending(problem, e, a, b) for a, b in pairs])) if pairs else 0.0
-        for e in streams
-    ]
-    return Costs(work, work.mean(axis=1), np.array(mean))
+def mean_seconds(problem: Problem) -> list[float]:
+    """Seconds of every task in the mean over devices."""
+    return seconds(problem).mean(axis=1).tolist()
 
 
 @cache
 def paths(problem: Problem, *, to_exit: bool) -> list[tuple[float, list[int]]]:
     """Longest path from every task, to an exit or to an entry: its seconds, and its tasks."""
-    costs, streams = costs_of(problem), ends(problem)
-
-    @cache
-    def longest(v: int) -> tuple[float, list[int]]:
-        ways = []
-        for e, (u, w) in enumerate(streams):
-            if (u if to_exit else w) == v:
-                length, path = longest(w if to_exit else u)
-                ways.append((length + costs.sending[e], path))
-        if not ways:
-            return float(costs.compute[v]), [v]
-        best = max(ways, key=lambda way: way[0])
-        return float(best[0] + costs.compute[v]), [v, *best[1]]
-
-    return [longest(v) for v in range(problem.n_operators)]
+    return longest_ways(problem, mean_seconds(problem), to_exit=to_exit)
 
 
 @cache
 def task_features(problem: Problem) -> Any:
     """Appendix D.1 [N, 5], each standardised."""
-    costs, streams = costs_of(problem), ends(problem)
+    computing, sent = mean_seconds(problem), mean_sending(problem)
     rows = [
         (
-            costs.compute[v],
-            sum(costs.sending[e] for e, (_, w) in enumerate(streams) if w == v),
-            sum(costs.sending[e] for e, (u, _) in enumerate(streams) if u == v),
+            computing[v],
+            sum(sent[e] for e, (_, w) in enumerate(ends(problem)) if w == v),
+            sum(sent[e] for e, (u, _) in enumerate(ends(problem)) if u == v),
             paths(problem, to_exit=True)[v][0],
             paths(problem, to_exit=False)[v][0],
         )
@@ -95,30 +67,20 @@ def standard(values: Any) -> Any:
 
 def device_features(problem: Problem, done: list[tuple[int, int]], v: int) -> Any:
     """Appendix D.2 [D, 5] of task v when these tasks were placed, in this order; unscaled."""
-    costs, streams, d = costs_of(problem), ends(problem), problem.n_devices
-    where, start, finish = dict(done), {}, {}
-    cores = problem.one_pass.devices["cores"]
-    free = [[0.0] * int(cores[a]) for a in range(d)]
-
-    def earliest(w: int, a: int) -> float:
-        into = [(e, u) for e, (u, x) in enumerate(streams) if x == w]
-        arrivals = [finish[u] + sending(problem, e, where[u], a) for e, u in into]
-        return max([min(free[a]), *arrivals])
-
+    schedule = ScheduleInProgress(problem, appends=True)
     for w, a in done:
-        start[w] = earliest(w, a)
-        finish[w] = start[w] + costs.work[w, a]
-        free[a][int(np.argmin(free[a]))] = finish[w]
+        schedule.run(w, a)
+    work = schedule.work
     rows = []
-    for a in range(d):
-        mine = [u for u, w in streams if w == v and where[u] == a]
+    for a in range(problem.n_devices):
+        mine = [u for u, w in schedule.streams if w == v and schedule.place[u] == a]
         rows.append(
             (
-                sum(costs.work[w, a] for w, b in done if b == a),
-                sum(costs.work[u, a] for u in mine),
-                min((start[u] for u in mine), default=0.0),
-                max((finish[u] for u in mine), default=0.0),
-                earliest(v, a),
+                sum(work[w, a] for w, b in done if b == a),
+                sum(work[u, a] for u in mine),
+                min((schedule.start[u] for u in mine), default=0.0),
+                max((schedule.finish[u] for u in mine), default=0.0),
+                schedule.begin(v, a)[0],
             )
         )
     return np.array(rows)
@@ -136,7 +98,7 @@ def affine(tensors: Arrays, name: str, x: Any) -> Any:
 
 def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
     """GNN(G, X) [N, W]: every round, all at once."""
-    features, seconds = task_features(problem), standard(costs_of(problem).sending)
+    features, seconds = task_features(problem), standard(mean_sending(problem))
     h = [affine(tensors, "enter", x) for x in features]
     for _ in range(rounds):
         heard: list[list[Any]] = [[] for _ in h]

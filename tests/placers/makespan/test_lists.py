@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, problems, ten_tasks, value
+from schedules_reference import ScheduleInProgress
 
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
@@ -14,7 +15,7 @@ from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import insert_all, plain_choice
 from streamplace.scheduling.lists import tied
 from streamplace.scheduling.ranks import by_rank, upward
-from streamplace.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.tasks import tasks_of
 
 LISTS = (
     *("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path", "enumerative"),
@@ -97,54 +98,17 @@ def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory
     assert other.complete
 
 
-Answer = dict[int, tuple[int, float]]
-
-
-def literal(tasks: Tasks, rule: str, rank: list[float]) -> Answer:
-    """Device and finish of every task without rules, by lists and dictionaries."""
-    work, cores = tasks.work.tolist(), range(int(tasks.core_start[-1]))
-    device = [d for d in range(len(work[0])) for _ in range(_cores(tasks, d))]
-    free = [0.0 for _ in cores]
-    into = {v: [e for e, w in enumerate(tasks.target) if w == v] for v in range(len(work))}
-    done: Answer = {}
-
-    def finish(v: int, core: int) -> float:
-        a, ready = device[core], 0.0
-        for e in into[v]:
-            b, end = done[int(tasks.source[e])]
-            sent = tasks.latency[b, a] + tasks.size[e] * tasks.wire[b, a] + tasks.fixed_s[e]
-            ready = max(ready, end + (sent if a != b else 0.0))
-        return float(max(ready, free[core]) + work[v][a])
-
-    def ends(v: int) -> dict[int, float]:
-        by_device: dict[int, float] = {}
-        for core in cores:
-            end = by_device.get(device[core], float("inf"))
-            by_device[device[core]] = min(end, finish(v, core))
-        return by_device
-
-    while len(done) < len(work):
-        batch = [
-            v
-            for v in range(len(work))
-            if v not in done and all(int(tasks.source[e]) in done for e in into[v])
-        ]
+def literal(problem: Problem, rule: str, rank: list[float]) -> ScheduleInProgress:
+    """Schedule of a problem without rules, batch after batch."""
+    schedule, tasks = ScheduleInProgress(problem, appends=True), set(range(problem.n_operators))
+    while left := tasks - schedule.place.keys():
+        batch = left - {w for u, w in schedule.streams if u in left}
         while batch:
-            costs = {v: _cost(sorted(ends(v).values()), rule) for v in batch}
-            least = min(costs.values())
-            equal = [v for v in batch if costs[v] == least]
-            v = min(equal, key=lambda v: (-rank[v], v))
-            reached = ends(v)
-            a = min(reached, key=lambda a: (reached[a], a))
-            core = min((c for c in cores if device[c] == a), key=lambda c: free[c])
-            done[v] = (a, finish(v, core))
-            free[core] = done[v][1]
+            costs = {v: _cost(sorted(schedule.ends(v).values()), rule) for v in batch}
+            v = min(batch, key=lambda v: (costs[v], -rank[v], v))
+            schedule.run(v, schedule.soonest(v))
             batch.remove(v)
-    return done
-
-
-def _cores(tasks: Tasks, d: int) -> int:
-    return int(tasks.core_start[d + 1] - tasks.core_start[d])
+    return schedule
 
 
 def _cost(ends: list[float], rule: str) -> float:
@@ -183,12 +147,13 @@ def test_small_passes_are_scheduled_by_the_rule(
 @pytest.mark.parametrize("rule", RULES)
 @given(problem=problems())
 def test_schedules_are_those_of_the_literal_algorithm(rule: str, problem: Problem) -> None:
-    tasks = tasks_of(Problem(problem.graph, problem.cluster))
+    free = Problem(problem.graph, problem.cluster)
+    tasks = tasks_of(free)
     rank = upward(tasks)
-    schedule = by_batches(tasks, RULES[rule], rank)
-    expected = literal(tasks, rule, rank.tolist())
-    assert schedule.place.tolist() == [expected[v][0] for v in range(tasks.n_tasks)]
-    assert schedule.finish.tolist() == pytest.approx([expected[v][1] for v in range(tasks.n_tasks)])
+    schedule, expected = by_batches(tasks, RULES[rule], rank), literal(free, rule, rank.tolist())
+    for v in range(free.n_operators):
+        assert schedule.place[v] == expected.place[v]
+        assert schedule.finish[v] == pytest.approx(expected.finish[v])
 
 
 @given(problem=problems())
