@@ -1,6 +1,5 @@
 """Exact: proofs against every placement there is, budgets, interrupts and given placements."""
 
-import itertools
 import signal
 import threading
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from placer_cases import best_of_all, counted, interrupt
 from problems import layered
 
+from streamplace.families.branched import Branched, branched
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
@@ -34,23 +34,10 @@ def solved(problem: Problem, budget: Budget = PLENTY, seed: int = 0, **options: 
     return EXACT.with_options(**options).place(problem, THROUGHPUT, seed=seed, budget=budget)
 
 
-def branched(k: int, depth: int, seed: int, rate: float = 2e4) -> Problem:
-    """A graph of the benchmark's kind: source, k branches of equal stages, sink, for 5 devices."""
-    rng = np.random.default_rng(seed)
-    shares = rng.random(depth)
-    ipt = shares / shares.sum() * 1.2e6
-    operators = [Operator("src", ipt=1e4, payload=rng.uniform(1, 62500), rate=rate)]
-    streams = []
-    for b in range(k):
-        names = [f"b{b}s{s}" for s in range(depth)]
-        payloads = rng.uniform(1, 62500, depth)
-        operators += [
-            Operator(v, ipt=i, payload=p) for v, i, p in zip(names, ipt, payloads, strict=True)
-        ]
-        streams.append(Stream("src", names[0], selectivity=1 / k))
-        streams += [Stream(u, v) for u, v in itertools.pairwise([*names, "sink"])]
-    operators.append(Operator("sink", ipt=1e4))
-    return Problem(StreamGraph.of("branched", operators, streams), Cluster.uniform(5))
+def stressed(k: int, depth: int, seed: int) -> Problem:
+    """A graph of the benchmark at twice its rate, which overloads its five devices."""
+    graph = next(branched(Branched(k, depth, 5, copies=1), seed))
+    return Problem(graph.at_rate(2e4), Cluster.uniform(5))
 
 
 numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
@@ -229,7 +216,7 @@ def test_a_hub_is_kept_apart_from_many_equal_branches() -> None:
 @pytest.mark.parametrize(("k", "depth"), [(2, 6), (12, 2), (10, 2), (4, 5)])
 def test_graphs_of_the_benchmark_are_proven(k: Any, depth: Any) -> None:
     """Branches of equal stages under stress, which overloads any five devices."""
-    result = solved(branched(k, depth, seed=1))
+    result = solved(stressed(k, depth, seed=1))
     assert result.bound == pytest.approx(result.value, abs=1e-6)
     assert result.value < 0.55
 
@@ -267,7 +254,7 @@ def test_what_limits_one_of_many_sources_on_every_device_is_part_of_the_bound(
 
 def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
     """Neither time nor threads decide when evaluations end the search."""
-    problem, budget = branched(5, 5, seed=3), Budget(seconds=None, evaluations=30_000)
+    problem, budget = stressed(5, 5, seed=3), Budget(seconds=None, evaluations=30_000)
     one = solved(problem, budget, seed=7)
     other = solved(problem, budget, seed=7, workers=2)
     assert one.placement == other.placement
@@ -276,9 +263,9 @@ def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
 
 def test_the_time_limit_is_kept() -> None:
     """A search that would go on for hours ends with an answer and an honest bound."""
-    result = solved(branched(9, 9, seed=0), Budget(seconds=0.5))
+    result = solved(stressed(9, 9, seed=0), Budget(seconds=0.5))
     assert result.seconds < 60
-    too_large_to_prove = solved(branched(50, 20, seed=0), Budget(seconds=1))
+    too_large_to_prove = solved(stressed(50, 20, seed=0), Budget(seconds=1))
     for answer in (result, too_large_to_prove):
         assert answer.value <= answer.bound <= 1
 
@@ -287,7 +274,7 @@ def test_the_time_limit_is_kept() -> None:
 def test_an_interrupt_leaves_at_once(after: Any) -> None:
     """Ctrl-C ends the compiled search and the solver alike."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
-    problem = branched(9, 9, seed=0)
+    problem = stressed(9, 9, seed=0)
     solved(problem, Budget(seconds=0.5))  # what is being imported, or compiled, swallows signals
     timer = threading.Timer(after, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
@@ -301,7 +288,7 @@ def test_an_interrupt_leaves_at_once(after: Any) -> None:
 def test_an_interrupt_carries_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search began with everything on one device."""
     interrupt(monkeypatch, MOVES, KeyboardInterrupt)
-    problem = branched(9, 9, seed=0)
+    problem = stressed(9, 9, seed=0)
     with pytest.raises(SearchInterrupt) as stop:
         solved(problem, Budget(evaluations=1_000_000))
     found = THROUGHPUT.value(problem, stop.value.best.placement)
