@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from streamsim import resource_loads, throughput
+from streamsim import resource_loads
 
-from streamplace import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph, place
+from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.drawing.graphs import draw_graph
 from streamplace.drawing.scene import Label
 from streamplace.errors import PlacementError
@@ -87,16 +87,3 @@ def test_the_ends_of_a_chained_stream_share_a_device() -> None:
     split = expand(pair("chained", parallelism=2)).graph
     legal = Problem(split, cluster()).legal([[0, 1, 0, 1], [0, 1, 1, 0]])
     assert legal.tolist() == [True, False]
-
-
-def test_exact_proves_what_the_best_of_all_placements_reaches() -> None:
-    ends = [Operator(f"v{i}", ipt=4e6, payload=40 * i, rate=0 if i else 150) for i in range(5)]
-    kinds = ["forward", "chained", "hash", ""]
-    streams = [Stream(f"v{i}", f"v{i + 1}", partitioning=k, ipt=8e5) for i, k in enumerate(kinds)]
-    graph = StreamGraph.of("line", ends, streams)
-    problem = Problem(graph, cluster(overhead=1e-3, overhead_per_byte=2e-5), Constraints())
-    every = np.array(np.meshgrid(*[[0, 1]] * 5)).reshape(5, -1).T
-    best = throughput(problem.instance, every[problem.legal(every)]).max()
-    found = place(problem, placer="exact")
-    assert found.value == pytest.approx(best)
-    assert found.bound == pytest.approx(best)

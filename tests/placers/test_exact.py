@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from placer_cases import best_of_all, counted, interrupt
 from problems import layered
 
+from streamplace.errors import ProblemError
 from streamplace.families.branched import Branched, branched
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
@@ -61,7 +62,16 @@ def graphs(draw: Callable[..., Any], most_operators: int, sources: int) -> Strea
         st.lists(st.tuples(st.integers(0, n - 1), st.integers(sources, n - 1)), max_size=3)
     )
     pairs += [(u, v) for u, v in extra if u < v]
-    streams = [Stream(f"o{u}", f"o{v}", selectivity=draw(numbers) + 0.1) for u, v in pairs]
+    streams = [
+        Stream(
+            f"o{u}",
+            f"o{v}",
+            selectivity=draw(numbers) + 0.1,
+            partitioning=draw(st.sampled_from(["", "", "", "chained"])),
+            ipt=draw(st.sampled_from([0, 0, 2e5])),
+        )
+        for u, v in pairs
+    ]
     return StreamGraph.of("small", operators, streams)
 
 
@@ -120,7 +130,11 @@ def problems(draw: Callable[..., Any], sources: int = 1, most_operators: int = 6
     if draw(st.integers(0, 4)) == 0:
         cells = st.lists(numbers, min_size=n_devices, max_size=n_devices)
         cost = np.array([draw(cells) for _ in names])
-    return Problem(graph, draw(clusters(n_devices)), rules, cost)
+    cluster = draw(clusters(n_devices))
+    try:
+        return Problem(graph, cluster, rules, cost)
+    except ProblemError:  # the ends of a chained stream must not share a device
+        reject()
 
 
 @pytest.mark.parametrize("sources", [1, 2])
