@@ -1,11 +1,13 @@
 import itertools
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from placer_cases import best_of_all
+from placer_cases import placed as placed_by
 from problems import PROBLEMS, chain, fork_join, layered
 
 from streamplace.errors import PlacementError
@@ -13,23 +15,12 @@ from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.conditions import read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ANNEAL = PLACERS["anneal"]
 MOST_PLACEMENTS = 100_000
+placed = partial(placed_by, "anneal")
 
-
-def placed(
-    problem: Problem,
-    evaluations: int = 4000,
-    seed: int = 0,
-    objective: Objective = THROUGHPUT,
-    **options: Any,
-) -> Result | None:
-    """Anneal for a number of evaluations."""
-    budget = Budget(None, evaluations)
-    return ANNEAL.with_options(**options).place(problem, objective, seed=seed, budget=budget)
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])

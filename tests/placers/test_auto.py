@@ -1,6 +1,7 @@
 import logging
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 from placer_cases import counted, interrupt
+from placer_cases import placed as placed_by
 from planning_cases import chain as in_a_row
 from problems import PROBLEMS, chain, fork_join
 from strategies import problems
@@ -22,18 +24,11 @@ from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 AUTO = PLACERS["auto"]
+placed = partial(placed_by, "auto")
 PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")
-
-
-def placed(
-    problem: Problem, evaluations: int = 3000, seed: int = 0, objective: Objective = THROUGHPUT
-) -> Result:
-    """Let auto place for a number of evaluations."""
-    return AUTO.place(problem, objective, seed=seed, budget=Budget(None, evaluations))
 
 
 @pytest.mark.parametrize("name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous"])

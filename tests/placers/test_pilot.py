@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from pilots import answer, tangle, torn, uneven, weights_file
 from placer_cases import counted
+from placer_cases import placed as placed_by
 from problems import PROBLEMS
 from strategies import problems
 
@@ -30,17 +31,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(weights_file(tmp_path_factory.mktemp("weights") / "pilot.safetensors"))
 
 
-def placed(
-    weights: str,
-    problem: Problem,
-    evaluations: int = 100,
-    seed: int = 0,
-    objective: Objective = THROUGHPUT,
-    **options: Any,
-) -> Result:
+def placed(weights: str, *question: Any, **options: Any) -> Result:
     """Place with these weights."""
-    pilot = PLACERS["pilot"].with_options(weights=weights, **options)
-    return pilot.place(problem, objective, seed=seed, budget=Budget(None, evaluations))
+    return placed_by("pilot", *question, weights=weights, **options)
 
 
 def counting(seen: list[Any], sense: str = "max") -> Objective:

@@ -60,6 +60,21 @@ def devices(result: Result | PlacementError) -> list[int] | str:
     return result.placement.index.tolist() if isinstance(result, Result) else str(result)
 
 
+def placed(
+    placer: str,
+    problem: Problem,
+    evaluations: int = 3000,
+    seed: int = 0,
+    objective: Objective = OBJECTIVES["throughput"],
+    **options: Any,
+) -> Result:
+    """Place within a number of evaluations."""
+    budget = Budget(None, evaluations)
+    return PLACERS[placer].with_options(**options).place(
+        problem, objective, seed=seed, budget=budget
+    )
+
+
 def best_of_all(problem: Problem) -> float:
     """Highest throughput of all legal placements."""
     every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
