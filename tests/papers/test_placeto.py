@@ -65,8 +65,7 @@ def log_probabilities(problem: Problem, of: PlacetoPolicy, nodes: Any, v: int, m
         mean = np.mean(each, axis=0) if each else np.zeros(10)
         parts.append(literal.relu(literal.linear(tensors, f"{name}.pooled", mean)))
     hidden = literal.relu(literal.linear(tensors, "hidden", np.concatenate(parts)))
-    score = np.where(may, literal.linear(tensors, "out", hidden), -np.inf)
-    return score - score.max() - np.log(np.exp(score - score.max()).sum())
+    return literal.log_softmax(np.where(may, literal.linear(tensors, "out", hidden), -np.inf))
 
 
 def upstream(problem: Problem, v: int, streams: Any) -> set[int]:

@@ -153,13 +153,19 @@ def scaled(rows: Mapping[Any, Vector]) -> dict[Any, Vector]:
 
 
 def linear(tensors: Mapping[str, Any], name: str, x: Vector) -> Vector:
-    """Linear map of a vector."""
-    return tensors[f"{name}.weight"] @ x + tensors[f"{name}.bias"]
+    """Linear map of a vector, with a bias where there is one."""
+    return tensors[f"{name}.weight"] @ x + tensors.get(f"{name}.bias", 0.0)
 
 
 def relu(x: Vector) -> Vector:
     """Whatever is above 0."""
     return np.maximum(x, 0)
+
+
+def log_softmax(scores: Any) -> Any:
+    """Logarithm of the softmax."""
+    scores = np.asarray(scores) - np.max(scores)
+    return scores - np.log(np.exp(scores).sum())
 
 
 def scores(net: Net, tensors: Mapping[str, Any], order: Any, rounds: int = 0) -> dict[Pair, float]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from adam import train
+from giph_reference import linear, relu
 from hypothesis import given
 from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
@@ -163,25 +164,12 @@ def preferences(
     tensors: dict[str, NDArray[Any]], rows: dict[int, list[float]], step: list[float]
 ) -> dict[int, float]:
     """Preference for every open device, by the equations of the network."""
-    relu = lambda x: np.maximum(x, 0)  # noqa: E731
-    first = {
-        a: relu(
-            tensors["device.weight"] @ np.array(row)
-            + tensors["device.bias"]
-            + tensors["step.weight"] @ np.array(step)
-        )
-        for a, row in rows.items()
-    }
-    mean = np.mean(list(first.values()), axis=0)
-    second = {
-        a: relu(tensors["own.weight"] @ h + tensors["own.bias"] + tensors["mean.weight"] @ mean)
-        for a, h in first.items()
-    }
+    known = linear(tensors, "step", step)
+    first = {a: relu(linear(tensors, "device", row) + known) for a, row in rows.items()}
+    mean = linear(tensors, "mean", np.mean(list(first.values()), axis=0))
+    second = {a: relu(linear(tensors, "own", h) + mean) for a, h in first.items()}
     return {
-        a: float(
-            (tensors["out.weight"] @ second[a]).item()
-            + (tensors["skip.weight"] @ np.array(rows[a])).item()
-        )
+        a: (linear(tensors, "out", second[a]) + linear(tensors, "skip", rows[a])).item()
         for a in rows
     }
 

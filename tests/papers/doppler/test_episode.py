@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from giph_reference import ends, seconds
+from giph_reference import ends, linear, log_softmax, seconds
 from hypothesis import given, settings
 from problems import PROBLEMS
 from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
@@ -91,24 +91,21 @@ def leaky(x: Any) -> Any:
     return np.where(x > 0, x, 0.1 * x)
 
 
-def affine(tensors: Arrays, name: str, x: Any) -> Any:
-    """FFNN of one layer."""
-    return tensors[f"{name}.weight"] @ x + tensors.get(f"{name}.bias", 0.0)
 
 
 def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
     """GNN(G, X) [N, W]: every round, all at once."""
     features, seconds = task_features(problem), standard(mean_sending(problem))
-    h = [affine(tensors, "enter", x) for x in features]
+    h = [linear(tensors, "enter", x) for x in features]
     for _ in range(rounds):
         heard: list[list[Any]] = [[] for _ in h]
         for e, (u, v) in enumerate(ends(problem)):
             for a, b, way in ((u, v, 1.0), (v, u, -1.0)):
                 seen = np.concatenate([h[a], h[b], [seconds[e], way]])
-                heard[b].append(leaky(affine(tensors, "message", seen)))
+                heard[b].append(leaky(linear(tensors, "message", seen)))
         means = [np.mean(part, axis=0) if part else np.zeros_like(h[0]) for part in heard]
         pairs = zip(h, means, strict=True)
-        h = [leaky(affine(tensors, "update", np.concatenate(pair))) for pair in pairs]
+        h = [leaky(linear(tensors, "update", np.concatenate(pair))) for pair in pairs]
     return np.array(h)
 
 
@@ -119,8 +116,8 @@ def sel(problem: Problem, tensors: Arrays, h: Any, ready: list[int]) -> Any:
     for v in ready:
         ways = [paths(problem, to_exit=way)[v][1] for way in (False, True)]
         sums = [EACH * sum(h[u] for u in path) for path in ways]
-        joined = np.concatenate([h[v], *sums, affine(tensors, "sel_task", features[v])])
-        scores.append(affine(tensors, "sel_out", leaky(affine(tensors, "sel_hidden", joined)))[0])
+        joined = np.concatenate([h[v], *sums, linear(tensors, "sel_task", features[v])])
+        scores.append(linear(tensors, "sel_out", leaky(linear(tensors, "sel_hidden", joined)))[0])
     return log_softmax(scores)
 
 
@@ -128,19 +125,15 @@ def plc(
     problem: Problem, tensors: Arrays, h: Any, done: list[tuple[int, int]], v: int, looks: Any
 ) -> Any:
     """Log-probabilities of all devices for task v, of which it sees these scaled features."""
-    z = affine(tensors, "plc_task", task_features(problem)[v])
+    z = linear(tensors, "plc_task", task_features(problem)[v])
     scores = []
     for a in range(problem.n_devices):
         there = EACH * sum((h[u] for u, b in done if b == a), np.zeros(h.shape[1]))
-        joined = np.concatenate([h[v], there, affine(tensors, "plc_device", looks[a]), z])
-        scores.append(affine(tensors, "plc_out", leaky(affine(tensors, "plc_hidden", joined)))[0])
+        joined = np.concatenate([h[v], there, linear(tensors, "plc_device", looks[a]), z])
+        scores.append(linear(tensors, "plc_out", leaky(linear(tensors, "plc_hidden", joined)))[0])
     return np.array(scores)
 
 
-def log_softmax(scores: Any) -> Any:
-    """Logarithm of the softmax."""
-    scores = np.asarray(scores) - np.max(scores)
-    return scores - np.log(np.exp(scores).sum())
 
 
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
