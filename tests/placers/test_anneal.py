@@ -22,7 +22,6 @@ MOST_PLACEMENTS = 100_000
 placed = partial(placed_by, "anneal")
 
 
-
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])
 def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) -> None:
     problem = PROBLEMS[name]

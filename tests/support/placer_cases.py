@@ -70,8 +70,8 @@ def placed(
 ) -> Result:
     """Place within a number of evaluations."""
     budget = Budget(None, evaluations)
-    return PLACERS[placer].with_options(**options).place(
-        problem, objective, seed=seed, budget=budget
+    return (
+        PLACERS[placer].with_options(**options).place(problem, objective, seed=seed, budget=budget)
     )
 
 

@@ -73,9 +73,7 @@ class ScheduleInProgress:
         """Devices on which a task may run: where it is allowed, and its unit is."""
         rules = self.problem.rules
         homes = {
-            a
-            for u, a in self.place.items()
-            if rules is not None and rules.unit[u] == rules.unit[v]
+            a for u, a in self.place.items() if rules is not None and rules.unit[u] == rules.unit[v]
         }
         return [a for a in devices_of(self.problem, v) if not homes or a in homes]
 

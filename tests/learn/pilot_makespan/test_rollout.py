@@ -118,9 +118,7 @@ def homes(state: RebuiltSchedule, v: int, a: int) -> list[float]:
     return shares
 
 
-def measured(
-    state: RebuiltSchedule, v: int, t: int
-) -> tuple[dict[int, list[float]], list[float]]:
+def measured(state: RebuiltSchedule, v: int, t: int) -> tuple[dict[int, list[float]], list[float]]:
     """Features of every open device, and of the step."""
     tasks, before, span = state.tasks, state.before, state.before.span
     (n, d), spots = tasks.work.shape, state.open(v)

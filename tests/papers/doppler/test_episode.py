@@ -91,8 +91,6 @@ def leaky(x: Any) -> Any:
     return np.where(x > 0, x, 0.1 * x)
 
 
-
-
 def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
     """GNN(G, X) [N, W]: every round, all at once."""
     features, seconds = task_features(problem), standard(mean_sending(problem))
@@ -132,8 +130,6 @@ def plc(
         joined = np.concatenate([h[v], there, linear(tensors, "plc_device", looks[a]), z])
         scores.append(linear(tensors, "plc_out", leaky(linear(tensors, "plc_hidden", joined)))[0])
     return np.array(scores)
-
-
 
 
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
