@@ -1,9 +1,14 @@
+"""Graphs that are generated, and imported from the formats of other tools."""
+
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dream_format import write_dream
+
+from streamplace.families.registry import FAMILIES
 
 
 def test_graphs_of_a_benchmark_are_described_class_by_class(run: Callable) -> None:
@@ -51,3 +56,19 @@ def test_a_pipe_is_refused_and_stays_one(refusal: Callable, tmp_path: Path, name
     os.mkfifo(tmp_path / name)
     assert "is a pipe or a device" in refusal("generate", "random-dag", "-o", name)
     assert Path(name).is_fifo()
+
+
+def test_a_folder_of_published_graphs_is_imported(
+    run: Callable, refusal: Callable, tmp_path: Path
+) -> None:
+    """As a data set, as one graph that can be placed, and not all of them as one graph."""
+    (tmp_path / "in").mkdir()
+    graphs = FAMILIES["branched"].generate(seed=5)
+    for i in range(3):
+        write_dream(next(graphs), tmp_path / f"in/{i}.json")
+    answer = run("import", "dream", "in", "-o", "out.jsonl.gz", "--json")
+    assert json.loads(answer.out) == {"graphs": 3, "output": "out.jsonl.gz"}
+    assert json.loads(run("describe", "out.jsonl.gz", "--json").out)["graphs"] == 3
+    assert run("import", "dream", "in/0.json", "-o", "g.json").status == 0
+    assert run("place", "g.json", "--placer", "round-robin").status == 0
+    assert ".jsonl.gz" in refusal("import", "dream", "in", "-o", "out.json")

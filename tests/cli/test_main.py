@@ -1,11 +1,21 @@
+"""What the command line prints: help, lists, schemas, and messages about what is in its way."""
+
 import errno
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from command_lines import commands
+
+from streamplace.io.schema import FILES
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS
+
+STREAMPLACE = f"{sys.executable} -m streamplace"
+FULL = "error: No space left on device\n"
 
 
 def test_every_command_explains_itself_with_an_example(run: Callable) -> None:
@@ -108,3 +118,45 @@ def test_interruption_within_a_kernel_exits_130_in_one_line(
     monkeypatch.setattr("streamplace.io.datasets.lines_of", interrupted)
     answer = run("place", graph)
     assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
+
+
+def test_the_list_of_placers_is_the_registry(run: Callable) -> None:
+    rows = json.loads(run("placers", "--json").out)
+    assert [row["name"] for row in rows] == list(PLACERS)
+    assert all(row["name"] in run("placers").out for row in rows[:3])
+
+
+def test_the_list_of_objectives_is_the_registry(run: Callable) -> None:
+    rows = json.loads(run("objectives", "--json").out)
+    assert [row["name"] for row in rows] == list(OBJECTIVES)
+    assert "|".join(OBJECTIVES) in "".join(run("simulate", "--help").out.split())
+    assert all(name in run("objectives").out for name in OBJECTIVES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_format_has_a_schema_that_forbids_unknown_fields(
+    run: Callable, name: str
+) -> None:
+    schema = json.loads(run("schema", name).out)
+    assert "properties" in schema
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("ending", "status", "told"),
+    [
+        (">&- 2>&-", 0, ""),  # as in a service that was started without any
+        ("> /dev/full", 2, FULL),
+        ("| true; exit ${PIPESTATUS[0]}", 141, ""),
+    ],
+    ids=["closed", "full", "a reader that has gone"],
+)
+@pytest.mark.parametrize("words", ["placers --json", "placers", "place --help"])
+def test_a_stdout_that_takes_nothing_is_told_in_one_line_at_most(
+    words: str, ending: str, status: int, told: str
+) -> None:
+    """Of documents, of tables and of help."""
+    command = ["bash", "-c", f"{STREAMPLACE} {words} {ending}"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (status, "", told)

@@ -31,6 +31,9 @@ COMMANDS = [
     ("place", "Missing argument 'GRAPH'"),
     ("place --frob", "No such option '--frob'"),
     ("draw graph.json placement.json", "-o FILE.svg"),
+    ("place --dry-run", "--dry-run is gone: put dry-run = true into a file for --settings"),
+    ("place --from", "--from is gone: put from = 'FILE' into a file for --settings"),
+    ("flink move --settle", "--settle is gone: put settle = 'TIME' into a file for --settings"),
 ]
 FILES = [
     ("place none.json", "none.json: cannot be read: no such file"),
@@ -116,6 +119,18 @@ COMBINATIONS = [
         "from in never-ends.toml has no effect without 'passes' in a file for --settings; add it",
     ),
     ("place graph.json --rate 10k --rate 20k", "--rate is given twice; drop one"),
+    ("place graph.json --scale src.rate=2 --scale src.rate=3", "--scale is given twice for 'src"),
+    ("place graph.json --set src.rate=2 --set src.rate=3", "--set is given twice for 'src.rate'"),
+    ("plan graph.json --rate 5", "a plan needs machines; give --offers or --cluster"),
+    ("plan graph.json --rate 1..3 --offers offers.toml -o out", "name must end in .png"),
+    ("plan graph.json --rate 5 --offers offers.toml -o out.svg", "name a folder, or a report"),
+    ("plan graph.json --rate 5 --offers offers.toml --budget '0 s'", "the budget is 0.0 s"),
+    (
+        "plan graph.json --trace day.csv --schedule --policy ds3 --offers offers.toml",
+        "there is no policy 'ds3'; did you mean 'ds2'?",
+    ),
+    ("flink advise --rate fast --offers offers.toml", "rate 'fast'"),
+    ("flink advise --rate 2x --offers offers.toml --cluster two.toml", "exclude each other"),
 ]
 
 

@@ -1,3 +1,5 @@
+"""place, simulate, draw and describe, on a graph in a file."""
+
 import json
 import os
 from collections.abc import Callable
@@ -6,6 +8,16 @@ from threading import Thread
 from typing import Any
 
 import pytest
+
+from streamplace import read_graph, what_if, write_graph
+
+CHANGES = ["--scale", "b0s1=2", "--set", "src.rate=3k"]
+ASKED = {"scale": {"b0s1": 2}, "change": {"src.rate": "3k"}}
+COMMANDS = {
+    "place": ["graph.json", "--placer", "metis"],
+    "simulate": ["graph.json", "placement.json"],
+    "plan": ["graph.json", "--rate", "9k", "--offers", "offers.toml", "--evaluations", "9"],
+}
 
 
 def document_of(run: Callable, *words: str) -> Any:
@@ -76,3 +88,58 @@ def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: s
     assert "metis" in answer.err
     assert json.loads(answer.out)["placer"] == "auto"
     assert "metis" not in run("place", graph, "--json").err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_what_if_is_as_good_as_an_edited_file(
+    run: Callable, graph: str, placement: str, command: str
+) -> None:
+    Path("offers.toml").write_text('[[offers]]\nname = "s"\nmips = 25e3\ncores = 9\nprice = 1\n')
+    plain = run(command, *COMMANDS[command], "--json").out
+    before = Path(graph).read_bytes()
+    asked = run(command, *COMMANDS[command], *CHANGES, "--json")
+    assert Path(graph).read_bytes() == before
+    write_graph(what_if(read_graph(graph), **ASKED), graph)
+    edited = run(command, *COMMANDS[command], "--json")
+    assert timeless(asked.out) == timeless(edited.out) != timeless(plain)
+
+
+def timeless(text: str) -> dict:
+    return {key: value for key, value in json.loads(text).items() if key != "seconds"}
+
+
+def test_a_graph_can_be_drawn_alone_at_a_rate(run: Callable, graph: str) -> None:
+    """Without a placement and without devices; CPU follows the rate."""
+    assert run("draw", graph, "-o", "x.svg").status == 0
+    assert "10 operators, 12 streams" in Path("x.svg").read_text()
+    assert run("draw", graph, "--rate", "20 k/s", "-o", "x.svg").status == 0
+    assert "CPU 2,000 MIPS" in Path("x.svg").read_text()
+
+
+def test_figure_4_is_drawn_in_the_format_of_its_name(
+    run: Callable, refusal: Callable, graph: str
+) -> None:
+    """Histograms of operators, CPU and saturation."""
+    assert run("describe", graph, "-o", "figure.png").status == 0
+    assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
+    assert ".png, .svg, .pdf" in refusal("describe", graph, "-o", "figure.bmp")
+
+
+def test_cpu_is_measured_in_devices_of_the_cluster(
+    run: Callable, refusal: Callable, graph: str
+) -> None:
+    """Devices of twice the mean speed halve the number; the units are printed."""
+    rows = '{name = "slow", mips = 4000}, {name = "fast", mips = 3000, cores = 2}'
+    Path("c.toml").write_text(f"devices = [{rows}]\nbandwidth = '500 Mbps'\n")
+    usual = json.loads(run("describe", graph, "--json").out)
+    own = json.loads(run("describe", graph, "--json", "--cluster", "c.toml").out)
+    assert own["cpu"]["mean"] == pytest.approx(usual["cpu"]["mean"] / 2)
+    assert own["saturation"]["max"] == pytest.approx(usual["saturation"]["max"] * 2)
+    out = run("describe", graph, "--cluster", "c.toml").out
+    assert "CPU in devices of 5000 MIPS, traffic in links of 500 Mbps" in " ".join(out.split())
+    Path("one.toml").write_text("devices = [{name = 'alone'}]\n")
+    alone = run("describe", graph, "--cluster", "one.toml").out
+    assert "traffic in links without a limit" in " ".join(alone.split())
+    assert "CPU in devices of 12000 MIPS" in run("describe", graph, "--mips", "12e3").out
+    refused = refusal("describe", graph, "--cluster", "c.toml", "--mips", "100")
+    assert "a cluster has its own units; drop mips and bandwidth" in refused

@@ -125,22 +125,6 @@ def svg_words(path: Path) -> str:
     return re.sub(r"<!-- (.*?) -->", r">\1<", path.read_text())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--rate", "5"], "a plan needs machines; give --offers or --cluster"),
-        (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "name must end in .png"),
-        (["--rate", "5", "--offers", "offers.toml", "-o", "out.svg"], "name a folder, or a report"),
-        (["--rate", "5", "--offers", "offers.toml", "--budget", "0 s"], "the budget is 0.0 s"),
-        (["--rate", "40 k/s", "--offers", "offers.toml"], "'source' needs at least 10 MIPS"),
-    ],
-)
-def test_bad_requests_are_refused(
-    folder: Path, refusal: Callable, arguments: list[str], message: str
-) -> None:
-    assert message in refusal("plan", "graph.json", *arguments)
-
-
 def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) -> None:
     """A folder is in the way of the last of its files."""
     (folder / "out" / FILES[-1]).mkdir(parents=True)

@@ -56,8 +56,3 @@ def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -
     for number, _ in enumerate(document["plans"]):
         assert Path(f"made/plan-{number}/placement.json").exists()
     assert "<svg" in Path("made/schedule.svg").read_text()
-
-
-def test_a_policy_that_there_is_not_is_refused(refusal: Callable, words: list[str]) -> None:
-    told = refusal(*words, "--schedule", "--policy", "ds3")
-    assert "there is no policy 'ds3'; did you mean 'ds2'?" in told

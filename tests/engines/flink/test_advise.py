@@ -376,7 +376,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folder with offers."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "offers.toml").write_text(OFFERS_TOML)
-    (tmp_path / "c.toml").write_text('devices = [{name = "dev-0"}]\n')
     return tmp_path
 
 
@@ -413,20 +412,6 @@ def test_the_command_prints_advice_and_writes_the_plan(
     assert carried["relative_throughput"] == pytest.approx(1.0)
     assert "Today: 1 machine that cost 0.1 per hour; " in printed.out
     assert "notes on what is not known" in printed.err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--rate", "fast", "--offers", "offers.toml"), "rate 'fast'"),
-        (("--rate", "2x", "--offers", "offers.toml", "--cluster", "c.toml"), "exclude"),
-        (("--rate", "2x", "--rest", "http://127.0.0.1:1"), "no Flink answers"),
-    ],
-)
-def test_bad_input_is_refused_with_its_message(
-    folder: Path, refusal: Callable[..., str], options: tuple[str, ...], message: str
-) -> None:
-    assert message in refusal("flink", "advise", *options)
 
 
 def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
