@@ -1,0 +1,134 @@
+"""Placements in the formats of other tools: CSV, GraphML and DOT."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from engine_deployments import DEPLOYMENTS, shop
+
+from streamplace.engines.csv import read_csv
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.graphml import as_graphml, read_graphml
+from streamplace.engines.registry import EXPORTS
+from streamplace.errors import FormatError
+from streamplace.model import Cluster, Operator, Problem, StreamGraph
+
+
+def test_data_frames_can_read_it(written: Callable[..., Path]) -> None:
+    """Without any option."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(written("csv") / "placement.csv")
+    assert frame.set_index("operator").device["join"] == "box1"
+
+
+def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
+    """In any order, with or without byte order mark."""
+    assert read_csv(b"\xef\xbb\xbfdevice,note,operator\r\nd0,x,src\r\n", "f") == {"src": "d0"}
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_what_spreadsheets_of_other_languages_write_is_read(mark: str) -> None:
+    rows = [("operator", "device"), ("a, b", "d0"), ("sink", "d,1")]
+    text = "".join(f"{mark.join(row)}\r\n" for row in rows)
+    assert read_csv(text.encode(), "f") == {"a, b": "d0", "sink": "d,1"}
+
+
+def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]) -> None:
+    """Placement and groups at the nodes, rates at the edges, of which some are parallel.
+
+    A file that it saves again can be read: only the attribute device matters.
+    """
+    graph = nx.read_graphml(written("graphml") / "placement.graphml")
+    assert isinstance(graph, nx.MultiDiGraph)
+    assert graph.nodes["score"]["device"] == "gpu"
+    assert graph.nodes["score"]["requires"] == "gpu"
+    assert graph.nodes["join"]["exlocate"] == "0"
+    assert graph.number_of_edges() == shop().graph.n_streams
+    (hop,) = graph["parse"]["join"].values()
+    assert hop == {"tuples_per_s": 5000.0, "bytes_per_s": 600000.0, "remote": True}
+    text = "\n".join(nx.generate_graphml(nx.DiGraph(graph)))
+    assert read_graphml(text.encode(), "f") == DEPLOYMENTS["shop"].placement.as_dict()
+
+
+def test_a_file_without_types_is_read_in_silence(recwarn: pytest.WarningsRecorder) -> None:
+    """Other tools leave out what no placement needs."""
+    text = (
+        b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="device" for="node" '
+        b'attr.name="device"/><graph edgedefault="directed"><node id="a"><data key="device">d0'
+        b"</data></node></graph></graphml>"
+    )
+    assert read_graphml(text, "f") == {"a": "d0"}
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("read", "file", "text", "complaint"),
+    [
+        (read_csv, "t.csv", b"", "no columns operator and device"),
+        (read_csv, "t.csv", b"operator,device\n", "places no operator"),
+        (read_csv, "t.csv", b"operator,device\nsrc,d0\nsrc,d1\n", "'src' appears twice"),
+        (read_csv, "t.csv", b"operator,device\nsrc,\n", "'src' has no partner"),
+        (read_csv, "t.csv", b"operator,device\n\xff,d0\n", "not UTF-8"),
+        (
+            read_csv,
+            "t.csv",
+            b'operator,device\n"src,d0\nsink,d1\n',
+            "not valid CSV: unexpected end of data",
+        ),
+        (read_graphml, "t.graphml", b"", "not valid GraphML"),
+        (read_graphml, "t.graphml", b"<graphml", "not valid GraphML"),
+        (read_graphml, "t.graphml", b"<html/>", "not valid GraphML"),
+        (
+            read_graphml,
+            "t.graphml",
+            b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
+            b'<node id="a"/></graph></graphml>',
+            "operator 'a' has no partner",
+        ),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(
+    read: Callable[[bytes, str], dict[str, str]], file: str, text: bytes, complaint: str
+) -> None:
+    """With the file's name in front."""
+    with pytest.raises(FormatError, match=f"^{file}: .*{complaint}"):
+        read(text, file)
+
+
+
+def test_what_no_xml_file_can_hold_is_refused() -> None:
+    """With the name, and a form that can hold it."""
+    graph = StreamGraph.of("bell", [Operator("a\x07", rate=1.0)])
+    problem = Problem(graph, Cluster.uniform(1))
+    with pytest.raises(FormatError, match=r"'a\\x07'.*export to json"):
+        as_graphml(Deployment(problem, problem.placement([0])))
+
+
+
+def test_a_device_has_a_colour_of_its_own() -> None:
+    """Operators of a device share it."""
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["odd names"]).values()
+    colours = re.findall(r'fillcolor="([\d. ]+)"', text)
+    assert len(set(colours)) == len(colours) == len(DEPLOYMENTS["odd names"].elements)
+
+
+def test_what_tasks_hand_on_is_told_in_bytes() -> None:
+    """A task graph has no rates."""
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()
+    assert '"load" -> "left" [label="4 MB", style=dashed]' in text
+    assert '"right" -> "add" [label="1 MB"]' in text
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("deployment", ["shop", "odd names"])
+def test_graphviz_draws_it(written: Callable[..., Path], deployment: str) -> None:
+    """With a box for each processing element."""
+    file = written("dot", deployment) / "placement.dot"
+    drawn = subprocess.run(["dot", "-Tsvg", str(file)], capture_output=True, check=True).stdout
+    assert all(
+        f"PE {element.number} on ".encode() in drawn for element in DEPLOYMENTS[deployment].elements
+    )
