@@ -1,27 +1,18 @@
 """Problem instances of SAGA."""
 
 import json
+from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import pytest
+from formats import read_as
 from fuzz.targets import SEEDS
 
 import streamplace
-from streamplace.errors import StreamplaceError
-from streamplace.io.registry import FORMATS
-from streamplace.model import Problem
 
 PIPE = json.loads((SEEDS / "saga.json").read_text())
-
-
-def read(folder: Path, document: Any) -> Problem:
-    """Problem that is read from a document."""
-    path = folder / "instance.json"
-    path.write_text(json.dumps(document))
-    (problem,) = FORMATS["saga"].read(path)
-    return problem
+read = partial(read_as, "saga", "instance.json")
 
 
 @pytest.mark.parametrize("unit", [1, 1e8, 3e11])
@@ -56,19 +47,3 @@ def test_an_infinite_speed_is_unlimited(tmp_path: Path) -> None:
     assert "Infinity" in json.dumps(document)
     told = streamplace.simulate(read(tmp_path, document), {"a": "x", "b": "y", "c": "y"})
     assert told.value == pytest.approx(2 / 1 + (6 + 1.5) / 2)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (lambda d: d["network"]["edges"].clear(), "'x' and 'y' have no link, or one of speed 0"),
-        (lambda d: d["network"]["nodes"].pop(), "ends at 'x', which is not a node; add the node"),
-        (lambda d: d.pop("network"), "network is missing; add it"),
-        (lambda d: d["network"]["nodes"][0].update(speed=0), "device 'y' has mips 0"),
-    ],
-)
-def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) -> None:
-    document = json.loads(json.dumps(PIPE))
-    spoil(document)
-    with pytest.raises(StreamplaceError, match=f"instance.json: .*{complaint}"):
-        read(tmp_path, document)

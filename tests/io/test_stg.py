@@ -1,14 +1,15 @@
 """Files of the Standard Task Graph set."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from formats import read_as
 from fuzz.targets import SEEDS
 
 import streamplace
 from streamplace.errors import StreamplaceError
-from streamplace.io.registry import FORMATS
-from streamplace.model import Cluster, StreamGraph
+from streamplace.model import Cluster
 
 PLAIN = """          4
           0          0          0
@@ -20,13 +21,7 @@ PLAIN = """          4
 # Standard Task Graph Set Project
 #   Tasks             : 4 (+dummy tasks : 2)
 """
-
-
-def read(folder: Path, text: str) -> StreamGraph:
-    """Graph that is read from a text."""
-    (folder / "sample.stg").write_text(text)
-    (graph,) = FORMATS["stg"].read(folder / "sample.stg")
-    return graph
+read = partial(read_as, "stg", "sample.stg")
 
 
 def test_tasks_take_their_time_and_wait_for_their_predecessors(tmp_path: Path) -> None:
