@@ -99,14 +99,12 @@ def test_a_bad_file_is_refused_in_one_line(
         read(text, file)
 
 
-
 def test_what_no_xml_file_can_hold_is_refused() -> None:
     """With the name, and a form that can hold it."""
     graph = StreamGraph.of("bell", [Operator("a\x07", rate=1.0)])
     problem = Problem(graph, Cluster.uniform(1))
     with pytest.raises(FormatError, match=r"'a\\x07'.*export to json"):
         as_graphml(Deployment(problem, problem.placement([0])))
-
 
 
 def test_a_device_has_a_colour_of_its_own() -> None:
