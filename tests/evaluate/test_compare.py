@@ -271,19 +271,29 @@ def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
     assert len(list(read_records(file))) == 2
 
 
-@pytest.mark.parametrize("change", [{"watts": 20.0}, {"joules_per_byte": 1e-6}, {"payload": 1e4}])
-def test_problems_that_differ_in_one_value_have_other_hashes(change: dict[str, float]) -> None:
-    """In the power of devices, the energy of links, or outputs that are not sent as one."""
+def hash_of(
+    *,
+    watts: float = 5.0,
+    joules_per_byte: float = 0.0,
+    payload: float | None = None,
+    room: float = 2.0,
+    max_rate: float = 0.0,
+) -> str:
+    """Hash of a problem with one source, and two devices that are too small for everything."""
+    source = Operator("a", ipt=1e4, payload=1e4, rate=1e4, memory=1, max_rate=max_rate)
+    streams = [Stream("a", name, payload=payload) for name in ("b", "c")]
+    graph = StreamGraph.of("g", [source, Operator("b", memory=2), Operator("c")], streams)
+    devices = [Device("d", watts=watts, memory=2), Device("e", memory=room)]
+    return problem_hash(Problem(graph, Cluster.of(devices, joules_per_byte=joules_per_byte)))
 
-    def hash_of(
-        watts: float = 5.0, joules_per_byte: float = 0.0, payload: float | None = None
-    ) -> str:
-        operators = [Operator("a", ipt=1e4, payload=1e4, rate=1e4), *map(Operator, ("b", "c"))]
-        streams = [Stream("a", name, payload=payload) for name in ("b", "c")]
-        cluster = Cluster.of([Device("d", watts=watts)], joules_per_byte=joules_per_byte)
-        return problem_hash(Problem(StreamGraph.of("g", operators, streams), cluster))
 
-    assert hash_of() != hash_of(**change)
+def test_problems_that_differ_in_one_value_have_other_hashes() -> None:
+    """Limits of nothing that limits are limits as well, and outputs may not be sent as one."""
+    changes: list[dict[str, float]] = [
+        *({}, {"watts": 20.0}, {"joules_per_byte": 1e-6}, {"payload": 1e4}, {"room": 3.0}),
+        *({"max_rate": 2500.0}, {"max_rate": 1e9}),
+    ]
+    assert len({hash_of(**change) for change in changes}) == len(changes)
 
 
 def test_what_a_placer_refuses_before_it_is_timed_is_no_result(

@@ -12,7 +12,6 @@ from planning_cases import chain
 from problems import hungry, ruled_and_hungry
 
 from streamplace.errors import PlacementError, ProblemError
-from streamplace.evaluate.records import problem_hash
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
@@ -167,8 +166,3 @@ def test_a_problem_that_the_search_for_memory_does_not_settle_is_not_refused() -
         _ = problem.rules.witness
     known = Problem(problem.graph, problem.cluster, known=problem.placement(place))
     assert known.rules.witness.tolist() == place
-
-
-def test_memory_is_part_of_what_makes_a_problem() -> None:
-    """A result for devices of more memory is no result for these."""
-    assert problem_hash(problem_of([1, 2], [2, 2])) != problem_hash(problem_of([1, 2], [2, 3]))
