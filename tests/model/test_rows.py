@@ -1,15 +1,22 @@
-"""Arguments of operators, streams, devices, clusters and constraints are checked at once."""
+"""Arguments of operators, streams, devices, clusters and constraints, and messages about them."""
 
 import math
 import pickle
 from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from problems import chain
 
 from streamplace import Cluster, Constraints, Device, Operator, Stream, StreamGraph, Window
 from streamplace.errors import StreamplaceError
+from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
 from streamplace.model import Operators
+from streamplace.model.message_text import quoted, shown
+from streamplace.planning.offers import Offer
 
 PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream("a", "b")])
 
@@ -93,3 +100,34 @@ def test_what_has_equal_content_is_equal_and_hashes_alike(
     assert make() == make() == pickle.loads(pickle.dumps(make()))
     assert hash(make()) == hash(make())
     assert make() != other
+
+
+def test_every_field_survives_columns_files_and_offers() -> None:
+    """Also one that is added; offers do not say what a machine draws."""
+    device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0, 90.0)
+    assert all(getattr(device, field.name) != field.default for field in fields(Device))
+    stored = Cluster.of([device])
+    assert list(stored.devices) == [device]
+    assert list(cluster_from_tables(cluster_to_tables(stored)).devices) == [device]
+    assert Offer.of_device(device).device("a") == replace(device, watts=0.0)
+
+
+@given(st.text() | st.binary() | st.lists(st.text()) | st.integers() | st.floats())
+def test_a_quoted_value_is_short_and_printable(value: Any) -> None:
+    text = quoted(value)
+    assert text.isprintable()
+    assert len(text) < 1000
+
+
+@given(st.text(st.characters()))
+def test_a_shown_text_is_short_and_printable(text: Any) -> None:
+    assert shown(text).isprintable()
+    assert len(shown(text)) <= 10 * 80
+
+
+def test_endless_integers_and_deep_lists_are_abridged() -> None:
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert quoted(10**5000) == "a number of thousands of digits"
+    assert quoted(deep) == "[[[[...]]]]"
