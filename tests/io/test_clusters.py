@@ -95,22 +95,15 @@ def test_constraints_are_read(tmp_path: Path) -> None:
             'devices = [{name = "a"}, {name = "a"}]',
             "the name of a device is not unique: 'a' occurs twice",
         ),
-        ('devices = [{name = "a", mips = "fast"}]', "device 'a': speed 'fast' is not a number"),
-        ('devices = [{name = "a", mips = 0}]', "device 'a' has mips 0; it must be ≥ 0.001"),
         ('devices = [{name = "a", mips = -1}]', "devices[0].mips is -1; it should be"),
         ('devices = [{name = "a", cores = 1.5}]', "devices[0].cores is 1.5; it should be"),
         ('devices = [{name = "a", speed = 1}]', "devices[0].speed is not a known field"),
         ('bandwidth = "1000 Mbpz"\ndevices = [{name = "a"}]', "every link: bandwidth '1000 Mbpz'"),
-        ('bandwidth = 0\ndevices = [{name = "a", count = 2}]', "link a0→a1 has bandwidth_bps 0"),
         (
             'bandwidth = 1000\ndevices = [{name = "a"}]',
             "every link: bandwidth 1000 is 1000 bit/s, as it has no unit; write '1000 Mbps' or",
         ),
         ('devices = [{name = "a", egress = 100}]', "device 'a': egress 100 is 100 bit/s, as it h"),
-        (
-            'bandwidth = "1000"\ndevices = [{name = "a"}]',
-            "every link: bandwidth '1000' has no unit",
-        ),
         ('gap = "1 parsec"\ndevices = [{name = "a"}]', "gap: time '1 parsec' has the unknown unit"),
         (
             'devices = [{name = "a"}]\nlinks = [{from = "a", to = "b\\n"}]',
