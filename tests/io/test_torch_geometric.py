@@ -39,11 +39,6 @@ PIPE = StreamGraph.of(
 )
 
 
-@given(graphs(most_subtasks=4, windowed=True, any_names=True))
-def test_a_graph_survives_torch_geometric(graph: Any) -> None:
-    assert from_torch_geometric(to_torch_geometric(graph)) == graph
-
-
 def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
     """The default devices have them."""
     graph = StreamGraph.of("one", [Operator("a", ipt=1e5, rate=1e4, requires={"gpu"})], [])
