@@ -6,7 +6,7 @@ import pytest
 from problems import chain
 
 import streamplace
-from streamplace.errors import SettingError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.weights import read_weights
 from streamplace.learn.config import MOST_DEVICES
 from streamplace.learn.model_weights import shipped
@@ -53,3 +53,22 @@ def test_training_from_weights_asks_anew_what_to_train_on() -> None:
     assert chosen["device_state"] == start["device_state"]
     for name in ("pilot", "doppler"):  # whose exploration is a part of how they learn
         assert configured(MODELS[name], start={"exploration": 0.6}).model.exploration == 0.6
+
+
+@pytest.mark.parametrize(
+    ("model", "preset", "options", "refusal"),
+    [
+        ("doppler", "paper", "training.batch = 2", "batch is 2 and must be 1"),
+        ("doppler", "fast", "model = {select = 'critical-path', place = 'earliest'}", "nothing is"),
+        ("hsdag", "fast", "model.rounds = 9", "on_policy is 8, fewer samples than the 9 rounds"),
+        ("hsdag", "fast", "model.traits = ['neighbours']", r"traits\[0\] is 'neighbours'"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    model: str, preset: str, options: str, refusal: str, tmp_path: Path
+) -> None:
+    """A mean of earlier costs, no policy, rounds without samples, columns without a number."""
+    file = tmp_path / "c.toml"
+    file.write_text(options)
+    with pytest.raises(StreamplaceError, match=refusal):
+        configured(MODELS[model], preset, file)

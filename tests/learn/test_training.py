@@ -8,18 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fuzz.models import checkpoints, resumed
 from histories import InterruptsEpoch, assert_same, history
 from problems import chain
 
 import streamplace
-from streamplace.errors import SettingError
-from streamplace.io.weights import read_weights
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.weights import read_tensors, read_weights, write_tensors
+from streamplace.learn.checkpoint import NAME
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import batches, dealt, seed_of
 from streamplace.model import StreamGraph
 from streamplace.training.trained import Trained
 
 Train = Callable[..., Trained]
+Change = Callable[[dict[str, Any], dict[str, Any]], Any]
+DAMAGED = r"last\.safetensors: is damaged; train anew into another folder"
 
 
 @pytest.fixture
@@ -185,3 +189,21 @@ def test_a_batch_of_one_is_one_shard() -> None:
 def test_seeds_differ_by_place() -> None:
     places = [(e, s, part) for e in range(4) for s in range(4) for part in range(2)]
     assert len({seed_of(seed, *place) for seed in range(3) for place in places}) == 3 * 32
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d, t: d["history"].update(best=9), DAMAGED),
+        (lambda d, t: t.update({"learner/memory.rewards": np.zeros(2)}), DAMAGED),
+        (lambda d, t: d.update(version=2), "is not a checkpoint that this streamplace can resume"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(change: Change, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(checkpoints("dream")[1])
+    document, tensors = read_tensors(path)
+    change(document, tensors)
+    write_tensors(path, document, tensors)
+    with pytest.raises(FormatError, match=complaint):
+        resumed("dream", path)
