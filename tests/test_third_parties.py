@@ -1,13 +1,13 @@
-"""An objective of somebody else's package works in every command, from its one file."""
+"""Objectives and models of somebody else's packages work in every command, from their one file."""
 
 import json
 from pathlib import Path
 
 import pytest
-from problems import diamond
+from problems import chain, diamond, fork_join
 from third_parties import EXAMPLES, installed, run_with
 
-from streamplace.io.graphs import write_graph
+from streamplace.io.graphs import write_graph, write_graphs
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(EXAMPLES / "own_objective", tmp_path_factory.mktemp("site"))
 
 
-def test_it_is_placed_for(site: Path, tmp_path: Path) -> None:
+def test_an_objective_is_placed_for(site: Path, tmp_path: Path) -> None:
     """The best is to send nothing."""
     write_graph(diamond(), tmp_path / "g.json")
     asked = ("--objective", "network-bytes", "--evaluations", "500")
@@ -26,7 +26,7 @@ def test_it_is_placed_for(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_command_knows_it(site: Path, tmp_path: Path) -> None:
+def test_every_command_knows_an_objective(site: Path, tmp_path: Path) -> None:
     """Simulated, drawn, compared, and asked for besides; without the package it is unknown."""
     write_graph(diamond(), tmp_path / "g.json")
     asked = ("--objective", "network-bytes")
@@ -59,3 +59,32 @@ def test_every_command_knows_it(site: Path, tmp_path: Path) -> None:
     unknown = run_with(tmp_path, tmp_path, "place", "g.json", *asked)
     assert unknown.status == 2
     assert "there is no objective 'network-bytes'" in unknown.err
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_and_places_as_any_other(tmp_path: Path) -> None:
+    """Its weights compete with METIS; without any, it says how to get some."""
+    (tmp_path / "site").mkdir()
+    site = installed(EXAMPLES / "own_allocator", tmp_path / "site")
+    write_graphs([chain(4), chain(6), fork_join(3), fork_join(4)], tmp_path / "g.jsonl")
+    write_graph(fork_join(5), tmp_path / "g.json")
+    answer = run_with(site, tmp_path, "place", "g.json", "--placer", "favourites")
+    assert answer.status == 2
+    assert "train" in answer.err
+    assert len(answer.err.splitlines()) == 1
+    words = ("train", "favourites", "--data", "g.jsonl", "--out", "run", "--devices", "3")
+    trained = run_with(site, tmp_path, *words, "--epochs", "8", "--json")
+    assert trained.status == 0, trained.err
+    assert json.loads(trained.out)["epochs"] == 8
+    asked = "favourites:weights=run/best.safetensors:samples=4"
+    placed = run_with(
+        site, tmp_path, "place", "g.json", "--devices", "3", "--placer", asked, "--json"
+    )
+    assert json.loads(placed.out)["placer"] == "favourites"
+    table = run_with(
+        site, tmp_path, "compare", "g.jsonl", "--devices", "3", "--placers", f"metis,{asked}",
+        "--jobs", "1", "--json",
+    )  # fmt: skip
+    (rows,) = json.loads(table.out)["rates"].values()
+    assert rows["placers"][asked]["failed"] == 0
+    assert "favourites" in run_with(site, tmp_path, "placers").out
