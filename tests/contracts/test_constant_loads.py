@@ -47,3 +47,11 @@ def test_exports_that_tell_the_work_per_tuple_tell_constant_loads(name: str) -> 
         written(deployment(problem)) for problem in (asked(), asked(constant=1500), asked(ipt=9e5))
     )
     assert (held != plain) or (heavier == plain)
+
+
+def test_loads_are_shares_of_single_devices() -> None:
+    """Operators × devices: unlike speeds, cores and constant loads included."""
+    devices = [Device("slow", mips=1000), Device("fast", mips=2000, cores=2), Device("slower", 500)]
+    rows = [Operator("a", ipt=1e5, rate=1e4), Operator("b", rate=1, constant=500)]
+    problem = Problem(StreamGraph.of("two", rows), Cluster.of(devices))
+    assert problem.load.tolist() == [[1, 0.25, 2], [0.5, 0.125, 1]]

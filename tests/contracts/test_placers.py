@@ -15,7 +15,7 @@ from placer_cases import EVALUATIONS, QUESTIONS, VARIED, answer, devices, first_
 from problems import PROBLEMS
 
 from streamplace.errors import PlacementError
-from streamplace.model import Problem
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
@@ -185,3 +185,34 @@ def test_placers_leave_the_problem_as_it_was(placer: str) -> None:
     before = [np.array(column, copy=True) for column in problem.instance]
     answer(placer, "fork-join", question(placer).name)
     assert all(np.array_equal(x, y) for x, y in zip(before, problem.instance, strict=True))
+
+
+TOGETHER = {"single", "enumerative"}
+"""Placers that begin with everything on one device by design."""
+SPREADING = [
+    name
+    for name in PLACERS
+    if name not in TOGETHER and "weights" not in PLACERS[name].defaults()  # weights decide
+]
+CLUSTERS = {
+    "equal": Cluster.uniform(4),
+    "of two types": Cluster.of([Device(f"d{i}", mips=2500 + 500 * (i % 2)) for i in range(4)]),
+}
+
+
+def side_by_side(cluster: Cluster) -> Problem:
+    """Eight tasks that fill four devices together, between two that take and send nothing."""
+    work = [f"w{i}" for i in range(8)]
+    operators = [Operator("in"), *(Operator(name, ipt=1.2e9) for name in work), Operator("out")]
+    streams = [Stream(*ends) for name in work for ends in (("in", name), (name, "out"))]
+    return Problem(StreamGraph.of("side by side", operators, streams, fires="all"), cluster)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("placer", SPREADING)
+def test_a_placer_uses_several_devices_where_one_is_too_little(placer: str, cluster: str) -> None:
+    """Whether the devices are equal, so that they are of one type, or not."""
+    problem = side_by_side(CLUSTERS[cluster])
+    budget = Budget(seconds=None, evaluations=300)
+    result = PLACERS[placer].place(problem, question(placer), seed=1, budget=budget)
+    assert len(set(result.placement.index.tolist())) > 1
