@@ -615,10 +615,3 @@ def test_flows_are_those_of_the_simulator(seed: int) -> None:
     flows = placed(graph, cluster, layout, shares)
     (expected,) = throughput(flows.problem.instance, [flows.placement])
     assert job._flows(layout).total == pytest.approx(graph.source_rate * expected)
-
-
-def test_the_best_layout_for_what_is_held_back_is_found() -> None:
-    question = Question(rates().measured, PRESENT, {}, spreads=True, modes=())
-    found = next(one for one in candidates(question, Budget(evaluations=2000)) if one.name == FOUND)
-    assert found.predicted.value == pytest.approx(110_000.0)
-    assert found.kept == 100_000.0

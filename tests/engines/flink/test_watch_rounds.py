@@ -625,7 +625,6 @@ def test_lag_decides_where_sources_report_what_waits(
         ({"backlog": 600.0, "growth": -20.0, "is_known": True, "shows_capacity": True,
           "low": 49.0, "value": 50.0, "high": 51.0},
          "50 tuples/s on 2 TaskManagers, lag 600 (-20/s); it carries 50 tuples/s (measured)"),
-        ({"is_limited": True, "falls_behind": True}, "50 tuples/s on 2 TaskManagers, held back"),
     ],
 )  # fmt: skip
 def test_lag_and_capacity_are_told(facts: dict[str, Any], told: str) -> None:
