@@ -1,6 +1,5 @@
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -247,17 +246,6 @@ def test_what_reaches_the_full_rate_is_optimal_without_another_proof() -> None:
     heading, _, metis = told(record("metis", "a", 1.0), record("metis", "b", 0.5))
     assert "over the 1 with a proven optimum" in heading
     assert metis.split()[2:6] == ["100.00", "%", "100.0", "%"]
-
-
-def test_an_answer_fits_a_terminal() -> None:
-    """For six placers at one rate or two: 24 lines of 80 columns."""
-    values = {name: 0.1 * i for i, name in enumerate(("metis", *"abcde"), 1)}
-    rows = [record(name, g, value) for name, value in values.items() for g in "abcdefgh"]
-    lines = told(*rows)
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 80
-    again = told(*rows, *(replace(row, rate=2e4) for row in rows))
-    assert len(again) <= 24
 
 
 def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
