@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from makespan_cases import giph
+from running import lines_in
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import LOOPBACK, connected
@@ -209,11 +210,6 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
     first = [*records_of(COMPARISON, PROBLEMS, file, jobs=1)]
     assert [*records_of(COMPARISON, PROBLEMS, file, on=cluster.address)] == first
     assert len(list(read_records(file))) == 2 * len(PROBLEMS)
-
-
-def lines_in(path: Path) -> int:
-    """How many lines a file has by now."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import is_running
+from running import assert_end
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import parallel_map
@@ -44,13 +44,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         workers = [int(file.name) for file in tmp_path.iterdir() if file.name.isdigit()]
         assert workers
         parent.kill()
-    end = time.monotonic() + 60
-    while any(map(is_running, workers)) and time.monotonic() < end:
-        time.sleep(0.05)
-    left = [worker for worker in workers if is_running(worker)]
-    for worker in left:
-        os.kill(worker, signal.SIGKILL)
-    assert not left
+    assert_end(*workers)
 
 
 def deadly(number: int) -> int:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import is_running
+from running import assert_end
 
 from streamplace.errors import SettingError
 from streamplace.library.confined import ResourceUsage, RunLimits, confined, core
@@ -64,7 +64,7 @@ def test_processes_of_a_command_end_with_it(tmp_path: Path) -> None:
     )
     usage = run(code, str(file))
     assert (usage.status, usage.timed_out) == (0, False)
-    assert_ends(int(file.read_text()))
+    assert_end(int(file.read_text()))
 
 
 def test_a_command_ends_with_its_caller(tmp_path: Path) -> None:
@@ -82,15 +82,7 @@ def test_a_command_ends_with_its_caller(tmp_path: Path) -> None:
         time.sleep(0.01)
     caller.kill()
     caller.wait()
-    assert_ends(int(file.read_text()))
-
-
-def assert_ends(process: int) -> None:
-    """A process ends within a minute."""
-    deadline = time.monotonic() + 60
-    while is_running(process) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_running(process)
+    assert_end(int(file.read_text()))
 
 
 def test_one_core_and_one_thread() -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from running import lines_in
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
@@ -99,11 +100,6 @@ def kill(process: int) -> None:
         return
 
 
-def lines_of(path: Path) -> int:
-    """Number of lines that a file has by now."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
 def results_of(folder: Path) -> list[dict[str, object]]:
     """Results without the times that they took."""
     rows = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
@@ -114,7 +110,7 @@ def results_of(folder: Path) -> list[dict[str, object]]:
 def test_workers_that_are_killed_change_no_result(tmp_path: Path, run: Callable) -> None:
     """All that there are, three times in a comparison."""
     file = tmp_path / "there" / "results.jsonl"
-    with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_of(file)) as process:
+    with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_in(file)) as process:
         for _ in range(3):
             kill_workers(process.pid)
         _, err = process.communicate(timeout=PATIENCE_S)
@@ -126,7 +122,7 @@ def test_workers_that_are_killed_change_no_result(tmp_path: Path, run: Callable)
 def test_a_comparison_whose_ray_is_killed_goes_on(tmp_path: Path, run: Callable) -> None:
     """What was done is kept and not done again."""
     file = tmp_path / "there" / "results.jsonl"
-    with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_of(file)) as process:
+    with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_in(file)) as process:
         (raylet,) = named(process.pid, "raylet")
         kill(raylet)
         process.communicate(timeout=PATIENCE_S)
