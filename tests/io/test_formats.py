@@ -85,7 +85,6 @@ def test_what_is_wrong_in_a_document_is_told_in_one_line(
     assert complaint in refusal_of(path, read_as, name, path.name, tmp_path, document)
 
 
-
 @pytest.mark.parametrize("name", NEEDY)
 def test_a_missing_package_is_told_with_its_extra(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
