@@ -103,7 +103,7 @@ def test_what_the_machine_lacks_is_told_in_one_line(
     def lacking(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("streamplace.io.datasets.lines_of", lacking)
+    monkeypatch.setattr("streamplace.io.graphs.lines_of", lacking)
     assert refusal("place", graph) == f"error: {told}\n"
 
 
@@ -115,7 +115,7 @@ def test_interruption_within_a_kernel_exits_130_in_one_line(
     def interrupted(*_: object) -> None:
         raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
-    monkeypatch.setattr("streamplace.io.datasets.lines_of", interrupted)
+    monkeypatch.setattr("streamplace.io.graphs.lines_of", interrupted)
     answer = run("place", graph)
     assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
 
