@@ -54,7 +54,7 @@ def small_questions(draw: st.DrawFn) -> SmallQuestion:
     subtasks = [draw(st.integers(1, 3)) if keeps else 1 for _ in range(n)]
     operators = []
     for v in range(n):
-        groups = draw(st.sampled_from([0, 2, 3, 5]))
+        groups = draw(st.sampled_from([0, 0, 2, 3, 5]))
         operators.append(
             Operator(
                 f"v{v}",
@@ -65,7 +65,7 @@ def small_questions(draw: st.DrawFn) -> SmallQuestion:
                 max_parallelism=groups if groups >= subtasks[v] else 0,
                 memory=draw(st.sampled_from([0, 0, 60, 90])),
                 constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.0])),
-                max_rate=draw(st.sampled_from([0, 0, 0, 400, 900])),
+                max_rate=draw(st.sampled_from([0, 0, 0, 0, 0, 400, 900])),
                 cores=draw(st.sampled_from([1.0, 1.0, 1.5])),
                 slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
             )
@@ -81,13 +81,13 @@ def small_questions(draw: st.DrawFn) -> SmallQuestion:
     offers = [
         Offer(
             f"type{t}",
-            draw(st.sampled_from([0.1, 1 / 3, 0.7])),
-            mips=draw(st.sampled_from([0.5, 0.75, 1.5, 3.0])),
+            draw(st.sampled_from([0.1, 0.2, 1 / 3, 0.5, 0.7, 1.1, 1.6, 2.3])),
+            mips=draw(st.sampled_from([0.5, 0.75, 1.5, 3.0, 3.0])),
             cores=draw(st.sampled_from([1, 2])),
-            memory=draw(st.sampled_from([np.inf, 46.0, 61.0, 130.0])),
-            egress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
-            ingress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
-            slots=draw(st.sampled_from([np.inf, 1, 2, 4])),
+            memory=draw(st.sampled_from([np.inf, np.inf, 46.0, 61.0, 130.0])),
+            egress=draw(st.sampled_from([np.inf, np.inf, 1.0, 4e5])),
+            ingress=draw(st.sampled_from([np.inf, np.inf, 1.0, 4e5])),
+            slots=draw(st.sampled_from([np.inf, np.inf, 1, 2, 4])),
             at_least=draw(st.sampled_from([0, 0, 0, 1])),
             at_most=draw(st.integers(1, MOST_MACHINES)),
             reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
