@@ -115,9 +115,8 @@ def list_(
 
     library = open_library(folder)
     entries = library.select(families=families, sizes=sizes, objective=objective, closed=closed)
-    document = [entry_document(library, entry) for entry in entries]
     if as_json:
-        print_json(document)
+        print_json([entry_document(library, entry) for entry in entries])
     else:
         print_report(entries_report(library, entries))
 
@@ -135,14 +134,11 @@ def show_(instance: str, folder: Path | None, as_json: bool) -> None:
     from streamplace.library.tables import entry_document, instance_report
 
     library = open_library(folder)
-    document = {
-        "file": str(library.instance_file(instance)),
-        "entries": [entry_document(library, entry) for entry in library.select([instance])],
-    }
-    if as_json:
-        print_json(document)
-    else:
+    if not as_json:
         print_report(instance_report(library, instance))
+        return
+    entries = [entry_document(library, entry) for entry in library.select([instance])]
+    print_json({"file": str(library.instance_file(instance)), "entries": entries})
 
 
 @verb(
