@@ -384,7 +384,7 @@ def _rates(seen: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates |
     """What predicts the rates of a job's layouts; None if it ran on a TaskManager that has left."""
     layout = Layout(seen.present.devices)
     if not layout.devices <= {*cluster.devices.name}:
-        return None  # as subtasks may that have ended
+        return None  # those of its subtasks that have ended may have run there
     flow = seen.flow
     measured = Measurement(
         graph, cluster, seen.is_limited, (), seen.shares, seen.held_back, flow=flow
