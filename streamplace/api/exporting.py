@@ -16,7 +16,7 @@ from streamplace.api.arguments import (
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
 from streamplace.engines.registry import EXPORTS, Export
-from streamplace.io.files import make_folder, write_texts
+from streamplace.io.files import located, make_folder, spot, write_texts
 from streamplace.model.problem import Problem
 from streamplace.settings.convert import (
     ClusterLike,
@@ -72,10 +72,7 @@ def export(
         raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
     form = EXPORTS[to]
     target = None if out is None else path_of("out", out)
-    known = given_placement(placement)
-    assignment = read_assignment(known) if isinstance(known, Path) else known
-    problem = exported_problem(graph, assignment, cluster, constraints)
-    deployment = Deployment.of(problem, assignment)
+    deployment = deployment_of(graph, given_placement(placement), cluster, constraints)
     files = dict(form.files(deployment))
     if loss := form.loss(deployment):
         warnings.warn(loss, stacklevel=2)
@@ -84,7 +81,22 @@ def export(
     return files
 
 
-def exported_problem(
+def deployment_of(
+    graph: GraphLike,
+    placement: Path | Mapping[str, str],
+    cluster: ClusterLike | None,
+    constraints: ConstraintsLike | None,
+) -> Deployment:
+    """Deployment of a graph by a placement, or by a file with one."""
+    if not isinstance(placement, Path):
+        return Deployment.of(_problem(graph, placement, cluster, constraints), placement)
+    assignment = read_assignment(placement)
+    problem = _problem(graph, assignment, cluster, constraints)
+    with located(spot(placement)):
+        return Deployment.of(problem, assignment)
+
+
+def _problem(
     graph: GraphLike,
     assignment: Mapping[str, str],
     cluster: ClusterLike | None,

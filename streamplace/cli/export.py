@@ -69,11 +69,8 @@ def command(
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
     Without --cluster and --devices the devices are those that the placement names.
     """
-    from streamplace.api.exporting import exported_problem, files_at, write_export
-    from streamplace.engines.deployment import Deployment
-    from streamplace.engines.reading import read_assignment
+    from streamplace.api.exporting import deployment_of, files_at, write_export
     from streamplace.engines.registry import EXPORTS
-    from streamplace.io.files import located, spot
 
     export = EXPORTS[to]
     if not (export.suffix or output or as_json):
@@ -81,11 +78,8 @@ def command(
     _options.check_output(output, is_folder=not export.suffix)
     if cluster_file and devices:
         raise SettingError("--devices and --cluster exclude each other; drop one")
-    assignment = read_assignment(placement)
     graph = graph_file or _graph_of(placement)
-    problem = exported_problem(graph, assignment, cluster_file or devices, constraints_file)
-    with located(spot(placement)):
-        deployment = Deployment.of(problem, assignment)
+    deployment = deployment_of(graph, placement, cluster_file or devices, constraints_file)
     if export.all_devices and deployment.is_split and not (cluster_file or devices):
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "
