@@ -428,6 +428,10 @@ DISTURBANCES = {
         "FAILED", FlinkError, GOES_BACK, [(BACK, "here", "s3://b/chk-3")]
     ),
     "it runs, Flink forgot": forgotten_stop("RUNNING", NotSaved, "continues where it ran", []),
+    "it stopped, Flink forgot": resumed(
+        known({OLD: "RUNNING"}) | saved(OLD, checkpoints(4, savepoint=stopped(PATH, 4)))
+        | {f"GET /jobs/{OLD}": FINISHED, STOP: InTurn(UNDER_WAY, UNKNOWN)}, "", [FORWARD],
+    ),
     "Flink is silent for a while": resumed(
         {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
         r"not known; .* finish the move by: move --resume", [], error=Undecided,
