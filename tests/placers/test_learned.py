@@ -8,6 +8,7 @@ import pytest
 from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import read_weights, write_weights
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
@@ -20,9 +21,35 @@ from streamplace.placers.learned import placer_that_walks
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
 
-MAKESPAN = OBJECTIVES["makespan"]
+MAKESPAN, THROUGHPUT = OBJECTIVES["makespan"], OBJECTIVES["throughput"]
 TEST = [p for p in giph(Giph(problems=6), seed=1) if p.graph.attributes["split"] == "test"]
+BRANCHED = Branched(branches=3, depth=4, devices=5, copies=24)
+FLOWING = [Problem(g.at_rate(2e4), Cluster.uniform(5)) for g in branched(BRANCHED, seed=7)]
 IMPROVING = [name for name in MODELS if MODELS[name].improver is not None]
+
+
+@pytest.mark.parametrize(
+    ("name", "mean"),
+    [
+        ("dream", 0.3600),
+        ("encdec", 0.3474),
+        ("encdec-gnn", 0.3306),
+        ("pilot:refine=none", 0.3745),
+        ("pilot-makespan:refine=none", 430.7),
+        ("giph", 457.5),
+        ("giph-task-eft", 474.7),
+        ("placeto", 585.7),
+        ("hdp", 643.9),
+        ("hsdag", 607.4),
+        ("doppler", 530.9),
+    ],
+)
+def test_shipped_weights_place_as_they_did_when_they_were_trained(name: str, mean: float) -> None:
+    """Without search: whoever changes a feature or a network has to train its model again."""
+    placer = named_placer(name)
+    objective, problems = (THROUGHPUT, FLOWING) if mean < 1 else (MAKESPAN, TEST)
+    values = [placer.place(p, objective, budget=Budget(1e6)).value for p in problems]
+    assert np.mean(values) == pytest.approx(mean, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", IMPROVING)

@@ -105,6 +105,29 @@ def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem: Any, d
     assert_seen_as_defined(problem, row[None])
 
 
+@pytest.mark.parametrize("name", ["diamond", "uneven", "busy network", "tagged"])
+def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
+    """By the equations of the network, where a unit that is placed again has left its device."""
+    view, heads = VIEWS[name], heads_of(NETWORK, VIEWS[name])
+    net, n_units, n_devices = heads.network, len(view.order), len(view.group)
+    chosen, likelihood, record = explore(view, NETWORK, np.full((3, 3 * n_units), -1), seed=2)
+    for s, row in enumerate(chosen):
+        place, total = dict[int, int](), 0.0
+        for t, to in enumerate(row.tolist()):
+            unit = int(view.order[t % n_units])
+            place.pop(unit, None)
+            contents = np.zeros((n_devices, len(net.bias)))
+            for other, device in place.items():
+                contents[device] += heads.content[other]
+            seen = record.devices[s, t] @ net.device + record.steps[s, t] @ net.step
+            first = np.maximum(heads.unit[unit] + seen + contents, 0)
+            common = net.bias + first[record.open[s, t]].mean(axis=0) @ net.mean
+            scores = np.maximum(first @ net.own + common, 0) @ net.out
+            total += scores[to] - np.log(np.exp(scores[record.open[s, t]]).sum())
+            place[unit] = to
+        assert likelihood[s] == pytest.approx(total, rel=1e-4, abs=1e-4)
+
+
 @pytest.mark.parametrize("looks", [2, 3])
 def test_the_last_device_is_that_of_the_decision_before(looks: int) -> None:
     """In every look, and whatever device the unit was on."""
