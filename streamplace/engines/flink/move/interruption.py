@@ -138,8 +138,8 @@ def warm_up_seconds(first: Sent | None, last: Sent | None, rate: float) -> float
 
     >>> warm_up_seconds((10.0, 400.0), (50.0, 4350.0), 100.0)
     6.0
-    >>> warm_up_seconds((10.0, 0.0), (50.0, 3000.0), 100.0)
-    20.0
+    >>> warm_up_seconds((10.0, 400.0), (50.0, 3500.0), 100.0)
+    15.0
     """
     if first is None or last is None or rate <= 0:
         return 0.0
