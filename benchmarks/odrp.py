@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamplace.planning.demand import Demand, least_parallelism
+from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Offer
+from streamplace.planning.parallelism import least_parallelism
 
 Multiset = tuple[int, ...]
 

@@ -46,12 +46,12 @@ from streamplace.planning.demand import (
     ALL_TO_ALL,
     Demand,
     busiest_share,
-    least_parallelism,
     slot_groups,
     subtask_speeds,
 )
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
+from streamplace.planning.parallelism import least_parallelism
 
 MOST_CUTS = 40
 """Cuts that the network and the contents may each add."""

@@ -20,7 +20,6 @@ from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.demand import (
     Demand,
-    least_parallelism,
     slot_groups,
     slots_of,
     subtask_speeds,
@@ -34,6 +33,7 @@ from streamplace.planning.packing import (
     allowed,
     capacities,
 )
+from streamplace.planning.parallelism import least_parallelism
 
 ROOM = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""

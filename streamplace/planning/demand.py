@@ -9,7 +9,7 @@ sharing group, so a group needs as many slots as its largest operator has subtas
 every operator is a group of its own.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,11 +18,8 @@ import numpy as np
 from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.buffers import MessageLoads
-from streamplace.model.devices import SLACK
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
-from streamplace.model.key_groups import useful_parallelisms
 from streamplace.model.message_text import quoted, suggestion
-from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.planning.offers import Catalogue
 
@@ -382,43 +379,6 @@ def least_share(demand: Demand, v: int, parallelism: int) -> float:
     """Least share of the tuples of operator v that its busiest subtask may receive."""
     several = len(demand.dealing[v]) > 1
     return 1 / parallelism if several else busiest_share(demand, v, parallelism)
-
-
-def choices(demand: Demand, v: int, most: int) -> list[int]:
-    """Return the parallelisms of operator v, up to ``most``, that differ in some share."""
-    if demand.keeps[v]:
-        return [int(demand.parallelism_limit[v])]
-    limit = min(most, int(demand.parallelism_limit[v]) or most)
-    useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
-    return sorted(map(int, useful))
-
-
-def least_parallelism(
-    demand: Demand,
-    v: int,
-    speed: float,
-    need_of: Callable[[Demand, int, int, float], float] = least_need,
-) -> int:
-    """Return the least parallelism at which the busiest subtask runs at a speed; 0 if none is."""
-
-    def runs(p: int) -> bool:
-        return need_of(demand, v, p, speed) <= speed * (1 + SLACK)
-
-    limit = int(demand.parallelism_limit[v])
-    if demand.keeps[v]:
-        return limit if runs(limit) else 0
-    need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))
-    if need <= speed:
-        return 1
-    least = int(np.ceil(need / speed * (1 - 2 * SLACK))) if speed > 0 else 0
-    if not least or least > (limit or MOST_SUBTASKS):
-        return 0
-    if runs(least):
-        return least
-    most = limit or min(4 * least, MOST_SUBTASKS)
-    # Constant loads differ at every parallelism, tuples only where the shares of key groups do.
-    more = range(least + 1, most + 1) if demand.constant[v] else choices(demand, v, most)
-    return next((p for p in more if p > least and runs(p)), 0)
 
 
 def _possible(dealing: frozenset[int], p: int) -> list[int]:

@@ -17,9 +17,10 @@ from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import ROOM
-from streamplace.planning.demand import Demand, demand_of, least_parallelism, subtask_speeds
+from streamplace.planning.demand import Demand, demand_of, subtask_speeds
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import allowed
+from streamplace.planning.parallelism import least_parallelism
 
 MOST_FREE = 1 - 1e-12
 """Largest share that stays free, so that the rest is not 0 by rounding."""

@@ -11,27 +11,15 @@ few parallelisms, with one factor for all operators, and ends as soon as the rat
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import gcd, inf
+from math import inf
 
 import numpy as np
 
-from streamplace.model.arrays import Bools, Ints, Longs
-from streamplace.model.devices import SLACK
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.arrays import Bools, Ints
 from streamplace.placers.anneal.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import cheapest_counts
-from streamplace.planning.demand import (
-    ALL_TO_ALL,
-    Demand,
-    charged_need,
-    choices,
-    connected,
-    least_parallelism,
-    slot_groups,
-    slots_of,
-    subtask_speeds,
-)
+from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import acceptor
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import (
@@ -47,12 +35,15 @@ from streamplace.planning.packing import (
     walk,
     without_idle,
 )
+from streamplace.planning.parallelism import (
+    choices,
+    least_parallelisms,
+    one_to_one,
+    parallelisms,
+    streams_between,
+)
 from streamplace.planning.problem import PlanProblem
 
-MOST = 4096
-"""Parallelism up to which more subtasks than necessary are tried."""
-MOST_STREAMS = 5_000_000
-"""Most streams between subtasks in plans that the search tries."""
 MOST_AT_FIRST = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
 STEPS = 4_000
@@ -66,121 +57,6 @@ IMPROVING_STEPS = 16_000
 """Moves of each walk that improves a plan."""
 MOST_ROOM, ROOM_PROBES = 1.5, 6
 """Largest multiple of the rate that a plan is improved for, and number of bisection steps."""
-
-
-def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
-    """Vectors of parallelisms, fewest subtasks first.
-
-    The first is the least that the slowest core allows, as in DS2. The next have at least one
-    subtask of each operator per machine, then smaller and smaller subtasks; if operators share
-    slots, the next has one subtask per slot. The last are the least that each faster core allows.
-    Each vector comes first with equal parallelism along chains, so that subtasks are connected one
-    to one. Vectors that need too many slots are skipped.
-    """
-    if demand.fixed:
-        yield demand.parallelism_limit
-        return
-    tried: set[bytes] = set()
-    chains = one_to_one(demand)
-    groups, slots = slot_groups(demand, catalogue), catalogue.slots(counts)
-    most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
-    for wanted in _wanted(demand, catalogue, counts, most):
-        for together in (chains, demand.tied):
-            vector = _raised(demand, wanted, together, most)
-            fits = slots_of(groups, vector[None])[0] <= slots
-            if fits and vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
-                tried.add(vector.tobytes())
-                yield vector
-
-
-def _wanted(
-    demand: Demand, catalogue: Catalogue, counts: Sequence[int], most: float
-) -> Iterator[Longs]:
-    """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
-    machines, limit = sum(counts), min(most, MOST)
-    speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
-    least = least_of_each(demand, catalogue, counts)
-    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
-    for factor, floor in [*levels, (1, most)] if most < MOST else levels:
-        wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
-        yield wanted.astype(np.int64)
-    for speed in speeds[1:]:
-        yield least_of_each(demand, catalogue, counts, speed)
-
-
-def _streams(demand: Demand, vector: Ints) -> float:
-    """Number of streams between subtasks at these parallelisms."""
-    sender, receiver = vector[demand.source].astype(np.float64), vector[demand.target]
-    return float(np.where(demand.one_to_one(vector), sender, sender * receiver).sum())
-
-
-def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
-    """Return the least parallelisms that the slowest core of these machines allows, [N]."""
-    if demand.fixed:
-        return demand.parallelism_limit
-    return _raised(demand, least_of_each(demand, catalogue, counts), demand.tied, inf)
-
-
-def least_of_each(
-    demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
-) -> Longs:
-    """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
-    offers = [(t, o) for t, o in enumerate(catalogue.offers) if counts[t]]
-    least, speeds = np.ones(demand.n_operators, np.int64), subtask_speeds(demand, catalogue)
-    for v, required in enumerate(demand.requires):
-        own = [(t, o) for t, o in offers if required <= o.tags]
-        fast = [(t, o) for t, o in own if o.core_speed >= slowest] or own
-        tries = (
-            least_parallelism(demand, v, speed, charged_need)
-            for speed in sorted(float(speeds[t, v]) for t, _ in fast)
-        )
-        room = max((float(o.memory) for _, o in own), default=np.inf)
-        stored = int(np.ceil(demand.memory[v] / room * (1 - SLACK)))
-        least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
-    return least
-
-
-def one_to_one(demand: Demand) -> Ints:
-    """Group of operators connected one to one at equal parallelism, numbered, [N]."""
-    direct = demand.joined != ALL_TO_ALL
-    return connected(demand.n_operators, demand.source[direct], demand.target[direct])
-
-
-def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
-    """Round up to the next parallelism that changes the largest share, equal within a group.
-
-    If the next one is above ``most``, take the largest up to ``most``. Joins get one at which their
-    inputs are distributed alike.
-    """
-    limit, vector = demand.parallelism_limit, np.ones(demand.n_operators, np.int64)
-    for v in range(demand.n_operators):
-        target = int(wanted[v])
-        if 0 in demand.dealing[v] and not demand.keeps[v]:
-            vector[v] = min(target, int(limit[v]) or target)  # any parallelism changes the share
-            continue
-        possible = choices(demand, v, max(2 * target, 1))
-        vector[v] = next((p for p in possible if p >= target), possible[-1])
-        if vector[v] > most >= target and not demand.keeps[v]:
-            vector[v] = max(p for p in possible if p <= most)
-    highest = np.zeros(together.max() + 1, np.int64)
-    np.maximum.at(highest, together, vector)
-    for v in np.flatnonzero(demand.graph.operators.fires_all).tolist():
-        group = together[v]
-        highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
-    vector = highest[together]
-    return np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
-
-
-def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
-    """Return the next parallelism at which all subtasks get equal parts in each way of dealing.
-
-    If there is none, or only one way, return the parallelism itself.
-
-    >>> _with_equal_parts(frozenset({0, 128}), 3), _with_equal_parts(frozenset({128}), 3)
-    (4, 3)
-    """
-    common = gcd(*dealing) if len(dealing) > 1 else 0
-    return next((p for p in range(parallelism, common + 1) if common % p == 0), parallelism)
 
 
 class PlanSearch:
@@ -386,7 +262,7 @@ def first_fit_machines(
     prices, filled = Prices.of(catalogue), list[PackedMachines]()
     for t in range(len(catalogue.offers)):
         machines = None if stop() and filled else _first_fit_of_type(demand, catalogue, t)
-        if machines is not None and _streams(demand, machines.parallelism) <= MOST_AT_FIRST:
+        if machines is not None and streams_between(demand, machines.parallelism) <= MOST_AT_FIRST:
             filled.append(without_idle(machines, catalogue))
     for machines in sorted(filled, key=lambda m: prices.cost(m.counts(len(catalogue.offers)))):
         packed = machines if accept is None else accept(machines)

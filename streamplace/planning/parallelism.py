@@ -1,0 +1,186 @@
+"""Parallelism: the least that the cores allow, as in DS2, and the vectors that the search tries.
+
+Smaller subtasks may fit where larger ones do not.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import gcd, inf
+
+import numpy as np
+
+from streamplace.model.arrays import Ints, Longs
+from streamplace.model.devices import SLACK
+from streamplace.model.key_groups import useful_parallelisms
+from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.planning.demand import (
+    ALL_TO_ALL,
+    Demand,
+    charged_need,
+    connected,
+    least_need,
+    slot_groups,
+    slots_of,
+    subtask_speeds,
+)
+from streamplace.planning.offers import Catalogue
+
+MOST = 4096
+"""Parallelism up to which more subtasks than necessary are tried."""
+MOST_STREAMS = 5_000_000
+"""Most streams between subtasks in plans that the search tries."""
+
+
+def choices(demand: Demand, v: int, most: int) -> list[int]:
+    """Return the parallelisms of operator v, up to ``most``, that differ in some share."""
+    if demand.keeps[v]:
+        return [int(demand.parallelism_limit[v])]
+    limit = min(most, int(demand.parallelism_limit[v]) or most)
+    useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
+    return sorted(map(int, useful))
+
+
+def least_parallelism(
+    demand: Demand,
+    v: int,
+    speed: float,
+    need_of: Callable[[Demand, int, int, float], float] = least_need,
+) -> int:
+    """Return the least parallelism at which the busiest subtask runs at a speed; 0 if none is."""
+
+    def runs(p: int) -> bool:
+        return need_of(demand, v, p, speed) <= speed * (1 + SLACK)
+
+    limit = int(demand.parallelism_limit[v])
+    if demand.keeps[v]:
+        return limit if runs(limit) else 0
+    need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))
+    if need <= speed:
+        return 1
+    least = int(np.ceil(need / speed * (1 - 2 * SLACK))) if speed > 0 else 0
+    if not least or least > (limit or MOST_SUBTASKS):
+        return 0
+    if runs(least):
+        return least
+    most = limit or min(4 * least, MOST_SUBTASKS)
+    # Constant loads differ at every parallelism, tuples only where the shares of key groups do.
+    more = range(least + 1, most + 1) if demand.constant[v] else choices(demand, v, most)
+    return next((p for p in more if p > least and runs(p)), 0)
+
+
+def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
+    """Vectors of parallelisms, fewest subtasks first.
+
+    The first is the least that the slowest core allows, as in DS2. The next have at least one
+    subtask of each operator per machine, then smaller and smaller subtasks; if operators share
+    slots, the next has one subtask per slot. The last are the least that each faster core allows.
+    Each vector comes first with equal parallelism along chains, so that subtasks are connected one
+    to one. Vectors that need too many slots are skipped.
+    """
+    if demand.fixed:
+        yield demand.parallelism_limit
+        return
+    tried: set[bytes] = set()
+    chains = one_to_one(demand)
+    groups, slots = slot_groups(demand, catalogue), catalogue.slots(counts)
+    most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
+    for wanted in _wanted(demand, catalogue, counts, most):
+        for together in (chains, demand.tied):
+            vector = _raised(demand, wanted, together, most)
+            fits = slots_of(groups, vector[None])[0] <= slots
+            if (
+                fits
+                and vector.tobytes() not in tried
+                and streams_between(demand, vector) <= MOST_STREAMS
+            ):
+                tried.add(vector.tobytes())
+                yield vector
+
+
+def _wanted(
+    demand: Demand, catalogue: Catalogue, counts: Sequence[int], most: float
+) -> Iterator[Longs]:
+    """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
+    machines, limit = sum(counts), min(most, MOST)
+    speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
+    least = least_of_each(demand, catalogue, counts)
+    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
+    for factor, floor in [*levels, (1, most)] if most < MOST else levels:
+        wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
+        yield wanted.astype(np.int64)
+    for speed in speeds[1:]:
+        yield least_of_each(demand, catalogue, counts, speed)
+
+
+def streams_between(demand: Demand, vector: Ints) -> float:
+    """Number of streams between subtasks at these parallelisms."""
+    sender, receiver = vector[demand.source].astype(np.float64), vector[demand.target]
+    return float(np.where(demand.one_to_one(vector), sender, sender * receiver).sum())
+
+
+def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
+    """Return the least parallelisms that the slowest core of these machines allows, [N]."""
+    if demand.fixed:
+        return demand.parallelism_limit
+    return _raised(demand, least_of_each(demand, catalogue, counts), demand.tied, inf)
+
+
+def least_of_each(
+    demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
+) -> Longs:
+    """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
+    offers = [(t, o) for t, o in enumerate(catalogue.offers) if counts[t]]
+    least, speeds = np.ones(demand.n_operators, np.int64), subtask_speeds(demand, catalogue)
+    for v, required in enumerate(demand.requires):
+        own = [(t, o) for t, o in offers if required <= o.tags]
+        fast = [(t, o) for t, o in own if o.core_speed >= slowest] or own
+        tries = (
+            least_parallelism(demand, v, speed, charged_need)
+            for speed in sorted(float(speeds[t, v]) for t, _ in fast)
+        )
+        room = max((float(o.memory) for _, o in own), default=np.inf)
+        stored = int(np.ceil(demand.memory[v] / room * (1 - SLACK)))
+        least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
+    return least
+
+
+def one_to_one(demand: Demand) -> Ints:
+    """Group of operators connected one to one at equal parallelism, numbered, [N]."""
+    direct = demand.joined != ALL_TO_ALL
+    return connected(demand.n_operators, demand.source[direct], demand.target[direct])
+
+
+def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
+    """Round up to the next parallelism that changes the largest share, equal within a group.
+
+    If the next one is above ``most``, take the largest up to ``most``. Joins get one at which their
+    inputs are distributed alike.
+    """
+    limit, vector = demand.parallelism_limit, np.ones(demand.n_operators, np.int64)
+    for v in range(demand.n_operators):
+        target = int(wanted[v])
+        if 0 in demand.dealing[v] and not demand.keeps[v]:
+            vector[v] = min(target, int(limit[v]) or target)  # any parallelism changes the share
+            continue
+        possible = choices(demand, v, max(2 * target, 1))
+        vector[v] = next((p for p in possible if p >= target), possible[-1])
+        if vector[v] > most >= target and not demand.keeps[v]:
+            vector[v] = max(p for p in possible if p <= most)
+    highest = np.zeros(together.max() + 1, np.int64)
+    np.maximum.at(highest, together, vector)
+    for v in np.flatnonzero(demand.graph.operators.fires_all).tolist():
+        group = together[v]
+        highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
+    vector = highest[together]
+    return np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
+
+
+def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
+    """Return the next parallelism at which all subtasks get equal parts in each way of dealing.
+
+    If there is none, or only one way, return the parallelism itself.
+
+    >>> _with_equal_parts(frozenset({0, 128}), 3), _with_equal_parts(frozenset({128}), 3)
+    (4, 3)
+    """
+    common = gcd(*dealing) if len(dealing) > 1 else 0
+    return next((p for p in range(parallelism, common + 1) if common % p == 0), parallelism)
