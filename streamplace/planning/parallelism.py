@@ -102,13 +102,13 @@ def _wanted(
     """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
     machines, limit = sum(counts), min(most, MOST)
     speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
-    least = least_of_each(demand, catalogue, counts)
+    least = _least_of_each(demand, catalogue, counts)
     levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
     for factor, floor in [*levels, (1, most)] if most < MOST else levels:
         wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
         yield wanted.astype(np.int64)
     for speed in speeds[1:]:
-        yield least_of_each(demand, catalogue, counts, speed)
+        yield _least_of_each(demand, catalogue, counts, speed)
 
 
 def streams_between(demand: Demand, vector: Ints) -> float:
@@ -121,10 +121,10 @@ def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[in
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
     if demand.fixed:
         return demand.parallelism_limit
-    return _raised(demand, least_of_each(demand, catalogue, counts), demand.tied, inf)
+    return _raised(demand, _least_of_each(demand, catalogue, counts), demand.tied, inf)
 
 
-def least_of_each(
+def _least_of_each(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
 ) -> Longs:
     """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
