@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from library_proofs import best_bound, is_proven, searched, value_of
 
 from streamplace import Budget, place
 from streamplace.library.documents import library_problem, solution_document
-from streamplace.library.folder import BEST, MANIFEST, LibraryEntry, write_checksums
+from streamplace.library.folder import BEST, MANIFEST, LibraryEntry
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 
@@ -184,9 +185,13 @@ def main() -> None:
     for path in options.o.rglob(MADE):
         path.unlink()
     split = {"split": "hidden"} if options.split == "hidden" else {"seed": options.seed}
-    (options.o / MANIFEST).write_text(json.dumps({**split, "instances": origins, "sha256": {}}))
-    files = (path for path in options.o.rglob("*.json*") if path.name != MANIFEST)
-    write_checksums(options.o, {file: file.read_bytes() for file in sorted(files)})
+    sums = {
+        path.relative_to(options.o).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(options.o.rglob("*.json*"))
+        if path.name != MANIFEST
+    }
+    manifest = json.dumps({**split, "instances": origins, "sha256": sums}, indent=1)
+    (options.o / MANIFEST).write_text(manifest + "\n")
 
 
 if __name__ == "__main__":

@@ -5,24 +5,22 @@ checker values. Each plan is made in this process, which has compiled all kernel
 """
 
 import json
-import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 
 from library_documents import BITS_PART
 from library_proofs import check, value_of
+from library_runs import LibraryRun, read_runs
 from plan import AUTOSCALER
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import StreamplaceError
 from streamplace.library.documents import BITS
 from streamplace.library.folder import Library, LibraryEntry
-from streamplace.library.runs import LibraryRun, read_runs
 from streamplace.placers import stopwatch
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import demand_of
@@ -35,7 +33,7 @@ Machines = list[list]
 Planner = Callable[[StreamGraph, Catalogue], Machines]
 
 
-def asked(document: dict) -> tuple[StreamGraph, Catalogue]:
+def graph_and_offers(document: dict) -> tuple[StreamGraph, Catalogue]:
     """Graph and offers of an instance, whose kinds differ in price and limits alone."""
     rows, kinds, second = document["operators"], document["kinds"], document["second"]
     targets = {v for _, v, _ in document["streams"]}
@@ -122,52 +120,30 @@ def planner_runs(
 ) -> Iterator[LibraryRun]:
     """Run what a file of results does not have yet; yield all runs."""
     stopwatch.clock = time.process_time
-    present = {run.key: run for run in read_runs(results)} if results.exists() else {}
-    warm = False
+    present, warm = read_runs(results), False
     with results.open("a") as file:
         for entry in entries:
-            content = library.instance_file(entry.instance).read_bytes()
-            document, digest = json.loads(content), sha256(content).hexdigest()
+            document = json.loads(library.instance_file(entry.instance).read_bytes())
             document |= {"name": entry.instance}
             for name, limit, method in METHODS:
-                key = (entry.instance, entry.objective, digest, name, limit, 0)
+                key = (entry.instance, entry.objective, name, limit)
                 if key not in present:
                     if not warm:
-                        planned(document, digest, name, limit, method)
+                        planned(document, name, limit, method)
                         warm = True
-                    run = planned(document, digest, name, limit, method)
+                    run = planned(document, name, limit, method)
                     file.write(json.dumps(asdict(run)) + "\n")
                     file.flush()
                     present[key] = run
                 yield present[key]
 
 
-def planned(document: dict, digest: str, name: str, limit: float, method: Planner) -> LibraryRun:
+def planned(document: dict, name: str, limit: float, method: Planner) -> LibraryRun:
     """Make a plan, and have the checker value it."""
-    begin, start = time.process_time(), time.perf_counter()
-    value: Fraction | None = None
-    error, status = None, "answered"
-    try:
-        machines = method(*asked(document))
-    except StreamplaceError as refusal:  # no plan within the budget
-        machines, error, status = [], str(refusal), "failed"
-    seconds, elapsed = time.process_time() - begin, time.perf_counter() - start
-    if error is None:
-        try:
-            value = value_of(document, {"machines": machines})
-        except check.RefusedError as refusal:
-            error, status = str(refusal), "illegal"
-    return LibraryRun(
-        document["name"],
-        "plan",
-        digest,
-        name,
-        limit,
-        0,
-        status,
-        None if value is None else float(value),
-        round(seconds, 3),
-        round(elapsed, 3),
-        1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        error,
-    )
+    machines, value, begin = [], None, time.process_time()
+    with suppress(StreamplaceError):  # no plan within the budget
+        machines = method(*graph_and_offers(document))
+    seconds = round(time.process_time() - begin, 3)
+    with suppress(check.RefusedError):
+        value = float(value_of(document, {"machines": machines}))
+    return LibraryRun(document["name"], "plan", name, limit, value, seconds)

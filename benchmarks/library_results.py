@@ -16,21 +16,13 @@ from pathlib import Path
 
 from library_page import write_page
 from library_plans import planner_runs
+from library_runs import PROGRAMS, LibraryRun, Method, placer_method, runs
 
 from streamplace.library import open_library
 from streamplace.library.folder import Library, LibraryEntry
-from streamplace.library.runs import (
-    LibraryRun,
-    Method,
-    RunPlan,
-    placer_method,
-    program_method,
-    runs,
-)
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
-PROGRAMS = Path(__file__).parent / "library_programs"
 LEAST_OPERATORS = 7
 """Placements of fewer operators are found by everybody."""
 SHOWN = (
@@ -61,23 +53,25 @@ def methods(objective: str, placers: Sequence[str], programs: Programs) -> Itera
     for name in placers:
         if PLACERS[name].judges(OBJECTIVES[objective]):
             yield placer_method(name)
-    files = "{problem} {answer}"
-    of_peers = f"env PYTHONPATH={programs.peers} {sys.executable}"
-    partition = f"{PROGRAMS / 'partition.py'}"
+    of_peers = ("env", f"PYTHONPATH={programs.peers}", sys.executable)
     if objective == "throughput":
-        yield program_method(f"METIS={sys.executable} {partition} metis {files} --seed {{seed}}")
+        yield program("METIS", sys.executable, "partition.py", "metis")
         for name, word in (("KaHIP", "kahip"), ("Mt-KaHyPar", "mtkahypar")):
             if programs.peers:
-                call = f"{partition} {word} {files} --seed {{seed}}"
-                yield program_method(f"{name}={of_peers} {call}")
+                yield program(name, *of_peers, "partition.py", word)
     else:
         if programs.peers:
-            yield program_method(f"HEFT-0.1.1={of_peers} {PROGRAMS / 'heft_package.py'} {files}")
+            yield program("HEFT-0.1.1", *of_peers, "heft_package.py")
         for word in SAGA if programs.saga else ():
-            call = f"{PROGRAMS / 'saga_schedulers.py'} {word} {files}"
-            yield program_method(f"SAGA-{word}={programs.saga} {call}")
-    model = f"{PROGRAMS / 'cpsat.py'} {objective} {files} --seconds {{seconds}} --seed {{seed}}"
-    yield program_method(f"CP-SAT={sys.executable} {model}")
+            yield program(f"SAGA-{word}", programs.saga, "saga_schedulers.py", word)
+    model = program("CP-SAT", sys.executable, "cpsat.py", objective)
+    yield Method(model.name, (*model.words, "--seconds", "{seconds}"))
+
+
+def program(name: str, *words: str) -> Method:
+    """Method of a program of `library_programs`, which reads a problem and writes a placement."""
+    called = (str(PROGRAMS / word) if word.endswith(".py") else word for word in words)
+    return Method(name, (*called, "{problem}", "{answer}"))
 
 
 def spread(library: Library, objective: str, count: int) -> list[LibraryEntry]:
@@ -111,7 +105,7 @@ def measured(
         searches = [method for method in every if method.name in SEARCHES]
         others = [method for method in every if method.name not in SEARCHES]
         for some, limits in ((searches, LIMITS), (others, (SECONDS,))):
-            yield from runs(library, RunPlan(some, entries, limits), options.results)
+            yield from runs(library, entries, some, limits, options.results)
 
 
 def planned(library: Library, options: argparse.Namespace) -> Iterator[LibraryRun]:
@@ -135,7 +129,7 @@ def main() -> None:
     for record in measured(library, options, Programs(options.peers, options.saga)):
         records.append(record)
         print(record.instance, record.method, record.limit, record.value, flush=True)
-    write_page(options, library, [*records, *planned(library, options)])
+    write_page(options.o, library, [*records, *planned(library, options)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A CP-SAT model (OR-tools) as a program for ``streamplace library run``.
+"""A CP-SAT model (OR-tools) as a program that reads a problem and writes a placement.
 
     python cpsat.py throughput|makespan PROBLEM ANSWER --seconds 10 [--seed 0]
 

@@ -1,4 +1,4 @@
-"""HEFT of the package heft as a program for ``streamplace library run``, for makespans.
+"""HEFT of the package heft as a program, for makespans.
 
     python heft_package.py PROBLEM ANSWER
 

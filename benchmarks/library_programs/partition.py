@@ -1,4 +1,4 @@
-"""Partitioners as programs for ``streamplace library run``: METIS, KaHIP and Mt-KaHyPar.
+"""Partitioners as programs: METIS, KaHIP and Mt-KaHyPar.
 
     python partition.py metis|kahip|mtkahypar PROBLEM ANSWER [--seed 0]
 

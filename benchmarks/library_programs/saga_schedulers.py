@@ -1,4 +1,4 @@
-"""Schedulers of SAGA as programs for ``streamplace library run``, for makespans.
+"""Schedulers of SAGA as programs, for makespans.
 
     python saga_schedulers.py Heft|Cpop|… PROBLEM ANSWER
 

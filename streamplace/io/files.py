@@ -187,15 +187,15 @@ def _remove_torn_line(file: FileIO, path: Path, start: bytes) -> None:
 
 
 @contextmanager
-def claim_folder(folder: Path, doing: str = f"training into it; {REMEDY}") -> Iterator[None]:
-    """Lock a folder against other processes; ``doing`` says what the other one does."""
+def claim_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes that train into it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # it cannot be locked
         yield
         return
     try:
-        _lock(descriptor, folder, doing)
+        _lock(descriptor, folder, f"training into it; {REMEDY}")
         yield
     finally:
         os.close(descriptor)

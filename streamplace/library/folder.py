@@ -1,8 +1,7 @@
 """The folder of the library: its instances, entries, manifest, and the paths of all files."""
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -21,7 +20,6 @@ from streamplace.io.files import (
     read_lines,
     reading,
     spot,
-    write_text,
 )
 from streamplace.io.parsing import parse_as
 from streamplace.library.documents import ObjectiveName
@@ -43,8 +41,6 @@ SIZES: tuple[SizeClass, ...] = get_args(SizeClass)
 PROOF_SECONDS: tuple[tuple[SizeClass, float], ...] = (("toy", 0.01), ("easy", 0.1), ("medium", 1.0))
 """Processor seconds of a proof below which an entry is in a size class; others are hard."""
 Split = Literal["public", "hidden"]
-SENSES: dict[ObjectiveName, int] = {"throughput": 1, "makespan": -1, "plan": -1}
-"""1 if larger values are better, else -1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +117,6 @@ class LibraryEntry:
         spent = self.proof_seconds
         classes = (size for size, limit in PROOF_SECONDS if spent is not None and spent < limit)
         return next(classes, "hard")
-
-    @property
-    def sense(self) -> int:
-        """1 if larger values are better, else -1."""
-        return SENSES[self.objective]
 
     @property
     def gap(self) -> float:
@@ -265,10 +256,6 @@ class Library:
                         return name
         return None
 
-    def digest(self, name: str) -> str:
-        """SHA-256 of the content of an instance."""
-        return sha256(read_bytes(self.instance_file(name))).hexdigest()
-
     def problem(self, name: str) -> "Problem":
         """Problem of a throughput or makespan instance, for placers.
 
@@ -303,22 +290,6 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
             f"{spot(path)}: is no library: it needs {MANIFEST} and {BEST}; name another folder"
         )
     return Library(path)
-
-
-def write_checksums(folder: Path, contents: Mapping[Path, bytes]) -> None:
-    """Store the SHA-256 of files with these contents in the manifest of a library."""
-    path = folder / MANIFEST
-    document = json.loads(read_bytes(path))
-    sums = document.setdefault("sha256", {})
-    for file, content in contents.items():
-        sums[file.relative_to(folder).as_posix()] = sha256(content).hexdigest()
-    write_text(path, json.dumps(document, indent=1) + "\n")
-
-
-def best_lines(entries: Iterable[LibraryEntry]) -> bytes:
-    """Content of ``best.jsonl``."""
-    lines = (json.dumps(entry.document(), allow_nan=False) for entry in entries)
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def checker_file() -> Path:

@@ -1,7 +1,7 @@
 """The checker, run on entries of the library and on untrusted files."""
 
+import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -9,12 +9,13 @@ from pathlib import Path
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, spot
-from streamplace.library.confined import MAX_PRINTED, MEMORY, ResourceUsage, RunLimits, confined
 from streamplace.library.folder import Library, LibraryEntry, checker_file
 from streamplace.model.message_text import shown
 
-LIMITS = RunLimits(seconds=3600.0, memory=MEMORY)
-"""Default limits of a check."""
+SECONDS = 3600.0
+"""Default time limit of a check."""
+MEMORY = 4 * 2**30
+"""Default memory limit of a check, in bytes."""
 ACCEPTED = "accepted: "
 ROLES = "instance", "solution", "certificate"
 """Files of a check, in order; a refusal begins with the one in which the fault is."""
@@ -35,8 +36,6 @@ class CheckResult:
     value, bound
         Exact results of the checker, as floats of twelve digits; None if it refuses the files, and
         for the bound without a certificate.
-    seconds
-        Processor time of the check.
     """
 
     accepted: bool
@@ -44,7 +43,6 @@ class CheckResult:
     objective: str | None = None
     value: float | None = None
     bound: float | None = None
-    seconds: float | None = None
 
 
 def check_files(
@@ -52,19 +50,21 @@ def check_files(
     solution: str | PathLike[str],
     certificate: str | PathLike[str] | None = None,
     *,
-    limits: RunLimits = LIMITS,
+    seconds: float = SECONDS,
+    memory: int = MEMORY,
 ) -> CheckResult:
     """Check a solution, and optionally a proven bound, by the checker.
 
-    The checker runs in a separate process, which may use an hour and 4 GiB by default. The result
-    describes any fault of the files in one line.
+    The checker runs in a separate process. The result describes any fault of the files in one line.
 
     Parameters
     ----------
     instance, solution, certificate
         Paths of the three files; without a certificate, only the solution is checked.
-    limits
-        Processor time and memory that the check may use.
+    seconds
+        Time after which the check is ended.
+    memory
+        Bytes that the check may use; no limit outside Linux.
 
     Examples
     --------
@@ -78,13 +78,23 @@ def check_files(
     for path in paths:
         if not is_file(path):
             raise FormatError(f"{spot(path)}: is not a file; correct the path")
-    files = [str(path.resolve()) for path in (checker_file(), *paths)]
-    command = [sys.executable, "-E", "-s", *files]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
-        usage = confined(command, limits, folder=Path(folder), stdout=output, stderr=output)
-        output.seek(0)
-        printed = output.read(MAX_PRINTED).decode(errors="replace")
-    return result_of(printed.strip(), usage)
+    command = [sys.executable, "-E", "-s", *map(str, (checker_file(), *paths))]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            _limit_memory(process, memory)
+            printed, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return CheckResult(False, "the check takes too long")
+        finally:
+            process.kill()
+    return _result_of(printed.strip(), process.returncode)
 
 
 def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
@@ -115,14 +125,22 @@ def is_list_of_files(words: Sequence[str]) -> bool:
     return bool(paths)
 
 
-def result_of(printed: str, usage: ResourceUsage) -> CheckResult:
-    """Result of the checker by its output and its exit."""
-    if usage.timed_out:
-        return CheckResult(False, "the check takes too long")
+def _limit_memory(process: subprocess.Popen[str], memory: int) -> None:
+    """Limit the address space of a process, where the system can do so from outside."""
+    if sys.platform == "linux":
+        import resource
+
+        _, allowed = resource.prlimit(process.pid, resource.RLIMIT_AS)
+        limit = memory if allowed == resource.RLIM_INFINITY else min(memory, allowed)
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit, limit))
+
+
+def _result_of(printed: str, status: int) -> CheckResult:
+    """Result of the checker by its output and its exit status."""
     line = printed.splitlines()[-1] if printed else "the checker printed nothing"
-    if usage.status or not line.startswith(ACCEPTED):
+    if status or not line.startswith(ACCEPTED):
         return CheckResult(False, shown(line.removeprefix("refused: "), 400))
     text = line.removeprefix(ACCEPTED)
     words = text.split()
     bound = float(words[words.index("bound") + 1]) if "bound" in words else None
-    return CheckResult(True, text, words[0], float(words[1]), bound, round(usage.seconds, 3))
+    return CheckResult(True, text, words[0], float(words[1]), bound)

@@ -1,19 +1,15 @@
-"""Files of strangers for the library: the checker's three, and what `table` takes."""
+"""Files of strangers for the library: the checker's three, and the table of entries."""
 
 import io
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from streamplace.library.folder import Library, LibraryEntry, checker_file, open_library
-from streamplace.library.runs import LibraryRun, read_runs
-from streamplace.library.tables import table_report
 
 sys.path.insert(0, str(checker_file().parent))
 import check
@@ -38,20 +34,12 @@ def library_readers() -> dict[str, tuple[Reader, Seeds]]:
         _read_library,
         lambda: [(_library().folder / "best.jsonl").read_bytes()],
     )
-    readers["library runs"] = _read_results, _results
     return readers
 
 
 @cache
 def _library() -> Library:
     return open_library()
-
-
-@cache
-def _results() -> Sequence[bytes]:
-    name, digest = "random-00", _library().digest("random-00")
-    run = LibraryRun(name, "throughput", digest, "m", 1.0, 0, "answered", 0.5, 0.5, 0.5, 1000)
-    return [json.dumps(asdict(run)).encode() + b"\n"]
 
 
 @cache
@@ -90,9 +78,3 @@ def _read_library(content: bytes, folder: Path) -> None:
     library = open_library(folder)
     for entry in library.entries:
         library.files(entry)
-
-
-def _read_results(content: bytes, folder: Path) -> None:
-    file = folder / "results.jsonl"
-    file.write_bytes(content)
-    table_report(_library(), read_runs(file))

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from streamplace.cli.library import run_
+from streamplace.errors import FormatError
 from streamplace.library import check_files, open_library
-from streamplace.library.confined import MEMORY, RunLimits
-from streamplace.model.units import size_bytes
+from streamplace.library.run_checker import MEMORY, SECONDS
 
 
 def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None:
@@ -110,16 +109,7 @@ def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
         (["check", "a.json", "b.json"], "a.json: is not a file"),
         (["list", "--library", "nowhere"], "nowhere: is not a folder"),
         (["list", "--library", "."], "is no library"),
-        (["run"], "there is nothing to run"),
-        (
-            ["run", "--command", "a=x {problem} {answer}", "--command", "a=y {problem} {answer}"],
-            "two methods are called 'a'",
-        ),
         (["list", "--objective", "plan"], "no entry of the library meets these conditions"),
-        (["run", "--command", "true {problem}"], "lacks {answer}"),
-        (["run", "--command", "'{problem} {answer}"], "cannot be read"),
-        (["run", "--placer", "metis", "--memory", "1 kB"], "below 1 MiB"),
-        (["submit", "nothing.json", "--seconds", "nan"], "the time of the search is nan s"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -135,22 +125,22 @@ def test_a_field_that_the_library_does_not_have_is_named(refusal: Callable, fold
 
 
 @pytest.mark.parametrize(
-    ("content", "limits", "message"),
+    ("content", "seconds", "memory", "message"),
     [
-        (b"[" + b"0," * 2**24 + b"0]", RunLimits(60, 2**27), "MemoryError"),
-        (b"[" * 2**16, RunLimits(60, 2**27), "RecursionError"),
-        (b"{}", RunLimits(0.001, 2**27), "takes too long"),
-        (b"\x1b[2J\n", RunLimits(60, 2**27), "refused"),
+        (b"[" + b"0," * 2**24 + b"0]", SECONDS, 2**27, "MemoryError"),
+        (b"[" * 2**16, SECONDS, MEMORY, "RecursionError"),
+        (b"{}", 0.001, MEMORY, "takes too long"),
+        (b"\x1b[2J\n", SECONDS, MEMORY, "refused"),
     ],
     ids=["long", "deep", "slow", "terminal"],
 )
 def test_a_check_is_bounded_in_time_and_memory(
-    folder: Path, content: bytes, limits: RunLimits, message: str
+    folder: Path, content: bytes, seconds: float, memory: int, message: str
 ) -> None:
     instance = open_library(folder).instance_file("random-00")
     file = folder / "hostile.json"
     file.write_bytes(content)
-    result = check_files(instance, file, limits=limits)
+    result = check_files(instance, file, seconds=seconds, memory=memory)
     assert not result.accepted
     assert message in f"refused: {result.text}"
     assert result.text.isprintable()
@@ -174,18 +164,13 @@ def test_checks_of_makespans_name_the_unit(run: Callable) -> None:
     ],
 )
 def test_a_damaged_instance_is_named(
-    refusal: Callable, folder: Path, change: Callable[[dict[str, Any]], object], message: str
+    folder: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     """In one line, before anything runs on it."""
     file = folder / "random-00" / "instance.json"
     document = json.loads(file.read_text())
     change(document)
     file.write_text(json.dumps(document))
-    refused = refusal("library", "run", "random-00", "--placer", "single")
-    assert f"random-00/instance.json: {message}" in refused
-
-
-def test_a_run_has_as_much_memory_by_the_command_as_by_python() -> None:
-    """Results of both stand in one table, whose page states one limit."""
-    (memory,) = (option for option in run_.params if option.name == "memory")
-    assert size_bytes(str(memory.default)) == MEMORY
+    with pytest.raises(FormatError) as refusal:
+        open_library().problem("random-00")
+    assert f"random-00/instance.json: {message}" in str(refusal.value)
