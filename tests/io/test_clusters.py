@@ -10,21 +10,9 @@ from refusals import refusal_of
 from streamsim import resource_loads
 from streamsim.pass_costs import spent
 
-from streamplace.io.clusters import (
-    parse_cluster,
-    read_cluster,
-    write_cluster,
-)
+from streamplace.io.clusters import parse_cluster, read_cluster, write_cluster
 from streamplace.io.constraints import parse_constraints, read_constraints
-from streamplace.model import (
-    Cluster,
-    Constraints,
-    Device,
-    Operator,
-    Problem,
-    Stream,
-    StreamGraph,
-)
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 
 CLUSTER = """
 bandwidth = "1000 Mbps"
@@ -48,10 +36,9 @@ bandwidth = "100 Mbps"
 """
 
 
-def refusal(parse: Callable[..., Any], text: bytes | str) -> str:
+def refusal(parse: Callable[..., Any], text: str) -> str:
     """The message that a text gets."""
-    content = text if isinstance(text, bytes) else text.encode()
-    return refusal_of("c.toml", parse, content, "c.toml")
+    return refusal_of("c.toml", parse, text.encode(), "c.toml")
 
 
 def test_a_cluster_is_read(tmp_path: Path) -> None:
@@ -86,61 +73,39 @@ def test_constraints_are_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "devices is missing; add it"),
-        ("devices = []", "the cluster has 0 devices; it must have 1 to 4096"),
-        (
-            'devices = [{name = "a"}, {name = "a"}]',
-            "the name of a device is not unique: 'a' occurs twice",
-        ),
-        ('devices = [{name = "a", mips = -1}]', "devices[0].mips is -1; it should be"),
-        ('devices = [{name = "a", cores = 1.5}]', "devices[0].cores is 1.5; it should be"),
-        ('devices = [{name = "a", speed = 1}]', "devices[0].speed is not a known field"),
-        ('bandwidth = "1000 Mbpz"\ndevices = [{name = "a"}]', "every link: bandwidth '1000 Mbpz'"),
-        (
-            'bandwidth = 1000\ndevices = [{name = "a"}]',
-            "every link: bandwidth 1000 is 1000 bit/s, as it has no unit; write '1000 Mbps' or",
-        ),
-        ('devices = [{name = "a", egress = 100}]', "device 'a': egress 100 is 100 bit/s, as it h"),
-        ('gap = "1 parsec"\ndevices = [{name = "a"}]', "gap: time '1 parsec' has the unknown unit"),
-        (
-            'devices = [{name = "a"}]\nlinks = [{from = "a", to = "b\\n"}]',
-            r"link a→b\n: there is no device 'b\n'; the cluster has 'a'",
-        ),
-        (
-            'devices = [{name = "a"}]\nlinks = [{from = "a", to = "a", latency = "1 x"}]',
-            "link a→a: time '1 x' has the unknown unit 'x'",
-        ),
-        (
-            'devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]',
-            "all of device 'd' is reserved, so nothing can run there",
-        ),
-    ],
-)
-def test_a_bad_cluster_is_refused(text: bytes | str, message: str) -> None:
-    assert refusal(parse_cluster, text).startswith(message)
+HUGE = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place"),
     [
-        ("pin = {str = 3}", "pin.str is 3; it should be a valid string"),
-        ("exlocate = [[1]]", "exlocate[0][0] is 1; it should be a valid string"),
-        ("pins = {}", "pins is not a known field; did you mean 'pin'?"),
+        ("", "devices"),
+        ("devices = []", "0 devices"),
+        (f"devices = [{HUGE}]", "1024000 devices"),
+        ('devices = [{name = "a"}, {name = "a"}]', "'a'"),
+        ('devices = [{name = "a", mips = -1}]', "devices[0].mips"),
+        ('devices = [{name = "a", cores = 1.5}]', "devices[0].cores"),
+        ('devices = [{name = "a", speed = 1}]', "devices[0].speed"),
+        ('bandwidth = "1000 Mbpz"\ndevices = [{name = "a"}]', "every link"),
+        ('bandwidth = 1000\ndevices = [{name = "a"}]', "every link"),
+        ('devices = [{name = "a", egress = 100}]', "device 'a': egress"),
+        ('gap = "1 parsec"\ndevices = [{name = "a"}]', "gap"),
+        ('devices = [{name = "a"}]\nlinks = [{from = "a", to = "b\\n"}]', r"link a→b\n"),
+        ('devices = [{name = "a"}]\nlinks = [{from = "a", to = "a", latency = "1 x"}]', "link a→a"),
+        ('devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]', "device 'd'"),
     ],
 )
-def test_bad_constraints_are_refused(text: str, message: str) -> None:
-    assert refusal(parse_constraints, text).startswith(message)
-
-
-def test_a_small_file_cannot_ask_for_a_huge_cluster() -> None:
+def test_a_bad_cluster_is_refused(text: str, place: str) -> None:
     """Devices are counted before they are made: a million would need terabytes."""
-    rows = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
-    assert refusal(parse_cluster, f"devices = [{rows}]").startswith(
-        "the cluster has 1024000 devices"
-    )
+    assert place in refusal(parse_cluster, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("pin = {str = 3}", "pin.str"), ("exlocate = [[1]]", "exlocate[0][0]"), ("pins = {}", "pins")],
+)
+def test_bad_constraints_are_refused(text: str, place: str) -> None:
+    assert refusal(parse_constraints, text).startswith(place)
 
 
 CALIBRATED = b"""

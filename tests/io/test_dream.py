@@ -86,7 +86,7 @@ def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_graphs_is_read_in_order(tmp_path: Path, document: Document) -> None:
-    with pytest.raises(FormatError, match=r"holds no \.json file"):
+    with pytest.raises(FormatError, match=tmp_path.name):
         next(read_dream(tmp_path))
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))

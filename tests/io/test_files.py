@@ -1,9 +1,9 @@
 """Files: clear errors on reading and parsing, all or nothing on writing."""
 
-import errno
 import gzip
 import json
 import os
+import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,22 +51,14 @@ def test_lines_are_numbered_and_empty_ones_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("read", [read_bytes, read_toml, lambda path: list(read_lines(path))])
 def test_what_cannot_be_read_is_refused(tmp_path: Path, read: Callable[..., Any]) -> None:
-    """Missing, a directory, too long a name, a loop of links, a NUL, a file as a folder."""
+    """Missing, a directory, too long a name, a loop of links, a file as a folder, odd names."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "file").write_text("x")
-    assert "no such file" in refused(read, tmp_path / "missing")
-    assert "it is a directory; name a file" in refused(read, tmp_path)
-    assert "File name too long" in refused(read, tmp_path / ("x" * 300))
-    assert "symbolic links" in refused(read, tmp_path / "loop")
-    assert "Not a directory" in refused(read, tmp_path / "file" / "below")
-    with pytest.raises(FormatError, match="null byte"):
-        read(tmp_path / "a\0b")
-
-
-def test_an_odd_path_is_shown_on_one_line(tmp_path: Path) -> None:
-    """Newlines and bytes that are no text are escaped."""
-    with pytest.raises(FormatError, match=r"a\\nb\\udcff: cannot be read"):
-        read_bytes(tmp_path / "a\nb\udcff")
+    for name in ("missing", "", "x" * 300, "loop", "file/below"):
+        refused(read, tmp_path / name)
+    for name, shown in (("a\0b", r"a\\x00b"), ("a\nb\udcff", r"a\\nb\\udcff")):
+        with pytest.raises(FormatError, match=shown):
+            read(tmp_path / name)
 
 
 PACKED = gzip.compress(b"hello, world\n" * 100, mtime=0)
@@ -78,37 +70,30 @@ PACKED = gzip.compress(b"hello, world\n" * 100, mtime=0)
 def test_what_is_no_whole_packed_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "cut.gz"
     path.write_bytes(content)
-    assert "not a complete gzip file" in refused(read_bytes, path)
-    assert "not a complete gzip file" in refused(lambda p: list(read_lines(p)), path)
+    for read in (read_bytes, lambda path: list(read_lines(path))):
+        refused(read, path)
 
 
 def test_a_small_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
     """Zeros pack a thousand to one."""
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(64 * 2**20), 1))
-    assert "is larger than 16 MiB; split it" in refused(read_toml, path)
+    assert "16 MiB" in refused(read_toml, path)
 
 
 def test_an_endless_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "line.jsonl"
     path.write_bytes(b"[" * 100_000_000)
-    assert "the line is longer than 64 MiB" in refused(lambda p: list(read_lines(p)), path)
+    assert "64 MiB" in refused(lambda p: list(read_lines(p)), path)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a = ", "is not valid TOML: Invalid value"),
-        (b"a = \xff", r"is not UTF-8 text \(byte 4\)"),
-        (b"a = " + b"9" * 10_000, "is not valid TOML: Exceeds the limit"),
-        (b"a = 2020-02-31", "is not valid TOML: Invalid date"),
-    ],
+    "content", [b"a = ", b"a = \xff", b"a = " + b"9" * 10_000, b"a = 2020-02-31"], ids=range(4)
 )
-def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.toml"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=f"bad.toml: {message}"):
-        read_toml(path)
+    refused(read_toml, path)
 
 
 def test_a_byte_order_mark_is_ignored(tmp_path: Any) -> None:
@@ -117,32 +102,30 @@ def test_a_byte_order_mark_is_ignored(tmp_path: Any) -> None:
     assert read_toml(path) == {"a": 1}
 
 
-def test_what_cannot_be_written_is_refused(tmp_path: Any) -> None:
-    """No folder, a directory, a full device, no file name, a NUL, a loop of links."""
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """No folder, a directory, a full device, no file name, a loop of links, a NUL."""
 
-    def write(path: Any) -> None:
+    def write(path: Path) -> None:
         write_text(path, "x")
 
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert "no such file or directory" in refused(write, tmp_path / "missing" / "file")
-    assert "it is a directory; name a file" in refused(write, tmp_path)
-    assert "No space left on device" in refused(write, Path("/dev/full"))
-    assert "too long" in refused(write, tmp_path / ("x" * 300))
-    assert "symbolic links" in refused(write, tmp_path / "loop")
-    with pytest.raises(FormatError, match="null byte"):
+    for name in ("missing/file", "", "/dev/full", "x" * 300, "loop"):
+        refused(write, tmp_path / name)
+    with pytest.raises(FormatError, match=r"a\\x00b"):
         write(tmp_path / "a\0b")
     assert names(tmp_path) == ["loop"]
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path: Any, monkeypatch: Any) -> None:
-
-    def full(_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+def test_a_file_that_cannot_be_written_to_its_end_leaves_the_old_one(tmp_path: Path) -> None:
+    """As on a full disk; here no file may be larger than ten bytes."""
     path = tmp_path / "kept"
     path.write_text("old")
-    monkeypatch.setattr(os, "fsync", full)
-    assert "cannot be written: No space left" in refused(lambda p: write_text(p, "new"), path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        refused(lambda p: write_text(p, "new" * 10), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_text() == "old"
     assert names(tmp_path) == ["kept"]
 
@@ -209,10 +192,8 @@ def test_standard_output_keeps_what_its_file_has(
     assert path.read_text().split() == ["before", "printed", "written", "afterwards"]
 
 
-def test_text_that_is_no_unicode_is_refused(tmp_path: Any) -> None:
-    assert r"\ud800 is not valid Unicode" in refused(
-        lambda path: write_text(path, "\ud800"), tmp_path / "file"
-    )
+def test_text_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
+    assert r"\ud800" in refused(lambda path: write_text(path, "\ud800"), tmp_path / "file")
     assert names(tmp_path) == []
 
 
@@ -225,21 +206,19 @@ class Entry:
 
 
 def test_an_unknown_field_is_refused_with_one_that_may_be_meant() -> None:
-    assert parse_as(Entry, b'{"name": "a"}', "here") == Entry("a")
-    with pytest.raises(FormatError, match=r"^here: Size is not a known field; did you mean 'size'"):
-        parse_as(Entry, b'{"name": "a", "Size": 1}', "here")
-    with pytest.raises(FormatError, match=r"^here: nam is not a known field; did you mean 'name'"):
-        parse_as(Entry, b'{"nam": "a"}', "here")
-    assert parse_as(Entry, b'{"name": "a", "Size": 1}', "here", extra="ignore") == Entry("a")
+    for key, meant in (("Size", "size"), ("nam", "name")):
+        content = json.dumps({"name": "a", key: 1}).encode()
+        told = refusal_of("here", parse_as, Entry, content, "here", kind=FormatError)
+        assert told.startswith(key)
+        assert f"'{meant}'" in told
+        assert parse_as(Entry, content, "here", extra="ignore") == Entry("a")
 
 
 @pytest.mark.parametrize("depth", [1000, 100_000])
 def test_documents_that_are_nested_too_deep_are_refused_in_one_line(depth: int) -> None:
     deep = b"[" * depth
-    with pytest.raises(FormatError, match=r"^here: is not valid JSON: recursion limit exceeded"):
-        parse_graph(b'{"operators": ' + deep, "here")
-    with pytest.raises(FormatError, match=r"^here: is nested too deep; flatten it$"):
-        parse_toml_text(b"a = " + deep, "here")
+    for parse, text in ((parse_graph, b'{"operators": '), (parse_toml_text, b"a = ")):
+        refusal_of("here", parse, text + deep, "here", kind=FormatError)
 
 
 def test_of_a_flood_of_wrong_attributes_the_first_is_told() -> None:

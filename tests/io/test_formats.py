@@ -20,69 +20,33 @@ Document = dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil", "complaint"),
+    ("name", "spoil", "place"),
     [
-        ("dream", lambda d: d.pop("event_rate"), "event_rate is missing; add it"),
-        (
-            "dream",
-            lambda d: d["connections"][0].pop("from_vertex"),
-            "[0].from_vertex is missing; add it",
-        ),
-        ("dream", lambda d: d.update(event_rate=0), "event_rate is 0; it should be greater than 0"),
-        ("dream", lambda d: d["operators"][1].update(idx=3), "two operators have the idx 3"),
-        (
-            "dream",
-            lambda d: d["operators"][1].update(idx=10**30),
-            "from_vertex is 1, but no operator",
-        ),
-        ("dream", lambda d: d["operators"][1].pop("payload"), "operator 1 has no payload; add it"),
-        (
-            "dream",
-            lambda d: d["connections"][2].update(to_vertex=9),
-            "connections[2].to_vertex is 9, but no",
-        ),
-        (
-            "saga",
-            lambda d: d["network"]["edges"].clear(),
-            "'x' and 'y' have no link, or one of speed 0",
-        ),
-        (
-            "saga",
-            lambda d: d["network"]["nodes"].pop(),
-            "ends at 'x', which is not a node; add the node",
-        ),
-        ("saga", lambda d: d.pop("network"), "network is missing; add it"),
-        ("saga", lambda d: d["network"]["nodes"][0].update(speed=0), "device 'y' has mips 0"),
-        (
-            "wfcommons",
-            lambda d: d["workflow"]["execution"]["tasks"].pop(),
-            "'merge_4' has no runtimeInSeconds; add it",
-        ),
-        (
-            "wfcommons",
-            lambda d: d["workflow"]["execution"]["machines"].pop(),
-            "'work_2' ran on 'node2', which is no",
-        ),
-        (
-            "wfcommons",
-            lambda d: d["workflow"].pop("specification"),
-            "the graph has no operators",
-        ),
-        (
-            "wfcommons",
-            lambda d: d["workflow"]["specification"]["files"][0].pop("id"),
-            "files[0].id is missing; add it",
-        ),
+        ("dream", lambda d: d.pop("event_rate"), "event_rate"),
+        ("dream", lambda d: d["connections"][0].pop("from_vertex"), "connections[0].from_vertex"),
+        ("dream", lambda d: d.update(event_rate=0), "event_rate"),
+        ("dream", lambda d: d["operators"][1].update(idx=3), "idx 3"),
+        ("dream", lambda d: d["operators"][1].update(idx=10**30), "from_vertex is 1"),
+        ("dream", lambda d: d["operators"][1].pop("payload"), "operator 1 has no payload"),
+        ("dream", lambda d: d["connections"][2].update(to_vertex=9), "connections[2].to_vertex"),
+        ("saga", lambda d: d["network"]["edges"].clear(), "'x' and 'y'"),
+        ("saga", lambda d: d["network"]["nodes"].pop(), "'x'"),
+        ("saga", lambda d: d.pop("network"), "network"),
+        ("saga", lambda d: d["network"]["nodes"][0].update(speed=0), "'y'"),
+        ("wfcommons", lambda d: d["workflow"]["execution"]["tasks"].pop(), "'merge_4'"),
+        ("wfcommons", lambda d: d["workflow"]["execution"]["machines"].pop(), "'node2'"),
+        ("wfcommons", lambda d: d["workflow"].pop("specification"), "no operators"),
+        ("wfcommons", lambda d: d["workflow"]["specification"]["files"][0].pop("id"), "[0].id"),
     ],
 )
 def test_what_is_wrong_in_a_document_is_told_in_one_line(
-    tmp_path: Path, name: str, spoil: Callable[[Document], object], complaint: str
+    tmp_path: Path, name: str, spoil: Callable[[Document], object], place: str
 ) -> None:
     """With its file in front."""
     document = json.loads((SEEDS / f"{name}.json").read_text())
     spoil(document)
     path = tmp_path / "g.json"
-    assert complaint in refusal_of(path, read_as, name, path.name, tmp_path, document)
+    assert place in refusal_of(path, read_as, name, path.name, tmp_path, document)
 
 
 @pytest.mark.parametrize("name", NEEDY)
@@ -92,7 +56,7 @@ def test_a_missing_package_is_told_with_its_extra(
     """In one line that can be pasted."""
     package = FORMATS[name].package
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SettingError, match=rf"^{package} is not .* pip install 'streamplace\["):
+    with pytest.raises(SettingError, match=rf"^{package} .*pip install 'streamplace\["):
         list(FORMATS[name].read(tmp_path / "model"))
 
 
@@ -103,14 +67,13 @@ def test_a_package_that_is_broken_is_not_said_to_be_missing(
     (tmp_path / "broken.py").write_text("raise ImportError('libsome.so: cannot open file')")
     (tmp_path / "lacking.py").write_text("import what_nobody_has")
     monkeypatch.syspath_prepend(tmp_path)
-    reasons = {"broken": "libsome.so: cannot open file", "lacking": "No module named 'what_nobody_"}
-    for package, reason in reasons.items():
-        with pytest.raises(SettingError, match=f"^{package} is installed, but .*: {reason}"):
+    for package, reason in {"broken": "libsome.so", "lacking": "what_nobody_has"}.items():
+        with pytest.raises(SettingError, match=f"^{package} .*{reason}.*--force-reinstall"):
             extra(package)
 
 
 @pytest.mark.parametrize("option", ["measure", "blocks"])
 def test_an_option_of_another_format_is_refused(option: str) -> None:
     """Which has it, is told."""
-    with pytest.raises(SettingError, match=f"dream cannot {option}; drop --{option}, .* torch"):
+    with pytest.raises(SettingError, match=f"dream .*--{option}.* torch"):
         FORMATS["dream"].with_options([option])

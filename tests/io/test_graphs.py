@@ -15,7 +15,7 @@ from refusals import refusal_of
 from strategies import graphs
 
 from streamplace.errors import FormatError
-from streamplace.io.dream import read_dream
+from streamplace.io.files import LONGEST_LINE
 from streamplace.io.graphs import (
     graph_from_dict,
     graph_line,
@@ -78,50 +78,38 @@ def test_units_are_read_and_defaults_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("path", "value", "place"),
     [
-        (("operators", 1, "ipt"), -1, "operators[1].ipt is -1"),
-        (("operators", 1, "ipt"), float("nan"), "operators[1].ipt is nan"),
-        (("operators", 1, "rte"), 1, "operators[1].rte is not a known field; did you mean 'rate'?"),
-        (("operators", 0), {}, "operators[0].name is missing; add it"),
-        (("operators", 2, "window", "size"), 0, "operator 'sink': window has size 0"),
-        (("operators",), {}, "operators is {}; it should be a valid array"),
-        (("streams", 0, "to"), "a\nb", r"stream src→a\nb names the unknown operator 'a\nb'"),
-        (("streams", 0, "payload"), "7 Q", "stream src→join: size '7 Q' has the unknown unit 'Q'"),
-        (("attributes", "x"), None, "attributes.x is None"),
+        (("operators", 1, "ipt"), -1, "operators[1].ipt"),
+        (("operators", 1, "ipt"), float("nan"), "operators[1].ipt"),
+        (("operators", 1, "rte"), 1, "operators[1].rte"),
+        (("operators", 0), {}, "operators[0].name"),
+        (("operators", 2, "window", "size"), 0, "operator 'sink': window"),
+        (("operators",), {}, "operators"),
+        (("streams", 0, "to"), "a\nb", r"stream src→a\nb"),
+        (("streams", 0, "payload"), "7 Q", "stream src→join: size '7 Q'"),
+        (("attributes", "x"), None, "attributes.x"),
     ],
 )
-def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, message: str) -> None:
-    assert message in refusal(changed(*path, to=value))
+def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, place: str) -> None:
+    assert refusal(changed(*path, to=value)).startswith(place)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty, and no valid JSON; make a graph with: streamplace generate"),
-        (b"[]", "the document is []; it should be an object"),
-        (b"\x00\xff\xfe", "is not valid JSON"),
-        (b'{"operators": [', "is not valid JSON: EOF"),
-        (b'{"operators": [{"name": "\\ud800"}]}', "is not valid JSON"),
-    ],
+    "content",
+    [b"", b"[]", b"\x00\xff\xfe", b'{"operators": [', b'{"operators": [{"name": "\\ud800"}]}'],
 )
-def test_what_is_no_graph_is_refused(content: bytes, message: str) -> None:
-    """Quickly, and with one fault told of many."""
-    assert refusal(content).startswith(message)
+def test_what_is_no_graph_is_refused(content: bytes) -> None:
+    refusal(content)
 
 
-def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Any) -> None:
-    empty, two = tmp_path / "empty.jsonl", tmp_path / "two.jsonl"
-    empty.write_text("\n")
-    write_graphs([chain(), chain()], two)
-    with pytest.raises(FormatError, match=r"empty.jsonl: holds no graph"):
-        read_graph(empty)
-    with pytest.raises(FormatError, match=r"two.jsonl: holds several graphs"):
-        read_graph(two)
+def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n")
+    write_graphs([chain(), chain()], tmp_path / "two.jsonl")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "b.manifest.json").write_text("{}")  # of a data set
-    with pytest.raises(FormatError, match=r"the folder holds no .json file"):
-        read_graph(tmp_path / "folder")
+    for name in ("empty.jsonl", "two.jsonl", "folder"):
+        refusal_of(tmp_path / name, read_graph, tmp_path / name, kind=FormatError)
 
 
 def test_a_bad_line_is_named(tmp_path: Path) -> None:
@@ -129,22 +117,21 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(graph_line(chain()) + b'{"operators": 3}\n'))
     graphs = read_graphs(path)
     assert next(graphs) == chain()
-    with pytest.raises(FormatError, match=r"set.jsonl.gz:2: operators is 3"):
+    with pytest.raises(FormatError, match=r"set.jsonl.gz:2: operators"):
         next(graphs)
 
 
 def test_a_data_set_has_the_name_of_one(tmp_path: Any) -> None:
-    with pytest.raises(FormatError, match=r"must end in .jsonl or .jsonl.gz"):
+    with pytest.raises(FormatError, match=r"set\.json.*\.jsonl\.gz"):
         write_graphs([chain()], tmp_path / "set.json")
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_graph_too_long_for_a_line_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_too_long_for_a_line_is_not_written(tmp_path: Path) -> None:
     """Graphs that could not be read back are refused, and no file appears."""
-    monkeypatch.setattr("streamplace.io.graphs.LONGEST_LINE", 50)
-    with pytest.raises(FormatError, match=r"\.json file of its own"):
-        write_graphs([chain()], tmp_path / "x.jsonl")
+    graph = StreamGraph.of("long", [Operator("a", rate=1)], [], {"about": "x" * LONGEST_LINE})
+    with pytest.raises(FormatError, match=r"'long'.*\.json"):
+        write_graphs([graph], tmp_path / "x.jsonl")
     assert not list(tmp_path.iterdir())
 
 
@@ -195,11 +182,3 @@ def test_that_all_operators_fire_all_is_said_once() -> None:
     assert document["fires"] == "all"
     assert not any("fires" in row for row in document["operators"])
     assert all(way(tasks) == tasks for name, way in WAYS.items() if name != "torch-geometric")
-
-
-@pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "a\udcffb"])
-def test_a_file_that_cannot_be_named_is_refused(name: Any) -> None:
-    """In one line, and not by the question whether it is a folder."""
-    for read in (read_graphs, read_dream):
-        with pytest.raises(FormatError, match="cannot be read"):
-            next(read(Path(name)))

@@ -79,11 +79,7 @@ UNNAMED, BOTH = "Flink Streaming Job", "8 recorded jobs and 1 job of the ledger"
     ],
 )
 def test_errors_come_from_the_runs_that_resemble_the_next_one_most(
-    job: str,
-    own: list[LedgerEntry],
-    recorded: list[LedgerEntry],
-    origin: str,
-    least: float,
+    job: str, own: list[LedgerEntry], recorded: list[LedgerEntry], origin: str, least: float
 ) -> None:
     known = known_errors(job, own, 0.9, recorded)
     assert (known.origin, known.least) == (origin, pytest.approx(least))

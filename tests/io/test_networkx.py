@@ -57,19 +57,16 @@ def test_numbers_of_numpy_are_read() -> None:
 def test_an_attribute_with_the_name_of_a_field_of_the_graph_is_refused(name: str) -> None:
     """Both would stand in one place, and one would be lost."""
     graph = StreamGraph.of("pipe", [Operator("a", rate=1)], attributes={name: "all"})
-    with pytest.raises(GraphError, match=f"the attribute '{name}' of graph 'pipe' .*; rename it"):
+    with pytest.raises(GraphError, match=f"'{name}' of graph 'pipe'"):
         to_networkx(graph)
 
 
 @pytest.mark.parametrize(
-    ("facts", "error", "message"),
-    [
-        ({"ipt": -1}, FormatError, r"networkx graph: operators\[0\].ipt is -1"),
-        ({}, GraphError, "operator 'a' has neither input streams nor a rate"),
-    ],
+    ("facts", "error", "place"),
+    [({"ipt": -1}, FormatError, r"operators\[0\].ipt"), ({}, GraphError, "operator 'a'")],
 )
-def test_bad_facts_are_refused(facts: Any, error: Any, message: Any) -> None:
+def test_bad_facts_are_refused(facts: Any, error: Any, place: str) -> None:
     g = nx.DiGraph()
     g.add_node("a", **facts)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=place):
         from_networkx(g)

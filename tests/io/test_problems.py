@@ -115,38 +115,34 @@ def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
 
 def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path) -> None:
     document = {"graph": SMALL, "cluster": {"devices": [{"name": "x"}]}}
-    assert "contains its own cluster; drop yours" in refusal(
-        tmp_path, document, cluster=Cluster.uniform(2)
-    )
+    assert "cluster" in refusal(tmp_path, document, cluster=Cluster.uniform(2))
     document = {"graph": SMALL, "constraints": {"pin": {"a": "d0"}}}
-    assert "contains its own constraints" in refusal(
-        tmp_path, document, constraints=Constraints(pin={"a": "d1"})
-    )
+    assert "constraints" in refusal(tmp_path, document, constraints=Constraints(pin={"a": "d1"}))
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "place"),
     [
-        ({"seconds": [[1, 2], [1]]}, "the cost matrix must be numbers, operators × devices"),
-        ({"seconds": [[1, -2], [1, 1]]}, "seconds[0][1] is -2"),
-        ({"second": []}, "second is not a known field"),
-        ({"moving": {"state": [1]}}, "moving: state is (1,); it must be (2,)"),
-        ({"moving": {"startup": [[1, 2], [3]]}}, "moving: startup must be numbers, a row for"),
-        ({"moving": {"state": [1, 1e16]}}, "moving: state[1] is 1e+16; it must be between 0"),
-        ({"moving": {"state": [1, -1]}}, "moving.state[1] is -1"),
+        ({"seconds": [[1, 2], [1]]}, "the cost matrix"),
+        ({"seconds": [[1, -2], [1, 1]]}, "seconds[0][1]"),
+        ({"second": []}, "second"),
+        ({"moving": {"state": [1]}}, "moving: state"),
+        ({"moving": {"startup": [[1, 2], [3]]}}, "moving: startup"),
+        ({"moving": {"state": [1, 1e16]}}, "moving: state[1]"),
+        ({"moving": {"state": [1, -1]}}, "moving.state[1]"),
         ({"cluster": {"devices": [{"name": "x", "mps": 1}]}}, "cluster.devices[0].mps"),
         ({"constraints": {"pin": {"c": "x"}}}, "'c'"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(
-    tmp_path: Path, change: dict[str, Any], complaint: str
+    tmp_path: Path, change: dict[str, Any], place: str
 ) -> None:
     document = {
         "graph": SMALL,
         "cluster": {"devices": [{"name": "x"}, {"name": "y"}]},
         "constraints": {"pin": {"a": "x"}},
     }
-    assert complaint in refusal(tmp_path, {**document, **change})
+    assert place in refusal(tmp_path, {**document, **change})
 
 
 def test_what_moving_takes_is_the_memory_and_no_time_where_the_document_does_not_say(

@@ -66,18 +66,18 @@ def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path: Path, text
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "place"),
     [
-        ("", "contains no number; name an STG file"),
-        ("4", "has 0 tasks; by its first number it must have 4, or 6"),
-        (PLAIN[: PLAIN.index("          5          0")], "has 5 tasks; by its first number"),
-        (PLAIN.replace("5", "five"), ":5: five is not a number; correct it"),
-        (PLAIN.replace("3          5", "7          5"), "line 5: must be a task number"),
-        (PLAIN.replace("3          4", "3          9"), "unknown operator '9'"),
+        ("", ""),
+        ("4", "0 tasks"),
+        (PLAIN[: PLAIN.index("          5          0")], "5 tasks"),
+        (PLAIN.replace("5", "five"), ":5: five"),
+        (PLAIN.replace("3          5", "7          5"), "line 5"),
+        (PLAIN.replace("3          4", "3          9"), "'9'"),
     ],
 )
 def test_what_is_no_task_graph_is_told_with_its_place(
-    tmp_path: Path, text: str, complaint: str
+    tmp_path: Path, text: str, place: str
 ) -> None:
-    with pytest.raises(StreamplaceError, match=f"sample.stg.*{complaint}"):
+    with pytest.raises(StreamplaceError, match=f"sample.stg.*{place}"):
         read(tmp_path, text)

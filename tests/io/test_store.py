@@ -66,9 +66,7 @@ def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone() -> No
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
-def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(
-    is_inside: bool,
-) -> None:
+def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(is_inside: bool) -> None:
     append_entries([RUN])
     step = [
         "from streamplace.io.ledger import RATES",
@@ -86,20 +84,15 @@ def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(
 def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
     """The claim of a process that was killed is void: the move is resumed, the watch goes on."""
     store = Store.usual()
-    claims = (
-        "MoveClaim.begin(journal())",
-        "WatchLog.claimed(Store.usual(), JOB, '', print)",
-    )
+    claims = ("MoveClaim.begin(journal())", "WatchLog.claimed(Store.usual(), JOB, '', print)")
     with process(*claims) as other:
         for claim in (lambda: MoveClaim.begin(journal()), lambda: MoveClaim.take(JOB)):
-            with pytest.raises(
-                MoveUnderWay, match=f"is being moved, by process {other.pid}, since"
-            ):
+            with pytest.raises(MoveUnderWay, match=f"process {other.pid}"):
                 claim()
-        with pytest.raises(JobWatched, match=f"has been watched by process {other.pid} since"):
+        with pytest.raises(JobWatched, match=f"process {other.pid}"):
             WatchLog.claimed(store, successor(JOB), "", print)
         assert WatchLog.claimed(store, "d" * 32, "", print).watch == 2
-    with pytest.raises(FlinkError, match="was interrupted; finish it with: move --resume"):
+    with pytest.raises(FlinkError, match="move --resume"):
         MoveClaim.begin(journal())
     assert MoveClaim.take(JOB).journal.holder == Holder.current()
     with pytest.raises(MoveUnderWay):
@@ -140,43 +133,39 @@ def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> No
         "decisions": lambda: unfinished(store),
         "rates": user_runs,
     }
-    told = f"store.sqlite cannot be used: table {table} has a row that cannot be read; a move"
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=rf"store\.sqlite .*table {table}"):
         readers[table]()
 
 
 def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> None:
     path = Store.usual().path
     path.parent.mkdir(parents=True)
-    for name, told in {
-        "text": "cannot be used: file is not a database; a move may be unfinished: check that",
-        "another": rf"another version of streamplace wrote it \(format 99, not {VERSION}\); a move",
-        "other tables": rf"another version of streamplace wrote it \(format 0, not {VERSION}\)",
+    for content, place in {
+        "this is no database, but a text of some length": path.name,
+        "PRAGMA user_version = 99": f"format 99, not {VERSION}",
+        "CREATE TABLE a (b TEXT)": f"format 0, not {VERSION}",
     }.items():
         path.unlink(missing_ok=True)
-        if name == "text":
-            path.write_text("this is no database, but a text of some length" * 9)
+        if content.startswith("this"):
+            path.write_text(content * 9)
         else:
             with closing(sqlite3.connect(path)) as database:
-                database.execute("PRAGMA user_version = 99" if name == "another" else _TABLE)
+                database.execute(content)
         before = path.read_bytes()
         for use in (user_runs, lambda: append_entries([RUN])):
-            with pytest.raises(StoreError, match=told):
+            with pytest.raises(StoreError, match=place):
                 use()
         assert path.read_bytes() == before
-
-
-_TABLE = "CREATE TABLE a (b TEXT)"
 
 
 def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
     told: list[str] = []
     log = WatchLog.claimed(Store.usual(), JOB, "", told.append)
     Store.usual().path.unlink()
-    with pytest.raises(StoreError, match="row 1 of table watches is gone"):
+    with pytest.raises(StoreError, match="row 1 of table watches"):
         log.begin(WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
     log.add(WatchRound("", 1.0, JOB, 1.0, 1.0, False, 0.0, 1))
-    assert "records no rounds and moves nothing" in told[0]
+    assert len(told) == 1
 
 
 def test_a_full_disk_is_told_without_advice_to_move_the_file(
@@ -184,7 +173,7 @@ def test_a_full_disk_is_told_without_advice_to_move_the_file(
 ) -> None:
     append_entries([RUN])
     fill_disk(monkeypatch)
-    with pytest.raises(StoreError, match=r"cannot be used: database or disk is full$"):
+    with pytest.raises(StoreError, match=r"disk is full$"):
         append_entries([RUN] * 100)
     monkeypatch.undo()
     assert len(user_runs()) == 1

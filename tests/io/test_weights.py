@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz.trial import refused_in_little
+from refusals import refusal_of
 
 from streamplace.errors import FormatError
 from streamplace.io.weights import read_weights, write_tensors, write_weights
@@ -73,8 +74,7 @@ def test_half_precision_is_widened(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [0, 8, 100, -1])
 def test_truncated_files_are_refused(file: Path, size: int) -> None:
     file.write_bytes(file.read_bytes()[:size])
-    with pytest.raises(FormatError, match="not a complete file of streamplace weights"):
-        read_weights(file)
+    refusal_of(file, read_weights, file, kind=FormatError)
 
 
 @pytest.mark.parametrize(
@@ -90,30 +90,29 @@ def test_truncated_files_are_refused(file: Path, size: int) -> None:
 )
 def test_other_files_are_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    with pytest.raises(FormatError, match=r"w\.safetensors: "):
-        read_weights(file)
+    refusal_of(file, read_weights, file, kind=FormatError)
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "place"),
     [
-        ({"format": "streamplace-checkpoint"}, "is not a file of streamplace weights"),
-        ({"version": 2}, "has version 2 of the weights format"),
-        ({"config": None}, "config is None; it should be a valid dictionary"),
-        ({"surprise": 1}, "surprise is not a known field"),
-        ({"features": {"names": ["a"], "mean": ["0"]}}, r"features.mean\[0\] is '0'"),
-        ({"features": {"names": ["a"], "std": [0.0]}}, r"features.std\[0\] is 0.0; it should"),
+        ({"format": "streamplace-checkpoint"}, ""),
+        ({"version": 2}, "has version 2"),
+        ({"config": None}, "config"),
+        ({"surprise": 1}, "surprise"),
+        ({"features": {"names": ["a"], "mean": ["0"]}}, "features.mean[0]"),
+        ({"features": {"names": ["a"], "std": [0.0]}}, "features.std[0]"),
         ({"model": "pilot"}, "contains weights of 'pilot', not of 'dream'"),
         ({"features": {"names": ["cpu"]}}, "was trained on other features"),
     ],
 )
 def test_weights_with_another_description_are_refused(
-    file: Path, changes: dict[str, Any], complaint: str
+    file: Path, changes: dict[str, Any], place: str
 ) -> None:
     document = {"format": "streamplace-weights", "version": 1, **DOCUMENT, **changes}
     write_tensors(file, document, TENSORS)
-    with pytest.raises(FormatError, match=rf"w\.safetensors: {complaint}"):
-        read_weights(file, model="dream", features=["cpu", "payload"])
+    given = {"model": "dream", "features": ["cpu", "payload"]}
+    assert refusal_of(file, read_weights, file, kind=FormatError, **given).startswith(place)
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e999"])
@@ -124,14 +123,12 @@ def test_a_feature_that_is_no_number_is_refused(file: Path, number: str) -> None
     size = int.from_bytes(content[:8], "little")
     header = content[8 : 8 + size].replace(b"[0.5]", f"[{number}]".encode())
     file.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + size :])
-    with pytest.raises(FormatError, match=r"w\.safetensors: (is not a complete|features.mean)"):
-        read_weights(file)
+    refusal_of(file, read_weights, file, kind=FormatError)
 
 
 def test_a_parameter_that_is_no_number_is_refused(file: Path) -> None:
     write_weights(file, DOCUMENT, {**TENSORS, "bad": np.array([np.nan], np.float32)})
-    with pytest.raises(FormatError, match=r"w\.safetensors: parameter 'bad' is not a number"):
-        read_weights(file)
+    assert "'bad'" in refusal_of(file, read_weights, file, kind=FormatError)
 
 
 def test_a_config_alone_takes_no_memory(tmp_path: Path) -> None:
