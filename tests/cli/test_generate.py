@@ -54,7 +54,7 @@ def test_help_of_a_family_begins_with_a_command_that_works(run: Callable, family
 def test_a_pipe_is_refused_and_stays_one(refusal: Callable, tmp_path: Path, name: str) -> None:
     """A data set's checksums are of a file; nothing waits for a reader that never comes."""
     os.mkfifo(tmp_path / name)
-    assert "is a pipe or a device" in refusal("generate", "random-dag", "-o", name)
+    assert name in refusal("generate", "random-dag", "-o", name)
     assert Path(name).is_fifo()
 
 

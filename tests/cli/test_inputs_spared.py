@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.cli._options import read_problem
-
 LINES = """\
 describe graph.json -o graph.json
 compare folder --placers round-robin -o folder
@@ -35,7 +33,7 @@ def test_an_output_that_is_an_input_is_refused(
     Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
     os.link(graph, "hard-link.json")
     Path("soft-link.json").symlink_to(graph)
-    assert "-o would overwrite the input" in refusal(*line.split())
+    assert "overwrite" in refusal(*line.split())
 
 
 def test_a_pipe_may_be_both(run: Callable, graph: str) -> None:
@@ -63,15 +61,14 @@ def test_every_file_that_is_written_is_named(run: Callable, graph: str, placemen
         assert Path(name).exists()
 
 
-def test_a_dash_is_a_standard_stream(
-    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dash_is_a_standard_stream(run: Callable, graph: str) -> None:
     """It is read where a file is read, and written where one is written."""
-    seen = []
-    monkeypatch.setattr(
-        "streamplace.cli._options.read_problem",
-        lambda path, *rest: seen.append(path) or read_problem(path_of[str(path)], *rest),
-    )
-    path_of = {"/dev/stdin": Path(graph)}
-    answer = run("place", "-", "--placer", "round-robin", "-o", "/dev/null")
-    assert (answer.status, seen) == (0, [Path("/dev/stdin")])
+    usual = os.dup(0)
+    try:
+        with Path(graph).open() as file:
+            os.dup2(file.fileno(), 0)
+            answer = run("place", "-", "--placer", "round-robin", "-o", "p.json")
+    finally:
+        os.dup2(usual, 0)
+        os.close(usual)
+    assert (answer.status, Path("p.json").exists()) == (0, True)

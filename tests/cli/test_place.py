@@ -141,5 +141,4 @@ def test_cpu_is_measured_in_devices_of_the_cluster(
     alone = run("describe", graph, "--cluster", "one.toml").out
     assert "traffic in links without a limit" in " ".join(alone.split())
     assert "CPU in devices of 12000 MIPS" in run("describe", graph, "--mips", "12e3").out
-    refused = refusal("describe", graph, "--cluster", "c.toml", "--mips", "100")
-    assert "a cluster has its own units; drop mips and bandwidth" in refused
+    assert "mips" in refusal("describe", graph, "--cluster", "c.toml", "--mips", "100")

@@ -113,39 +113,41 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("option", "value", "place"),
     [
-        (["--preset", "slow"], "has no preset 'slow'; it has fast"),
-        (["--reward", "magic"], "reward is 'magic'; it must be steady or engine"),
-        (["--device", "tpu"], "device is 'tpu'; it must be cpu or cuda"),
-        (["--epochs", "0"], "epochs is 0"),
-        (["--start", "b.jsonl"], "b.jsonl: is not a complete file of streamplace weights"),
-        (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
-        (["--out", "b.jsonl"], "b.jsonl: cannot create the folder"),
+        ("--preset", "slow", "'slow'"),
+        ("--reward", "magic", "reward is 'magic'"),
+        ("--device", "tpu", "device is 'tpu'"),
+        ("--epochs", "0", "epochs is 0"),
+        ("--start", "b.jsonl", "b.jsonl: "),
+        ("--start", "shipped", "'stub'"),
+        ("--out", "b.jsonl", "b.jsonl: "),
     ],
 )
 def test_bad_options_end_in_one_line(
-    refusal: Callable, data: str, words: list[str], complaint: str
+    refusal: Callable, data: str, option: str, value: str, place: str
 ) -> None:
     """No folder is left behind."""
-    usual = {"--data": "b.jsonl", "--out": "x"} | dict(zip(words[::2], words[1::2], strict=True))
-    assert complaint in refusal("train", "stub", *(word for pair in usual.items() for word in pair))
+    options = {"--data": "b.jsonl", "--out": "x"} | {option: value}
+    assert place in refusal("train", "stub", *(word for pair in options.items() for word in pair))
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "place"),
     [
-        ("[training]\nepoch = 3\n", "c.toml: [training] has no option 'epoch'; it takes epochs, "),
-        ("[training]\nepochs = 'three'\n", "c.toml: [training]: epochs is 'three'; it should be"),
-        ("[model]\nwidth = 3\n", "c.toml: [model] has no option 'width'; it takes bias, noise"),
-        ("[modle]\nbias = true\n", "c.toml has no option 'modle'; it takes training, model"),
+        ("[training]\nepoch = 3\n", "[training] has no option 'epoch'"),
+        ("[training]\nepochs = 'three'\n", "[training]: epochs is 'three'"),
+        ("[model]\nwidth = 3\n", "[model] has no option 'width'"),
+        ("[modle]\nbias = true\n", "'modle'"),
     ],
 )
 def test_bad_config_files_end_in_one_line(
-    refusal: Callable, data: str, text: str, complaint: str
+    refusal: Callable, data: str, text: str, place: str
 ) -> None:
     Path("c.toml").write_text(text)
-    assert complaint in refusal(*STUB, "--out", "x", "--config", "c.toml")
+    message = refusal(*STUB, "--out", "x", "--config", "c.toml")
+    assert "c.toml" in message
+    assert place in message
 
 
 def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
@@ -160,10 +162,9 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
 def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str) -> None:
     assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
     again = run(*STUB, "--out", "made", "--epochs", "1")
-    assert "holds a run already; continue it with --resume" in again.err
+    assert "--resume" in again.err
     Path("five.toml").write_text("limit = 5\n")
     other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--settings", "five.toml")
-    assert "was started on other data" in other.err
     for answer in (again, other):
         assert (answer.status, answer.err.count("\n")) == (2, 1)
     assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0
