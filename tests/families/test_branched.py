@@ -88,10 +88,10 @@ def test_no_spread_gives_equal_stages() -> None:
     [
         ({"branches": 3}, "belong together"),
         ({"branches": 1, "depth": 1, "devices": 2}, "cannot fill 2 devices"),
-        ({"payload": 1.5}, "payload is 1.5; it must be a whole number"),
+        ({"payload": 1.5}, "payload is 1.5"),
         ({"rate": float("nan")}, "rate is nan"),
         ({"rate": 1e6}, "without an operator that exceeds one"),
-        ({"copies": True}, "copies is True; it must be a whole number"),
+        ({"copies": True}, "copies is True"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:

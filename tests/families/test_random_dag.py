@@ -106,13 +106,13 @@ def test_skew_makes_heavy_tails() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"operators": 3, "sources": 4}, "sources is 4; it must be at most the 3 operators"),
+        ({"operators": 3, "sources": 4}, "sources is 4"),
         ({"operators": 3, "layers": 4}, "layers is 4; .* between 2 and 3"),
         ({"operators": 3, "layers": 1}, "layers is 1"),
-        ({"operators": 3, "streams": 1}, "streams is 1; these layers and sources allow 2 to"),
+        ({"operators": 3, "streams": 1}, "streams is 1"),
         ({"operators": 3, "layers": 3, "streams": 4}, "allow 2 to 3"),
         ({"bandwidth": "fast"}, "bandwidth"),
-        ({"parallel": 1}, "parallel is 1; it must be true or false"),
+        ({"parallel": 1}, "parallel is 1"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:

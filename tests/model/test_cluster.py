@@ -42,11 +42,7 @@ def test_devices_of_a_class_can_be_swapped_and_classes_are_numbered_by_first_dev
     classes, d = cluster.interchangeable, cluster.devices
     for a in range(cluster.n_devices):
         for b in range(a):
-            same = (d.mips[a], d.cores[a], d.egress[a]) == (
-                d.mips[b],
-                d.cores[b],
-                d.egress[b],
-            )
+            same = (d.mips[a], d.cores[a], d.egress[a]) == (d.mips[b], d.cores[b], d.egress[b])
             same &= np.array_equal(swapped(cluster.bandwidth_bps, a, b), cluster.bandwidth_bps)
             assert same == (classes[a] == classes[b])
     _, first = np.unique(classes, return_index=True)
@@ -73,14 +69,11 @@ def test_devices_that_differ_in_any_field_are_not_interchangeable() -> None:
 @pytest.mark.parametrize(
     ("network", "message"),
     [
-        (
-            {"bandwidth": [[1, 2]]},
-            r"bandwidth_bps must be a 2 × 2 matrix for 2 devices, not \(1, 2",
-        ),
-        ({"bandwidth": [[1, 0], [1, 1]]}, "link a→b has bandwidth_bps 0; it must be between 0.001"),
+        ({"bandwidth": [[1, 2]]}, r"bandwidth_bps .*\(1, 2"),
+        ({"bandwidth": [[1, 0], [1, 1]]}, "link a→b has bandwidth_bps 0"),
         ({"bandwidth": [[1, 1], [math.nan, 1]]}, "link b→a has bandwidth_bps nan"),
-        ({"bandwidth": [[1, "x"], [1, 1]]}, "bandwidth_bps must be a 2 × 2 matrix of numbers"),
-        ({"latency": [[0, -1], [0, 0]]}, "link a→b has latency_s -1; it must be between 0"),
+        ({"bandwidth": [[1, "x"], [1, 1]]}, "bandwidth_bps"),
+        ({"latency": [[0, -1], [0, 0]]}, "link a→b has latency_s -1"),
     ],
 )
 def test_a_bad_network_is_refused(network: dict[Any, Any], message: str) -> None:

@@ -29,37 +29,22 @@ def legal(problem: Any, *placement: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("rules", "fine", "wrong", "message"),
+    ("rules", "fine", "wrong", "names"),
     [
-        ({"pin": {"v1": "d2"}}, [0, 2, 0, 0], [0, 1, 0, 0], "the constraints forbid 'v1' on 'd1'"),
-        (
-            {"colocate": [["v1", "v3"]]},
-            [0, 1, 0, 1],
-            [0, 1, 0, 2],
-            "'v1' and 'v3' must share a device",
-        ),
-        (
-            {"exlocate": [["v1", "v3"]]},
-            [0, 1, 0, 2],
-            [0, 1, 0, 1],
-            "'v1' and 'v3' must not share a device",
-        ),
-        (
-            {"exlocate": [["v0", "v1", "v3"]]},
-            [0, 1, 1, 2],
-            [0, 1, 0, 0],
-            "'v0' and 'v3' must not share a device",
-        ),
+        ({"pin": {"v1": "d2"}}, [0, 2, 0, 0], [0, 1, 0, 0], "'v1' on 'd1'"),
+        ({"colocate": [["v1", "v3"]]}, [0, 1, 0, 1], [0, 1, 0, 2], "'v1' and 'v3'"),
+        ({"exlocate": [["v1", "v3"]]}, [0, 1, 0, 2], [0, 1, 0, 1], "'v1' and 'v3'"),
+        ({"exlocate": [["v0", "v1", "v3"]]}, [0, 1, 1, 2], [0, 1, 0, 0], "'v0' and 'v3'"),
     ],
 )
 def test_a_placement_is_legal_or_told_which_rule_it_breaks(
-    rules: dict[Any, Any], fine: list[int], wrong: list[int], message: str
+    rules: dict[Any, Any], fine: list[int], wrong: list[int], names: str
 ) -> None:
     problem = ruled(**rules)
     assert legal(problem, *fine)
     assert not legal(problem, *wrong)
     problem.check(problem.placement(fine))
-    with pytest.raises(StreamplaceError, match=message):
+    with pytest.raises(StreamplaceError, match=names):
         problem.check(problem.placement(wrong))
 
 
@@ -102,46 +87,28 @@ def test_repairs_go_to_the_next_legal_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "message"),
+    ("rules", "names"),
     [
-        ({"pin": {"x": "d0"}}, "pin names the unknown operator 'x'"),
-        (
-            {"allowed": {"v0": [f"d{i}" for i in range(12, 8, -1)]}},
-            "allowed of 'v0' names the unknown device 'd10'",
-        ),
-        ({"colocate": [["v0", *"zyx"]]}, "colocate names the unknown operator 'x'"),
-        (
-            {"pin": {"v0": "d0"}, "allowed": {"v0": ["d1"]}},
-            "no device is left for 'v0': pins, allowed devices and required tags exclude",
-        ),
-        (
-            {"pin": {"v0": "d0", "v1": "d1"}, "colocate": [["v0", "v1"]]},
-            "no device is left for 'v0', 'v1'",
-        ),
-        (
-            {"colocate": [["v0", "v1"]], "exlocate": [["v1", "v0"]]},
-            "'v0', 'v1' are both colocated and exlocated; drop one rule",
-        ),
-        (
-            {"exlocate": [["v0", "v1", "v2", "v3"]]},
-            "'v0', 'v1', 'v2', 'v3' cannot be kept apart on 3 devices",
-        ),
-        (
-            {"pin": {"v0": "d0", "v1": "d0"}, "exlocate": [["v0", "v1"]]},
-            "found no way to keep 'v0', 'v1' apart on 3 devices",
-        ),
-        ({"colocate": ["v0"]}, "colocate holds 'v0'; it must be a list of names"),
+        ({"pin": {"x": "d0"}}, "pin .*'x'"),
+        ({"allowed": {"v0": [f"d{i}" for i in range(12, 8, -1)]}}, "allowed of 'v0' .*'d10'"),
+        ({"colocate": [["v0", *"zyx"]]}, "colocate .*'x'"),
+        ({"pin": {"v0": "d0"}, "allowed": {"v0": ["d1"]}}, "'v0'"),
+        ({"pin": {"v0": "d0", "v1": "d1"}, "colocate": [["v0", "v1"]]}, "'v0', 'v1'"),
+        ({"colocate": [["v0", "v1"]], "exlocate": [["v1", "v0"]]}, "'v0', 'v1'"),
+        ({"exlocate": [["v0", "v1", "v2", "v3"]]}, "'v0', 'v1', 'v2', 'v3' .*3 devices"),
+        ({"pin": {"v0": "d0", "v1": "d0"}, "exlocate": [["v0", "v1"]]}, "'v0', 'v1'"),
+        ({"colocate": ["v0"]}, "colocate holds 'v0'"),
     ],
 )
-def test_constraints_that_cannot_be_met_are_refused(rules: dict[Any, Any], message: str) -> None:
-    with pytest.raises(ProblemError, match=message):
+def test_constraints_that_cannot_be_met_are_refused(rules: dict[Any, Any], names: str) -> None:
+    with pytest.raises(ProblemError, match=names):
         ruled(**rules)
 
 
 def test_a_tag_that_nobody_offers_is_refused() -> None:
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu", "ssd"})])
     cluster = Cluster.of([Device("d0", tags=frozenset({"ssd"}))])
-    with pytest.raises(ProblemError, match="operator 'a' requires 'gpu', 'ssd', which no device"):
+    with pytest.raises(ProblemError, match="operator 'a' requires 'gpu', 'ssd'"):
         Problem(graph, cluster)
 
 

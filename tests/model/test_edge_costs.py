@@ -82,7 +82,7 @@ def test_the_ends_of_a_chained_stream_share_a_device() -> None:
     """As if they were colocated; a chain of subtasks joins those of one number."""
     problem = Problem(pair("chained"), cluster())
     assert problem.legal([[0, 0], [0, 1], [1, 1]]).tolist() == [True, False, True]
-    with pytest.raises(PlacementError, match="'a' and 'b' must share a device"):
+    with pytest.raises(PlacementError, match="'a' and 'b'"):
         problem.check(problem.placement([0, 1]))
     split = expand(pair("chained", parallelism=2)).graph
     legal = Problem(split, cluster()).legal([[0, 1, 0, 1], [0, 1, 1, 0]])

@@ -70,16 +70,16 @@ def test_attributes_are_plain_and_read_only() -> None:
 
 @pytest.mark.parametrize("value", [None, [1], math.nan, 2**63, np.ones(2), "\ud800"])
 def test_an_attribute_that_no_file_could_hold_is_refused(value: Any) -> None:
-    with pytest.raises(GraphError, match=r"attribute 'split' is .*; it must be"):
+    with pytest.raises(GraphError, match=r"attribute 'split' is .*"):
         pipe(split=value)
 
 
 def test_a_cycle_is_named_in_the_direction_of_its_streams() -> None:
     operators = [Operator("src", rate=1), *map(Operator, "abc")]
     streams = [Stream("src", "a"), Stream("a", "b"), Stream("b", "c"), Stream("c", "a")]
-    with pytest.raises(GraphError, match=r"has the cycle (a → b → c → a|b → c → a → b|c → a → b)"):
+    with pytest.raises(GraphError, match=r"(a → b → c → a|b → c → a → b|c → a → b)"):
         StreamGraph.of("loop", operators, streams)
-    with pytest.raises(GraphError, match="has the cycle a → a"):
+    with pytest.raises(GraphError, match="a → a"):
         StreamGraph.of("loop", [Operator("a", rate=1)], [Stream("a", "a")])
 
 
@@ -92,40 +92,32 @@ def test_a_long_cycle_is_abridged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operators", "streams", "message"),
+    ("operators", "streams", "place"),
     [
-        ([], [], "the graph has no operators; it needs at least one"),
-        (
-            [Operator("a", rate=1), Operator("lost")],
-            [],
-            "operator 'lost' has neither input streams nor a rate above 0, .* connect or remove it",
-        ),
+        ([], [], "no operators"),
+        ([Operator("a", rate=1), Operator("lost")], [], "operator 'lost'"),
         (
             [Operator("a", rate=1), Operator("b", rate=2)],
             [Stream("a", "b")],
-            "operator 'b' has rate 2 but also input streams; only sources",
+            "operator 'b' has rate 2",
         ),
         (
             [Operator("a", rate=1e15), Operator("b"), Operator("c")],
             [Stream("a", "b", 1e15), Stream("b", "c", 0)],
-            r"operator 'b' would receive 1e\+30 tuples/s; lower the selectivities",
+            r"operator 'b' .*1e\+30 tuples/s",
         ),
-        (
-            [Operator("w", rate=1, window=Window(1, 1), fires="all")],
-            [],
-            "has a window and fires 'all'",
-        ),
+        ([Operator("w", rate=1, window=Window(1, 1), fires="all")], [], "'w'.*'all'"),
     ],
 )
-def test_a_graph_that_makes_no_sense_is_refused(operators: Any, streams: Any, message: Any) -> None:
-    with pytest.raises(GraphError, match=message):
+def test_a_graph_that_makes_no_sense_is_refused(operators: Any, streams: Any, place: str) -> None:
+    with pytest.raises(GraphError, match=place):
         StreamGraph.of("bad", operators, streams)
 
 
 def test_streams_of_another_graph_are_refused() -> None:
     """Rows would point at the wrong operators."""
     one, two = (Operators(["a"], rate=[1]) for _ in range(2))
-    with pytest.raises(GraphError, match="operators of another graph"):
+    with pytest.raises(GraphError, match="another graph"):
         StreamGraph("mixed", one, Streams(two, [], []))
 
 

@@ -122,7 +122,7 @@ def test_subtasks_share_their_operators_memory() -> None:
     graph = StreamGraph.of("one", [heavy])
     cluster = Cluster.of([Device(f"d{i}", memory="4 GB") for i in range(2)])
     whole = Problem(graph, cluster)
-    with pytest.raises(ProblemError, match="8 GB of memory needed"):
+    with pytest.raises(ProblemError, match="8 GB"):
         PLACERS["auto"].place(whole, OBJECTIVES["throughput"])
     subtasks = expand(graph).problem(whole)
     assert subtasks.legal([0, 0, 1, 1])[0]
@@ -131,25 +131,20 @@ def test_subtasks_share_their_operators_memory() -> None:
 
 def test_a_placement_that_does_not_fit_is_refused_with_what_is_too_much() -> None:
     problem = problem_of([3_000_000_000, 1_000_000_000, 0], [3_500_000_000, 3_500_000_000])
-    with pytest.raises(PlacementError) as caught:
+    with pytest.raises(PlacementError, match=r"device 'd0' has 3.5 GB .*500 MB .*'v0', 'v1'"):
         problem.check(problem.placement([0, 0, 0]))
-    assert str(caught.value) == (
-        "device 'd0' has 3.5 GB of memory, 500 MB too little for 'v0', 'v1'; "
-        "move some of them elsewhere"
-    )
 
 
 @pytest.mark.parametrize(
     ("sizes", "rooms", "rules", "complaint"),
     [
-        ([5, 1], [4, 3], {}, "'v0' cannot fit anywhere: 5 B of memory needed, and the largest "
-         "device allowed has 4 B, 1 B too little"),
-        ([3, 3], [4, 5], {"colocate": [{"v0", "v1"}]}, "'v0', 'v1' cannot fit anywhere: 6 B"),
-        ([4, 1], [4, 3], {"pin": {"v0": "d1"}}, "largest device allowed has 3 B"),
-        ([3, 3, 3], [4, 4], {}, "9 B of memory needed together, 1 B more than all devices have"),
-        ([3, 3, 3, 1], [5, 5], {}, "'v2' need 3 B, where no device has more than 2 B left"),
+        ([5, 1], [4, 3], {}, "'v0' .*5 B .*4 B, 1 B"),
+        ([3, 3], [4, 5], {"colocate": [{"v0", "v1"}]}, "'v0', 'v1' .*6 B"),
+        ([4, 1], [4, 3], {"pin": {"v0": "d1"}}, "3 B"),
+        ([3, 3, 3], [4, 4], {}, "9 B .*1 B"),
+        ([3, 3, 3, 1], [5, 5], {}, "'v2' .*3 B.*2 B"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_fit_is_told_by_name_and_amount(
     sizes: list[int], rooms: list[int], rules: dict[str, Any], complaint: str
 ) -> None:
@@ -162,7 +157,7 @@ def test_a_problem_that_the_search_for_memory_does_not_settle_is_not_refused() -
     sizes, rooms = [5] * 12 + [3] * 24, [11] * 12
     problem, place = problem_of(sizes, rooms), [*range(12), *range(12), *range(12)]
     assert problem.legal(place)[0]
-    with pytest.raises(ProblemError, match="found no way to fit all operators"):
+    with pytest.raises(ProblemError):
         _ = problem.rules.witness
     known = Problem(problem.graph, problem.cluster, known=problem.placement(place))
     assert known.rules.witness.tolist() == place

@@ -71,8 +71,8 @@ def test_loads_are_instructions_over_speed_or_the_seconds_of_a_cost_matrix() -> 
 @pytest.mark.parametrize(
     ("seconds", "message"),
     [
-        ([[1, 2]], r"the cost matrix is \(1, 2\); it must be operators × devices, \(2, 2\)"),
-        ([[1, 2], [-1, 2]], "operator 'v1' costs -1 s per tuple on device 'd0'; it must be"),
+        ([[1, 2]], r"the cost matrix is \(1, 2\)"),
+        ([[1, 2], [-1, 2]], "operator 'v1' costs -1 s per tuple on device 'd0'"),
         ([[1, math.nan], [1, 2]], "operator 'v0' costs nan s per tuple on device 'd1'"),
         ([[1, "x"], [1, 2]], "the cost matrix must be numbers"),
     ],

@@ -37,7 +37,7 @@ def test_a_doubtful_graph_is_said(error: float) -> None:
 
 @pytest.mark.parametrize("error", [552.25, -0.31, 1e6])
 def test_a_wrong_graph_is_refused_unless_it_is_trusted(error: float) -> None:
-    with pytest.raises(ProblemError, match=r"profiled, so nothing.*trust-profile"):
+    with pytest.raises(ProblemError, match="trust-profile"):
         check_trust(measured(error))
     assert check_trust(measured(error), trusts=True) is not None
     assert trust_of(measured(error).at_rate(7.0)).is_wrong
@@ -63,7 +63,7 @@ def test_place_says_it_first_and_refuses(run: Callable, tmp_path: Path) -> None:
     assert doubtful.err.startswith("warning: the model is off by -20%")
     wrong = run("place", "wrong.json", "--devices", "2", "-o", "placement.json")
     assert wrong.status == 2
-    assert "the model is off by +55225% for the placement that was profiled" in wrong.err
+    assert "+55225%" in wrong.err
     assert not (tmp_path / "placement.json").exists()
     (tmp_path / "trusting.toml").write_text("trust-profile = true\n")
     trusting = ("--devices", "2", "--settings", "trusting.toml")
@@ -71,7 +71,7 @@ def test_place_says_it_first_and_refuses(run: Callable, tmp_path: Path) -> None:
 
 
 def test_place_in_python_refuses_as_well() -> None:
-    with pytest.raises(ProblemError, match="so nothing that it predicts means much"):
+    with pytest.raises(ProblemError, match="55225%"):
         place(measured(552.25), 2)
     assert place(measured(552.25), 2, trust_profile=True).value > 0
     assert place(measured(-0.2), 2).value > 0

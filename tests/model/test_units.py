@@ -47,7 +47,7 @@ def test_a_text_with_a_unit_is_its_si_value(parse: Any, text: Any, value: Any) -
     ["1000 Mbpz", "fast", "", "-1 Mbps", "nan", "inf Mbps", "1e400 bps", "1e16 bps", "1 0 Mbps"],
 )
 def test_a_text_that_is_no_bandwidth_is_refused(text: str) -> None:
-    with pytest.raises(UnitError, match=r"(write|such as) '1000 Mbps'"):
+    with pytest.raises(UnitError, match="'1000 Mbps'"):  # which is read, above
         units.bandwidth_bps(text)
 
 

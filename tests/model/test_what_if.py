@@ -32,22 +32,22 @@ def test_costs_in_seconds_are_scaled_too() -> None:
     """Where a problem states them, instructions decide nothing."""
     problem = Problem(PIPE, Cluster.uniform(2), seconds=[[1, 2], [3, 4], [5, 6]])
     assert what_if(problem, scale={"parse": 2}).seconds.tolist() == [[1, 2], [6, 8], [5, 6]]
-    with pytest.raises(StreamplaceError, match=r"in seconds, so parse\.ipt has no effect"):
+    with pytest.raises(StreamplaceError, match=r"parse\.ipt"):
         what_if(problem, change={"parse.ipt": 3})
     arrow = Problem(
         StreamGraph.of("one", [Operator("a->b", rate=1)]), Cluster.uniform(1), None, [[1]]
     )
-    with pytest.raises(StreamplaceError, match=r"in seconds, so a->b\.ipt has no effect"):
+    with pytest.raises(StreamplaceError, match=r"a->b\.ipt"):
         what_if(arrow, change={"a->b.ipt": 3})
 
 
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"scale": {"prse": 2}}, "'pipe' has no operator 'prse'; did you mean 'parse'?"),
-        ({"scale": {"parse": -1}}, "the factor of 'parse' is -1; it must be ≥ 0"),
-        ({"change": {"parse": 2}}, "'parse' is no field; write OPERATOR.FIELD, such as 'parse.r"),
-        ({"change": {"parse.kind": 2}}, "parse.kind: 'kind' cannot be set; choose one of ipt"),
+        ({"scale": {"prse": 2}}, "'pipe' has no operator 'prse'"),
+        ({"scale": {"parse": -1}}, "the factor of 'parse' is -1"),
+        ({"change": {"parse": 2}}, "'parse' is no field"),
+        ({"change": {"parse.kind": 2}}, "parse.kind: 'kind' cannot be set"),
         ({"change": {"parse.parallelism": 1.5}}, "parse.parallelism: number 1.5 must be whole"),
         ({"change": {"k.in->sink.selectivity": 2}}, "'pipe' has no stream k.in->sink"),
         ({"change": {"parse->sink.rate": 2}}, "parse->sink.rate: 'rate' cannot be set"),

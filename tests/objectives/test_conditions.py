@@ -15,11 +15,7 @@ PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
 
 @pytest.mark.parametrize(
     ("text", "limit"),
-    [
-        ("throughput >= 99%", 0.99),
-        ("latency<=20ms", 0.02),
-        ("makespan:network=sender<=5s", 5.0),
-    ],
+    [("throughput >= 99%", 0.99), ("latency<=20ms", 0.02), ("makespan:network=sender<=5s", 5.0)],
 )
 def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> None:
     assert read_condition(text).limit == pytest.approx(limit)
@@ -82,8 +78,8 @@ def test_the_fewest_devices_that_keep_up_are_found() -> None:
     [
         ({"objective": "devices"}, "throughput>=1.2", r"throughput is 100\.0 % at best"),
         ({"placer": "single"}, "throughput>=0.9", r"the best one reaches throughput 83\.3 %"),
-        ({}, "devices<=0.5", "devices is 1 device at best; ask for that or more"),
-        ({"placer": "single"}, "latency<=1us", "the best one reaches latency .*; ask for more, or"),
+        ({}, "devices<=0.5", "devices is 1 device at best"),
+        ({"placer": "single"}, "latency<=1us", "the best one reaches latency .*"),
     ],
 )
 def test_a_condition_that_was_not_met_is_told_with_what_can_be_had(

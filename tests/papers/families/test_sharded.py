@@ -120,14 +120,14 @@ def test_meta_ops_come_one_after_the_other(name: str) -> None:
 
 
 def test_more_shards_than_rows_are_refused() -> None:
-    with pytest.raises(SettingError, match="of 3 cannot be cut into 4 pieces; ask for fewer"):
+    with pytest.raises(SettingError, match="of 3 cannot be cut into 4 pieces"):
         problem_of("chainmm", size=3, shards=2)
 
 
 @pytest.mark.parametrize(
     ("kind", "values", "error", "message"),
     [
-        (Llama, {"heads": 31}, SettingError, "heads is 31; it must divide the embedding"),
+        (Llama, {"heads": 31}, SettingError, "heads is 31"),
         (Ffnn, {"memory": "much"}, UnitError, "much"),
         (Gpus, {"bandwidth": "16 bars"}, UnitError, "16 bars"),
     ],
