@@ -200,12 +200,13 @@ class FakeFlink:
         vars(rest)["_client"] = self
         return rest
 
-    def request(
+    @contextmanager
+    def stream(
         self, method: str, _: str, *, content: bytes | None, extensions: Any, **more: Any
-    ) -> httpx.Response:
+    ) -> Iterator[httpx.Response]:
         """Answer to a request of that client."""
         document = None if content is None else json.loads(content)
-        return _spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
+        yield _spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
 
     def _respond(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))

@@ -1,10 +1,14 @@
 """The REST client: connections, secured ones, answers, and servers that mean no good."""
 
+import gzip
 import json
+import socket
 import ssl
+import time
 import tomllib
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +48,7 @@ BROKEN = {
     "endless headers": Raw(OK, b"a: b\r\n" * 1000),
     "a body that breaks off": Raw(OK + b'Content-Length: 100\r\n\r\n{"taskmanagers": []}'),
     "chunks of no size": Raw(CHUNKED + b"zzz\r\n{}"),
+    "an endless body": Raw(OK + b"\r\n", SPACES),
     "a chunk of a negative size": Raw(CHUNKED + b"-1\r\n", SPACES),
     "no JSON": said(b"<html>"),
     "no UTF-8": said(b'"\xff"'),
@@ -76,6 +81,38 @@ def test_whatever_a_server_sends_ends_in_one_line(refusal: Callable, how: str) -
         refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
     assert len(refused) < 600
     assert refused.strip().isprintable()
+
+
+@dataclass(frozen=True, slots=True)
+class Dripping(Raw):
+    """Bytes that come one by one."""
+
+    def send(self, connection: socket.socket) -> socket.socket:
+        """Send them."""
+        for byte in self.content:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.02)
+        return connection
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 999\r\n\r\n", b"a: "], ids=["body", "head"])
+def test_an_answer_has_its_time_as_a_whole(head: bytes) -> None:
+    """However often a part of it comes."""
+    begin = time.monotonic()
+    with FakeFlink(otherwise=Dripping(OK + head + b" " * 200)).served() as flink:
+        with pytest.raises(NoAnswer):
+            Rest(flink.url).post("/jobs", {}, seconds=0.5)
+        assert time.monotonic() - begin < 2
+
+
+def test_a_packed_answer_is_not_unpacked() -> None:
+    """A few kB of it may be gigabytes; nobody who is asked for plain ones packs them."""
+    packed = gzip.compress(b'{"jobs": []}')
+    head = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    with FakeFlink(otherwise=Raw(OK + head + packed)).served() as flink:
+        with pytest.raises(FlinkError):
+            Rest(flink.url).jobs()
+        assert flink.headers[0]["Accept-Encoding"] == "identity"
 
 
 def test_redirections_are_told_and_not_followed(refusal: Callable) -> None:

@@ -10,9 +10,12 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from threading import Thread
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlsplit
 
 from streamplace.engines.flink.rest.access import Access, http_client, masked, plain_address
@@ -28,6 +31,9 @@ from streamplace.engines.flink.rest.answers import (
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.message_text import listed, quoted, shown
 
+if TYPE_CHECKING:
+    import httpx
+
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
 """State of a job whose JobManager is no leader any more; the next leader goes on with the job."""
@@ -41,6 +47,8 @@ WAITING = ("CREATED", "SCHEDULED", "DEPLOYING")
 """States of subtasks that have no slot yet, or whose TaskManager has not answered."""
 ANSWER_SECONDS = 30.0
 """Timeout for an answer of Flink, which gives most of them within milliseconds."""
+ANSWER_BYTES = 64 * 2**20
+"""Largest answer that is read; a job of a thousand tasks takes a few MiB."""
 POLL_SECONDS = 0.1
 """Pause before Flink is asked again, whether it did not answer or something is awaited."""
 AFTER_SECONDS = 10.0
@@ -357,17 +365,10 @@ class Rest:
         import httpx
 
         try:
-            answer = self._client.request(
-                method,
-                self.url,
-                content=None if document is None else json.dumps(document).encode(),
-                files=files,
-                headers={} if document is None else {"Content-Type": "application/json"},
-                timeout=seconds,
-                # The path as it is, even if an id in it is "..".
-                extensions={"target": f"{self._path}{path}".encode()},
+            answer, content = _within(
+                seconds, partial(self._received, method, path, seconds, document, files)
             )
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, TimeoutError):
             raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__)
@@ -375,7 +376,7 @@ class Rest:
                 reason = "connection refused; start it, or correct the address"
             raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
         if answer.status_code >= 400:
-            complaint = parse_complaint(answer.content)
+            complaint = parse_complaint(content)
             message = f"Flink answers {answer.status_code}: {root_cause(complaint)}"
             message += "; give a valid --authorization" if answer.status_code == 401 else ""
             if is_unavailable(answer.status_code, complaint):
@@ -389,9 +390,58 @@ class Rest:
                 f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
                 "address"
             )
-        if answer.content.lstrip()[:1] == b"<":
+        if content.lstrip()[:1] == b"<":
             raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
-        return answer.content
+        return content
+
+    def _received(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        document: object,
+        files: Mapping[str, tuple[str, BinaryIO, str]] | None,
+    ) -> tuple["httpx.Response", bytes]:
+        """Send a request; return the head and the content of the answer."""
+        import httpx
+
+        deadline, content = time.monotonic() + seconds, bytearray()
+        with self._client.stream(
+            method,
+            self.url,
+            content=None if document is None else json.dumps(document).encode(),
+            files=files,
+            headers={"Accept-Encoding": "identity"}
+            | ({} if document is None else {"Content-Type": "application/json"}),
+            timeout=seconds,
+            # The path as it is, even if an id in it is "..".
+            extensions={"target": f"{self._path}{path}".encode()},
+        ) as answer:
+            answer.headers.pop("Content-Encoding", None)  # few bytes may unpack to gigabytes
+            for part in answer.iter_bytes():
+                content += part
+                if len(content) > ANSWER_BYTES:
+                    raise httpx.ReadError(f"an answer has more than {ANSWER_BYTES} bytes")
+                if time.monotonic() > deadline:
+                    raise httpx.ReadTimeout("")
+        return answer, bytes(content)
+
+
+def _within(seconds: float, request: Callable[[], T]) -> T:
+    """Result of a request that takes some time in all; TimeoutError if it takes longer.
+
+    Timeouts of httpx are those of every read, and the name of a host is looked up without any.
+    """
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(request())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return result.result(seconds)
 
 
 def turns(seconds: float) -> Iterator[None]:
