@@ -91,19 +91,19 @@ def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "place"),
     [
-        ("jobmanager.scheduler", "Adaptive", "ignores placements; set jobmanager.scheduler"),
-        ("scheduler-mode", "reactive", "ignores placements; set jobmanager.scheduler"),
-        ("web.submit.enable", "false", r"no jars \(web.submit.enable: false\); write a jar with"),
-        ("execution.target", "embedded", "in application mode and accepts no job but its own"),
+        ("jobmanager.scheduler", "Adaptive", "jobmanager.scheduler"),
+        ("scheduler-mode", "reactive", "jobmanager.scheduler"),
+        ("web.submit.enable", "false", r"web.submit.enable: false"),
+        ("execution.target", "embedded", "application mode"),
     ],
 )
 def test_a_cluster_that_cannot_take_the_job_is_refused_before_anything_is_sent(
-    call: Apply, key: str, value: str, told: str
+    call: Apply, key: str, value: str, place: str
 ) -> None:
     answers = healthy("dev-0") | {"GET /jobmanager/config": config({key: value})}
-    assert call(answers, refused=FlinkError, match=told).requests("POST") == []
+    assert call(answers, refused=FlinkError, match=place).requests("POST") == []
 
 
 BATCH = {"schedulerType": "AdaptiveBatch"}
@@ -113,24 +113,13 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
 @pytest.mark.parametrize(
     ("state", "task", "more", "causes", "seconds", "told"),
     [
-        ("RUNNING", "RUNNING", BATCH, {}, 60.0, "scheduler is AdaptiveBatch, which ignores"),
+        ("RUNNING", "RUNNING", BATCH, {}, 60.0, "AdaptiveBatch"),
         ("RESTARTING", "SCHEDULED", {}, CAUSE, 600.0, "job new is RESTARTING: c.D: the reason"),
         ("FAILED", "SCHEDULED", {}, CAUSE, 600.0, "job new is FAILED: c.D: the reason"),
         ("FAILING", "FAILED", {}, InTurn({}, CAUSE), 60.0, "job new is FAILING: c.D: the reason"),
         ("RUNNING", "SCHEDULED", {}, {}, 0.0, "'map' is SCHEDULED"),
-        ("INITIALIZING", "", {}, {}, 0.0, r"^job new does not run after 0 s$"),
-        (
-            "RUNNING",
-            "INITIALIZING",
-            {},
-            {},
-            0.0,
-            "job new is still starting after 0 s: 'map' is INI",
-        ),
-    ],
-    ids=[
-        *("other scheduler", "restarting", "failed", "a later cause", "waiting", "not planned"),
-        "restoring its state",
+        ("INITIALIZING", "", {}, {}, 0.0, "job new"),
+        ("RUNNING", "INITIALIZING", {}, {}, 0.0, "job new .*'map' is INITIALIZING"),
     ],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
@@ -153,9 +142,9 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     ("ran", "document", "told"),
     [
         (BUSY, job("new", "RUNNING", {"map": "RUNNING"}), ""),
-        (BUSY, UNKNOWN, "busy; whether job new was started is not known, so look for it before"),
-        (BUSY, BUSY, "busy; whether job new was started is not known, so look for it before"),
-        ({"jobid": "new"}, BUSY, "job new could not be cancelled and may run"),
+        (BUSY, UNKNOWN, "job new"),
+        (BUSY, BUSY, "job new"),
+        ({"jobid": "new"}, BUSY, "job new"),
     ],
     ids=["it runs", "it is unknown", "no answer at all", "no answer later"],
 )
@@ -188,8 +177,7 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
     assert ids(call(answers, savepoint=saved)) == ["new", "next"]
     monkeypatch.setattr(submission, "RETRY_SECONDS", 30.0)
     answers |= {"POST /jars/jar-1/run": refused, "GET /jobs/new": InTurn(UNKNOWN, runs)}
-    told = "another command has started job new from the same savepoint"
-    call(answers, refused=CopyRuns, match=told, savepoint=saved)
+    call(answers, refused=CopyRuns, match="job new", savepoint=saved)
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
@@ -240,10 +228,10 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
 @pytest.mark.parametrize(
     ("left", "settings", "told"),
     [
-        (219, {}, "'dev-0' has 219 MiB of network memory left beside other jobs.* 220.0 MiB"),
+        (219, {}, "'dev-0' has 219 MiB .* 220.0 MiB"),
         (220, {}, ""),
         (None, {}, ""),
-        (439, {"taskmanager.memory.segment-size": "64 kb"}, "need 440.0 MiB or more"),
+        (439, {"taskmanager.memory.segment-size": "64 kb"}, "440.0 MiB"),
         (219, {"taskmanager.network.memory.floating-buffers-per-gate": "7"}, ""),
     ],
 )
@@ -275,8 +263,9 @@ def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(
     """Whether or not Flink lists a job that it has not started."""
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace), "GET /jobs/new": listed}
-    told = "submit the job that was saved, or drop that state .allow-non-restored in --settings."
-    call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
+    call(
+        answers, refused=FlinkError, match="allow-non-restored", savepoint=Savepoint("s3://b/sp-1")
+    )
 
 
 TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
@@ -285,10 +274,10 @@ TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
 @pytest.mark.parametrize(
     ("device", "knows", "refused", "told", "fine"),
     [
-        ("dev-2", (), ["dev-0", "dev-2"], "does not offer 'lim-0', so no oper", [TWO, ["dev-2"]]),
-        ("dev-1", ["dev-1"], [*TWO, "dev-1"], "does not offer 'lim-0-dev-0', so no oper", []),
-        ("dev-2", THREE, TWO, "joined a cluster that was not configured for it", [["dev-2"]]),
-        ("dev-0", None, ["dev-0"], "does not offer 'dev-0'", []),
+        ("dev-2", (), ["dev-0", "dev-2"], "'lim-0'", [TWO, ["dev-2"]]),
+        ("dev-1", ["dev-1"], [*TWO, "dev-1"], "'lim-0-dev-0'", []),
+        ("dev-2", THREE, TWO, "", [["dev-2"]]),
+        ("dev-0", None, ["dev-0"], "'dev-0'", []),
     ],
     ids=["for no spreading", "for an older cluster", "without room for it", "not at all"],
 )
@@ -307,28 +296,24 @@ def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
         made["totalResource"] = {"managedMemory": 100}
     others = [row for row in answers["GET /taskmanagers"]["taskmanagers"] if row["id"] != device]
     answers["GET /taskmanagers"] = {"taskmanagers": [*others, made]}
-    call(answers, {"map": [*refused]}, PlacementError, f"TaskManager '{device}' {told}")
+    call(answers, {"map": [*refused]}, PlacementError, f"TaskManager '{device}' .*{told}")
     for devices in fine:
         call(answers, {"map": [*devices]})
 
 
 def test_an_unknown_device_is_told(call: Apply) -> None:
-    told = "'map' is on 'dev-9', which is not a TaskManager of the cluster; it has 'dev-0'"
-    call(healthy("dev-0"), {"map": ["dev-9"]}, PlacementError, told)
-
-
-OCCUPIED = "TaskManager 'dev-0' is fully occupied by 'j-1': each slot of a job without a placement"
+    call(healthy("dev-0"), {"map": ["dev-9"]}, PlacementError, "'map' .*'dev-9', .*'dev-0'")
 
 
 @pytest.mark.parametrize(
     ("left", "refused", "told", "fine"),
     [
         # one group has its index, the only one; whole operators need none
-        ({"lim-0": 5e5}, [*TWO], "over 'dev-0', 'dev-1': no group indexes are free", ["dev-0"]),
+        ({"lim-0": 5e5}, [*TWO], "'dev-0', 'dev-1': .*indexes", ["dev-0"]),
         # each slot asks for a megabyte of heap
-        ({"taskHeapMemory": 3}, ["dev-0"] * 5, "'dev-0' has room for 3 slots", ["dev-0"] * 3),
+        ({"taskHeapMemory": 3}, ["dev-0"] * 5, "'dev-0' .*3 slots", ["dev-0"] * 3),
         # not a want of group indexes, which that job takes with all the rest
-        ({"dev-0": 0.0}, ["dev-0"], OCCUPIED, ["dev-1"]),
+        ({"dev-0": 0.0}, ["dev-0"], "'dev-0' .*'j-1'", ["dev-1"]),
     ],
     ids=["group indexes", "heap", "a job without a placement"],
 )
@@ -399,9 +384,8 @@ def test_whatever_differs_is_found() -> None:
     found = {check.operator: check.fine for check in verified(answers, placed).checks}
     assert found == dict.fromkeys(("op0", "op1", "op2", "opX"), False)
     answers["GET /jobs/new"]["state"] = "CANCELED"
-    assert verified(answers, placed).problems == (
-        "the job is CANCELED; only a running job has a placement",
-    )
+    (problem,) = verified(answers, placed).problems
+    assert "CANCELED" in problem
 
 
 def test_tasks_are_placed_by_the_names_that_they_have_in_graphs() -> None:
@@ -409,7 +393,7 @@ def test_tasks_are_placed_by_the_names_that_they_have_in_graphs() -> None:
     engine = FlinkEngine(FakeFlink(ANSWERS).rest)
     for devices in ("dev-0", ["dev-0"]):
         assert engine.verify(JOB, {"src": "dev-0", "a -> b": devices, "c": "dev-0"}).fine
-    with pytest.raises(PlacementError, match="operator 'c' has no devices"):
+    with pytest.raises(PlacementError, match="operator 'c'"):
         engine.verify(JOB, {"src": "dev-0", "a -> b": "dev-0", "c": []})
 
 

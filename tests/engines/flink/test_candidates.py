@@ -309,9 +309,8 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
     two = Cluster.uniform(2)
     assert capacity(CHAINED, two, chain | {"join": ["d0", "d0"]}) == pytest.approx(1 / 2.4)
     assert capacity(CHAINED, two, chain | {"join": ["d1", "d1"]}) == pytest.approx(1 / 2.0)
-    told = "the devices that 'join' runs on are not those of the cluster"
     for other in ({"join": ["d0"]}, {"join": ["d0", "elsewhere"]}, {}):
-        with pytest.raises(FlinkError, match=told):
+        with pytest.raises(FlinkError, match="'join'"):
             capacity(CHAINED, two, chain | other)
 
 

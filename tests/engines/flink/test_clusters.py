@@ -30,7 +30,6 @@ from flink_clusters import (
     mover,
     pipeline,
     spread_job,
-    submitted,
 )
 
 from streamplace.engines.deployment import Deployment
@@ -342,7 +341,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         vectors = {"op0": ["box-1"], "op1": ["box-2", "box-1", "box-2"]}
         found = verify(rest, one, Layout(vectors))
         measured = profile(rest, one, 2.0)
-        with pytest.raises(FlinkError, match="runs in application mode and accepts no job but its"):
+        with pytest.raises(FlinkError, match="application mode"):
             check(rest, flink, Program(graph_jar, "GraphJob"), Layout(vectors), one)
     assert found.fine, found
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
@@ -425,20 +424,6 @@ def test_a_task_manager_is_added_while_the_others_run(
     }
 
 
-def test_a_job_without_a_placement_that_occupies_a_task_manager_is_named(
-    rest: Rest, flink: Flink, graph_jar: Path
-) -> None:
-    """The placed job starts once that is cancelled."""
-    ordinary = submitted(rest, graph_jar, "GraphJob", json.dumps(pipeline(1, 1)))
-    program = job_of(pipeline(1, 1, 1), graph_jar)
-    everywhere = Layout({"op0": DEVICES[:1], "op1": DEVICES[1:2], "op2": DEVICES[2:]})
-    refusal = f"is fully occupied by '{ordinary}': each slot of a job without a placement"
-    with pytest.raises(FlinkError, match=refusal):
-        apply(rest, flink, program, everywhere)
-    rest.cancel(ordinary)
-    apply(rest, flink, program, everywhere)
-
-
 UNEVENLY: Layout = Layout.from_json(
     {
         **TALLY,
@@ -514,7 +499,7 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
         own = settings_file(tmp_path, flink_home=home)
         answer = run("flink", "apply", *given, *own, "--rest", cluster.url, "--", graph)
         assert answer.status == 2
-        assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
+        assert "web.submit.enable: false" in answer.err
         answer = run(
             "flink", "jar", *given, "--flink-home", home, "--cluster", "c.toml", "-o", "placed.jar"
         )

@@ -299,7 +299,7 @@ def test_a_job_that_another_user_cancels_while_it_is_measured_is_not_started_aga
 
 def test_a_trial_of_which_the_end_is_not_known_ends_the_command() -> None:
     world = World({START: 100.0, "a": 500.0}, fails={"a": Undecided("no answer")})
-    with pytest.raises(Undecided, match="no answer"):
+    with pytest.raises(Undecided):
         world.improved()
 
 

@@ -59,7 +59,7 @@ def test_operators_that_are_placed_alike_share_a_group(
 def test_a_device_is_not_called_like_a_group_of_spread_operators() -> None:
     """Its operators would be in that group."""
     layout = Layout({"u": ["a", "spread-0"], "v": ["spread-0"]})
-    with pytest.raises(PlacementError, match="'spread-0' has the name of a group of spread oper"):
+    with pytest.raises(PlacementError, match="'spread-0'"):
         pinning(layout, SpreadLimits.untouched(["a", "spread-0"]))
 
 
@@ -71,7 +71,7 @@ def test_spread_groups_take_what_is_left() -> None:
     limits.indexes["b"] &= {2, 4, 9}
     groups = pinning(Layout(vectors), limits).groups.values()
     assert [demand.keys() & {"lim-4", "lim-9"} for demand in groups] == [{"lim-4"}, {"lim-9"}]
-    with pytest.raises(PlacementError, match="over 'a', 'b': no group indexes are free on all"):
+    with pytest.raises(PlacementError, match=r"'a', 'b': .*indexes"):
         pinning(Layout(vectors), limits)
 
 
@@ -81,7 +81,7 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() 
     pinning(Layout({"even": ["a", "b"], "same": ["b", "a"], "ab": ["a", "a", "b"]}), limits)
     pinning(Layout({"ba": ["b", "b", "a"], "cd": ["c", "d", "d"]}), limits)
     assert limits.layers == {"a": set(), "b": set(), "c": set(), "d": {0}}
-    with pytest.raises(PlacementError, match="over 'b': no layers for uneven numbers"):
+    with pytest.raises(PlacementError, match=r"'b': .*layers"):
         pinning(Layout({"again": ["a", "a", "b"]}), limits)
 
 
@@ -149,7 +149,7 @@ def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
 
 def test_what_the_scheme_cannot_count_is_refused() -> None:
     """More slots than the amounts can tell apart, and devices that are not there."""
-    for counts, told in (({"a": 1000}, "at most 999"), ({"z": 1}, "'z' is not a device")):
+    for counts, told in (({"a": 1000}, "999"), ({"z": 1}, "'z'")):
         with pytest.raises(PlacementError, match=told):
             SpreadLimits.untouched(["a"]).take(counts)
 
@@ -217,8 +217,7 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
 
 
 @pytest.mark.parametrize(
-    ("assignment", "told"),
-    [({"m#0": "a", "m#1": "b"}, "'m' has 2 placed subtasks"), ({"k": "a"}, "'m' has 0 placed")],
+    ("assignment", "told"), [({"m#0": "a", "m#1": "b"}, "'m' has 2"), ({"k": "a"}, "'m' has 0")]
 )
 def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
     assignment: dict[str, str], told: str
@@ -336,21 +335,16 @@ def executed(
 @pytest.mark.parametrize(
     ("nodes", "vectors", "requested", "told"),
     [
-        ([Node("map", 2)], {"map": ["b"] * 4}, (), "'map' has parallelism 2 but is placed for 4"),
-        ([Node("Map"), Node("Map")], {"Map": ["a"]}, (), r"operator 'Map \(2\)' is not placed"),
+        ([Node("map", 2)], {"map": ["b"] * 4}, (), "'map' .*2 .*4"),
+        ([Node("Map"), Node("Map")], {"Map": ["a"]}, (), r"'Map \(2\)'"),
         (
             [Node("map", group="vision")],
             {"map": ["b"]},
             ("gpu", "dev-a", "fpga"),
-            "group 'vision' requests fpga, gpu, which a placement",
+            "'vision' .*fpga, gpu",
         ),
         # RocksDB with nothing would crawl, and SQL fail
-        (
-            [Node("count", 2, uses="STATE_BACKEND")],
-            {"count": ["a", "a"]},
-            (),
-            "no managed memory is left for slots of 'a'",
-        ),
+        ([Node("count", 2, uses="STATE_BACKEND")], {"count": ["a", "a"]}, (), "memory .*'a'"),
     ],
     ids=["parallelism", "not placed", "devices", "no memory"],
 )
@@ -460,7 +454,7 @@ def test_devices_that_a_program_requests_are_refused(flink: Flink, pinned: Path)
     """A slot of the placement would not have them."""
     run = run_java(flink, pinned, "Requesting")
     assert run.returncode != 0
-    assert "slot sharing group 'vision' requests gpu, which a placement does not" in run.stderr
+    assert "group 'vision' requests gpu" in run.stderr
 
 
 def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, pinned: Path) -> None:

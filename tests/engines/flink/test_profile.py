@@ -411,10 +411,10 @@ def writing(clock: Clock) -> LazyFlink:
 @pytest.mark.parametrize(
     ("states", "words"),
     [
-        (["FINISHED"], "has finished because it has read all"),
-        (["FAILED"], "is FAILED, not RUNNING"),
-        (["CREATED"], "is CREATED, not RUNNING"),
-        (["RUNNING", "RUNNING", "RESTARTING"], r"is RESTARTING, not RUNNING; .*: .*the reason"),
+        (["FINISHED"], "has finished"),
+        (["FAILED"], "is FAILED"),
+        (["CREATED"], "is CREATED"),
+        (["RUNNING", "RUNNING", "RESTARTING"], r"is RESTARTING.*the reason"),
     ],
 )
 def test_a_job_that_does_not_run_is_told_by_its_state(
@@ -427,24 +427,12 @@ def test_a_job_that_does_not_run_is_told_by_its_state(
     assert writing.clock.now < START + 1
 
 
-def _attempt(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
+def _attempt(flink: LazyFlink) -> None:
     """Although the sums over all subtasks grow on, as those of a young job may."""
     flink.otherwise_of = lambda _, i: {} if i else {"attempt": int(flink.clock.now > START + 5)}
 
 
-def _counts_again(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job can restart between two looks."""
-    usual = flink._metrics
-
-    def metrics(v: str, wanted: str) -> list[dict[str, Any]]:
-        if flink.clock.now > START + 5:
-            flink.fetched = dict.fromkeys(flink.fetched, 1.0)
-        return usual(v, wanted)
-
-    monkeypatch.setattr(flink, "_metrics", metrics)
-
-
-def _ended(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
+def _ended(flink: LazyFlink) -> None:
     """Flink drops what subtasks have counted, although the sum may grow on by the others."""
     late, source = START + 5, flink.vertices["v0"]
 
@@ -458,13 +446,26 @@ def _ended(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
+def _counts_again(flink: LazyFlink) -> None:
+    """A job can restart between two looks."""
+    for vertex in flink.vertices.values():
+        vertex.rates = {
+            name: _from_anew(rate) if isinstance(rate, int | float) else rate
+            for name, rate in vertex.rates.items()
+        }
+
+
+def _from_anew(rate: float) -> Callable[[float], float]:
+    return lambda at: rate * (at if at < START + 5 else at - START - 5)
+
+
 @pytest.mark.parametrize("restart", [_attempt, _counts_again, _ended])
 def test_subtasks_that_begin_again_or_end_are_told(
-    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch, restart: Callable[..., None]
+    writing: LazyFlink, restart: Callable[[LazyFlink], None]
 ) -> None:
     """What was measured of a job that goes on otherwise is no measurement."""
-    restart(writing, monkeypatch)
-    with pytest.raises(FlinkError, match="restarted during the measurement, or metrics of some"):
+    restart(writing)
+    with pytest.raises(FlinkError, match="restarted"):
         profile(writing.rest, "job", 10)
 
 
@@ -508,7 +509,7 @@ def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
     assert not [doubt for doubt in seen.doubts if "subtasks" in doubt]
     late = writing.clock.now + 60
     source.told = lambda at: 1 if at < late else 2
-    with pytest.raises(FlinkError, match="metrics of some of its subtasks began or ended"):
+    with pytest.raises(FlinkError, match="subtasks"):
         steady_profile(writing.rest, "job", 10.0)
 
 
@@ -526,7 +527,7 @@ def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlin
     """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
     for vertex in writing.vertices.values():
         vertex.rates = {name: lambda _: 7.0 for name in vertex.rates}
-    with pytest.raises(FlinkError, match="source 'src' sent nothing that Flink has counted: it up"):
+    with pytest.raises(FlinkError, match="source 'src'"):
         steady_profile(writing.rest, "job", 10.0)
     assert writing.clock.now - START <= 41  # after the first window
 
@@ -535,7 +536,7 @@ def test_a_flink_without_metrics_is_told_soon(writing: LazyFlink) -> None:
     """With what may be the cause."""
     for vertex in writing.vertices.values():
         vertex.rates = {}
-    with pytest.raises(FlinkError, match=r"no metrics of job job for 30 s.*up to web\.timeout"):
+    with pytest.raises(FlinkError, match=r"job job for 30 s.*web\.timeout"):
         steady_profile(writing.rest, "job", 30.0)
     assert writing.clock.now - START <= 31
 
@@ -576,7 +577,7 @@ def test_what_has_ended_before_is_not_waited_for(writing: LazyFlink) -> None:
 def test_a_source_that_ends_while_it_is_measured_is_told(writing: LazyFlink) -> None:
     """If others still run, the next measurement leaves it out."""
     with_more(writing, START + 5)
-    with pytest.raises(FlinkError, match="source 'more' has ended while the job was measured"):
+    with pytest.raises(FlinkError, match="source 'more'"):
         profile(writing.rest, "job", 10)
     assert measured_graph(profile(writing.rest, "job", 10), MIPS).source_rate == pytest.approx(100)
 
@@ -584,7 +585,7 @@ def test_a_source_that_ends_while_it_is_measured_is_told(writing: LazyFlink) -> 
 def test_iterations_are_refused_by_name(writing: LazyFlink) -> None:
     """Flink's plan does not show that tuples go round."""
     writing.vertices["v1"].name = "IterationSource-3"
-    with pytest.raises(FlinkError, match="the job has an iteration, 'IterationSource-3'"):
+    with pytest.raises(FlinkError, match="'IterationSource-3'"):
         profile(writing.rest, "job", 10)
 
 

@@ -1,10 +1,8 @@
 """Programs: their jars, their operators, the parallelism that they set, and what is remembered."""
 
-import errno
 import json
-import shutil
+import resource
 import struct
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +11,11 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from flink_clusters import pipeline
+from refusals import refusal_of
 
-from streamplace.engines.flink.advise import fixed_parallelism
 from streamplace.engines.flink.advise.fixed_parallelism import (
     PlannedProgram,
-    fixed_parts,
+    parts_fixed_by,
     planned_twice,
 )
 from streamplace.engines.flink.layout import Layout
@@ -34,7 +32,7 @@ from streamplace.errors import FormatError, SettingError
 
 TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"
 JOB = "0" * 32
-UNKNOWN = "was not submitted by streamplace on this machine.*JAR -- ARGUMENTS$"
+UNKNOWN = "JAR -- ARGUMENTS$"
 
 
 def jar(path: Path, manifest: str = TEXT) -> Path:
@@ -80,68 +78,61 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"PK\x01\x02", b"PK\x07\x07"))
 
 
-DAMAGED = "is damaged; rebuild it$"
-FAULTS: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
-    "missing": (Path.unlink, "A", "no such file; name the jar of a Flink job"),
-    "a text": (lambda path: path.write_text("no jar"), "A", "is not a jar; name the jar of a F"),
-    "cut": (cut, "A", DAMAGED),
-    "encrypted": (encrypt, None, DAMAGED),
-    "corrupt": (corrupt, None, DAMAGED),
+FAULTS: dict[str, tuple[Callable[[Path], object], str | None]] = {
+    "missing": (Path.unlink, "A"),
+    "a text": (lambda path: path.write_text("no jar"), "A"),
+    "cut": (cut, "A"),
+    "encrypted": (encrypt, None),
+    "corrupt": (corrupt, None),
 }
-"""What befalls the jar, its main class if that is given, and why it is refused."""
+"""What befalls the jar, and its main class if that is given."""
 
 
-@pytest.mark.parametrize(("spoil", "entry", "told"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("spoil", "entry"), FAULTS.values(), ids=FAULTS)
 def test_a_file_that_is_no_jar_is_refused(
-    tmp_path: Path, spoil: Callable[[Path], object], entry: str | None, told: str
+    tmp_path: Path, spoil: Callable[[Path], object], entry: str | None
 ) -> None:
     """Its directory without the manifest, too: for libraries, and if the main class is given."""
     path = jar(tmp_path / "job.jar")
     spoil(path)
-    with pytest.raises(FormatError, match=rf"job\.jar: {told}"):
-        Program(path, entry).check()
+    refusal_of(path, Program(path, entry).check, kind=FormatError)
 
 
-def full(*_: Any, **__: Any) -> None:
-    """Write on a full disk."""
-    raise OSError(errno.ENOSPC, "No space left on device")
+def test_a_jar_that_cannot_be_copied_is_told(tmp_path: Path) -> None:
+    """A watch goes on then; what fails while the copy is used is no such error.
 
-
-@pytest.mark.parametrize(
-    ("module", "name"), [(tempfile, "TemporaryDirectory"), (shutil, "copyfile")]
-)
-def test_a_jar_that_cannot_be_copied_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
-) -> None:
-    """A watch goes on then; what fails while the copy is used is no such error."""
+    As on a full disk; here no file may be larger than ten bytes.
+    """
     path = jar(tmp_path / "job.jar")
     with pytest.raises(OSError, match="of the block"), jar_copy(path, [path], "copy.jar"):
         raise OSError("of the block")
-    monkeypatch.setattr(module, name, full)
-    told = "the jar to upload cannot be made: No space left on device"
-    with pytest.raises(FormatError, match=told), jar_copy(path, [], "copy.jar"):
-        pass
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(FormatError), jar_copy(path, [], "copy.jar"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "place"),
     [
-        (("jar", "-o", "placed.jar"), "job.jar: is damaged"),
-        (("apply",), "job.jar: is damaged"),
-        (("apply", "--library", "text.jar"), "text.jar: is not a jar"),
-        (("move", "--job", JOB), "job.jar: is damaged"),
+        (("jar", "-o", "placed.jar"), "job.jar: "),
+        (("apply",), "job.jar: "),
+        (("apply", "--library", "text.jar"), "text.jar: "),
+        (("move", "--job", JOB), "job.jar: "),
     ],
 )
 def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
-    refusal: Callable, tmp_path: Path, words: tuple[str, ...], told: str
+    refusal: Callable, tmp_path: Path, words: tuple[str, ...], place: str
 ) -> None:
     """Before it asks a cluster for anything."""
     (tmp_path / "text.jar").write_text("no jar")
     encrypt(jar(tmp_path / "job.jar"))
     (tmp_path / "placement.json").write_text('{"assignment": {"a": "d0"}}')
     command, *more = words
-    refused = refusal("flink", command, "job.jar", "--placement", "placement.json", *more)
-    assert told in refused
+    assert place in refusal("flink", command, "job.jar", "--placement", "placement.json", *more)
 
 
 APPLY = "apply job.jar --placement spread.json"
@@ -152,12 +143,12 @@ MOVE = "move --rest http://127.0.0.1:1"
     ("line", "told"),
     [
         # an idle device might take what belongs elsewhere
-        ("jar job.jar --placement spread.json -o placed.jar", "Flink must know all devices of the"),
-        (f"{APPLY} -D pipeline.name", "'pipeline.name' is not a setting; write KEY=VALUE"),
-        (f"{APPLY} --settings lossy.toml", "lossy.toml has no effect without --savepoint"),
+        ("jar job.jar --placement spread.json -o placed.jar", "devices"),
+        (f"{APPLY} -D pipeline.name", "'pipeline.name'"),
+        (f"{APPLY} --settings lossy.toml", "lossy.toml"),
         # they would be ignored without a jar
-        (f"{MOVE} --job {JOB} --entry-class my.Main", "name JAR, too"),
-        (f"{MOVE} --resume", "--resume without JAR needs --job"),
+        (f"{MOVE} --job {JOB} --entry-class my.Main", "JAR"),
+        (f"{MOVE} --resume", "--job"),
     ],
 )
 def test_options_without_what_they_need_are_refused(
@@ -203,7 +194,7 @@ def test_of_several_submissions_the_last_of_a_job_counts(program: Program, tmp_p
 def test_a_jar_that_was_changed_is_not_used(program: Program) -> None:
     remember(JOB, program)
     jar(program.libraries[0], "changed")
-    with pytest.raises(SettingError, match=r"more.jar is not the jar any more .* JAR -- ARGUMENTS"):
+    with pytest.raises(SettingError, match=r"more.jar .* JAR -- ARGUMENTS"):
         known_program(JOB)
 
 
@@ -394,24 +385,19 @@ SUMS = [("keyed", 3, TEXTS[0]), ("all", 1, TEXTS[1]), ("sink", 1, "")]
     [
         ({"v1": 4, "v2": 1}, CHAIN, {"src -> parse", "out"}),
         ({"v3": 3, "v4": 1}, SUMS, {"keyed", "all"}),
-        ({"v1": 3}, CHAIN, "sets parallelism 3 for .*'parse', which runs with 4"),
-        ({"v3": 2, "v4": 1}, SUMS, "sets parallelism 1 or 2 for .* which runs with 3"),
+        ({"v1": 3}, CHAIN, "parallelism 3 .*'parse', .* 4"),
+        ({"v3": 2, "v4": 1}, SUMS, "parallelism 1 or 2 .* 3"),
     ],
 )
 def test_tasks_of_fixed_operators_are_found(
-    monkeypatch: pytest.MonkeyPatch,
-    numbers: dict[str, int],
-    tasks: list[tuple[str, int, str]],
-    found: set[str] | str,
+    numbers: dict[str, int], tasks: list[tuple[str, int, str]], found: set[str] | str
 ) -> None:
     """By names or texts; a program that sets other numbers than the job has is not its program."""
-    plan = PlannedProgram(NAMES, numbers, {("v4", "v5")})
-    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: plan)
-    rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
+    plan, jar = PlannedProgram(NAMES, numbers, {("v4", "v5")}), Path("job.jar")
     job = [FlinkTask(name, name, name, n, (name,), texts=(text,)) for name, n, text in tasks]
     if isinstance(found, str):
         with pytest.raises(FlinkError, match=found):
-            fixed_parts(rest, program, job)
+            parts_fixed_by(plan, jar, job)
     else:
         loose = {("all", "sink")} if tasks is SUMS else set[tuple[str, str]]()
-        assert fixed_parts(rest, program, job) == (found, loose)
+        assert parts_fixed_by(plan, jar, job) == (found, loose)

@@ -84,13 +84,10 @@ def flink() -> Iterator[FakeFlink]:
 
 @pytest.mark.parametrize(
     ("state", "told"),
-    [
-        ("RUNNING", ("has completed 3 checkpoints", "--savepoint FOLDER")),
-        ("FINISHED", ("has finished because it has read all", "there is nothing to cancel")),
-    ],
+    [("RUNNING", ("3 checkpoints", "--savepoint FOLDER")), ("FINISHED", ("has finished",))],
 )
 def test_cancel_drops_no_state_in_silence_and_ends_nothing_that_has_finished(
-    refusal: Callable, flink: FakeFlink, state: str, told: tuple[str, str]
+    refusal: Callable, flink: FakeFlink, state: str, told: tuple[str, ...]
 ) -> None:
     flink.answers |= cluster({OLD: state}, {OLD: SAVED})
     refused = refusal("flink", "cancel", "--rest", flink.url, "--job", OLD)

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -80,7 +81,11 @@ def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> Fix
     A program that sets another parallelism than the job has is not that of the job, and raises
     FlinkError. Operators may share a name and have different numbers.
     """
-    planned = planned_twice(rest, program)
+    return parts_fixed_by(planned_twice(rest, program), program.jar, tasks)
+
+
+def parts_fixed_by(planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask]) -> FixedParts:
+    """Find the parts of a running job that a planned program fixes; its jar is for messages."""
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
     fixed: dict[str, set[int]] = {}
     for id_, number in planned.fixed.items():
@@ -94,7 +99,7 @@ def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> Fix
             if task.parallelism not in fixed[name]:
                 numbers = " or ".join(map(str, sorted(fixed[name])))
                 raise FlinkError(
-                    f"{spot(program.jar)} sets parallelism {numbers} for operator "
+                    f"{spot(jar)} sets parallelism {numbers} for operator "
                     f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
                     "arguments that the job was submitted with, or leave them out"
                 )
