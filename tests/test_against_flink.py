@@ -81,38 +81,3 @@ def test_ratios_are_to_the_best_of_flinks_own() -> None:
     assert first.last == pytest.approx(155 / 150)
     text = against_page.results(rows)
     assert "Losses beyond the noise: alarms on unequal (0.75)." in text
-
-
-def test_within_the_noise_nothing_is_lost() -> None:
-    text = against_page.results(runs(9.0, 100.0, 9.0, 70.0, 80.0))
-    assert "Losses beyond the noise: none." in text
-
-
-def test_a_failure_counts_and_is_told() -> None:
-    failed = "no job runs after the command: it\n was lost"
-    rows = changed(runs(*RATES), "flink move", rate=0.0, failed=failed)
-    assert [one.gain for one in against_page.compared(rows)] == [0.0]
-    assert "no job runs after the command: it was lost" in against_page.results(rows)
-
-
-def test_tries_are_compared_with_what_was_predicted_and_told() -> None:
-    tries = [
-        {"measured": 50.0},
-        {
-            "measured": 100.0,
-            "predicted": {"low": 90.0, "value": 110.0, "high": 120.0},
-            "outage": 5,
-            "told": 4,
-        },
-    ]
-    rows = changed(
-        runs(*RATES),
-        "flink move",
-        answer={"decision": {"trials": tries, "measured": 150.0}},
-        command_seconds=60.0,
-    )
-    text = against_page.results(rows)
-    assert "Predictions of 1 tries are off by 10.0% in the median" in text
-    assert "100% of the intervals" in text
-    assert "by a factor of 1.25 in the median" in text
-    assert "The command took 60 s" in text

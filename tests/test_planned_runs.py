@@ -1,12 +1,6 @@
 """Arithmetic of `benchmarks/plan_on_flink.py`: shares received, rates and tables."""
 
-from pathlib import Path
-from typing import Any
-
-import plan_on_flink
 import planned_facts
-import planned_runs
-import planned_tables
 import pytest
 
 from streamplace import Operator, Stream, StreamGraph
@@ -86,74 +80,3 @@ def test_rates_are_between_the_same_two_updates() -> None:
     own = {"a": Activity({}, 4, {}, looks(0, 5, 0.0)), "b": Activity({}, 4, {}, looks(1, 7, 0.2))}
     found = planned_facts.rates_together(own)
     assert found["a"] == found["b"] == {"in": 100.0, "out": 50.0}
-
-
-class FakeBench:
-    """Stands for a cluster on which tuples of a job take more CPU than in its profile."""
-
-    def __init__(self, output: Path, sustains: float, most: int = 99) -> None:
-        self.output, self.sustains, self.left = output, sustains, most
-        self.jar = output.with_name("jobs.jar")
-        self.ran: list[float] = []
-        self.warmed: list[str] = []
-
-    def warm_up(self, jobs: list[str]) -> dict[str, dict[str, Any]]:
-        """Facts of the programs; the fake needs none."""
-        self.warmed = jobs
-        return {job: {} for job in jobs}
-
-    def run(
-        self, job: str, rate: float, where: dict[str, Any], is_short: object = None
-    ) -> dict[str, Any]:
-        """Rates by the true costs; a stop after some runs."""
-        if not self.left:
-            raise KeyboardInterrupt
-        self.left -= 1
-        facts = planned_facts.JobFacts.of(PROFILE)
-        carried = facts.dearer(1 / self.sustains).capacity(where)
-        self.ran.append(carried)
-        reached = min(rate, carried)
-        return {
-            "rates": rates(reached, reached, 10 * reached),
-            "blocked": 0.5,
-        }
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a fake cluster, on which one job is planned for one rate."""
-    monkeypatch.setattr(planned_runs, "SEARCH_SECONDS", 0.3)
-    for module in (plan_on_flink, planned_runs):
-        monkeypatch.setattr(module, "LEVELS", (0.3,))
-    monkeypatch.setattr(plan_on_flink, "PLACEMENTS", 1)
-    monkeypatch.setattr(planned_tables, "UNSEEN", ("split",))
-    monkeypatch.setattr(
-        plan_on_flink, "profile_row", lambda _, job, program: PROFILE | {"job": job}
-    )
-    return lambda *facts: FakeBench(tmp_path / "runs.jsonl", *facts)
-
-
-def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(bench: Any) -> None:
-    """The job sustains 55 % of what is predicted, and the plan holds from 61 % on."""
-    first = bench(0.55, 1)
-    with pytest.raises(KeyboardInterrupt):
-        plan_on_flink.measure(first, ["split"], 1)
-    kinds = [row["kind"] for row in plan_on_flink.read_rows(first.output)]
-    second = bench(0.55)
-    plan_on_flink.measure(second, ["split"], 1)
-    rows = plan_on_flink.read_rows(second.output)
-    assert [row["kind"] for row in rows][: len(kinds)] == kinds
-    runs = [row["which"] for row in rows if row["kind"] == "run"]
-    assert sorted(runs) == ["corrected", "less", "plan"]
-    assert len(first.ran) + len(second.ran) == 4
-    third = bench(0.55)
-    plan_on_flink.measure(third, ["split"], 1)
-    assert third.ran == third.warmed == []
-    (correction,) = [row for row in rows if row["kind"] == "correction"]
-    (pair,) = [row for row in rows if row["kind"] == "pair"]
-    assert correction["ratio"] == pytest.approx(0.55, rel=1e-3)
-    assert correction["cost"] >= pair["cost"]
-    assert pair["errors"]["from"].endswith("recorded jobs")
-    text = planned_tables.summary(rows)
-    assert "After one correction, 1 of 1 pairs (100%) are carried." in text
-    assert "Of 1 that were never used to choose anything, intervals hold 0% of the runs" in text

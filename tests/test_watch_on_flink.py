@@ -56,10 +56,3 @@ def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(row: dict[str
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
     found = watched_page.moments_of(row)
     assert [(one.read, one.waits) for one in found] == [(900, 100), (900, 200), (1150, 50)]
-
-
-def test_the_page_tells_what_was_lost(row: dict[str, Any]) -> None:
-    text = watched_page.page_text([{"capacity": 100.0}, row])
-    assert "| noon | 100.0% | 2.00 | 1 | yes |" in text
-    assert "Outage, 95th percentile: 1.5 s." in text
-    assert "not counted once at the end: 10." in text

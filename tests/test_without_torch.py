@@ -119,6 +119,8 @@ def test_what_needs_torch_says_how_to_install_it(folder: Path) -> None:
     before = set(folder.iterdir())
     assert answers(folder, lines) == [[2, "", f"error: {LINE}"]] * len(lines)
     assert set(folder.iterdir()) == before
+    ((_, _, message),) = answers(folder, ["train pilott --data graph.json --out run"])
+    assert "'pilot'" in message  # installing torch would not help
 
 
 def test_python_says_so_too(folder: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_move_after_the_last_slot_is_none() -> None:
 
 @pytest.mark.parametrize("chosen", [None, 99, -1, 0.5])
 def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
-    with pytest.raises(SettingError, match=r"policy 'mine' chose .*"):
+    with pytest.raises(SettingError, match="'mine'"):
         replay(day_of(np.full(4, 10.0), MoveTerms()), "mine", lambda _: Always(chosen))
 
 
@@ -367,5 +367,5 @@ def test_slots_of_which_there_would_be_too_many_are_refused() -> None:
     """However many: their number may be more than a float holds."""
     trace = RateTrace(np.array([0.0, 3600.0]), ("rate",), np.array([[1.0], [2.0]]))
     for seconds in (0.01, 1e-310):
-        with pytest.raises(SettingError, match="at most 20000 are possible"):
+        with pytest.raises(SettingError, match="20000"):
             TraceSlots.of(trace, seconds)

@@ -137,16 +137,14 @@ def test_a_model_that_has_changed_is_not_run(tmp_path: Path) -> None:
     """Its operations are others than those that were placed."""
     module = script(placed("perceptron", [0], colocate=False), tmp_path)
     module.SOURCE = "networks:residual"
-    with pytest.raises(SystemExit, match="networks:residual has changed, conv2d is new; import"):
+    with pytest.raises(SystemExit, match=r"networks:residual .*conv2d"):
         module.Placed(TWO)
 
 
 @pytest.mark.parametrize("export", EXPORTS_OF_TORCH)
 def test_other_graphs_are_refused(export: str) -> None:
     """Which are taken, is told."""
-    with pytest.raises(
-        FormatError, match=r"needs a graph that was imported from torch.*streamplace import torch"
-    ):
+    with pytest.raises(FormatError, match="streamplace import torch"):
         EXPORTS[export].files(DEPLOYMENTS["shop"])
 
 
@@ -237,13 +235,9 @@ def test_a_map_that_would_not_run_is_refused(name: str, devices: list[int]) -> N
 
 def test_a_refusal_says_what_to_do_instead() -> None:
     """And which operator takes in what from where."""
-    with pytest.raises(
-        FormatError,
-        match=r"operator 'stages.0/add' on 'd1' reads data from 'd0', but 'stages.0' is on "
-        r"several devices, .*; import the model with --blocks, or export to torch",
-    ):
+    with pytest.raises(FormatError, match=r"'stages.0/add' on 'd1' .*'d0'.*--blocks"):
         map_of(placed("residual", [0, 1], colocate=False))
-    with pytest.raises(FormatError, match=r"'attention/linear_2' on 'd0' uses weights of 'att"):
+    with pytest.raises(FormatError, match=r"'attention/linear_2' on 'd0' "):
         map_of(placed("mixed", [0] * 12 + [1], colocate=False))
 
 

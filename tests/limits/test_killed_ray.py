@@ -119,22 +119,6 @@ def test_workers_that_are_killed_change_no_result(tmp_path: Path, run: Callable)
     assert results_of(tmp_path / "there") == results_of(tmp_path / "here")
 
 
-def test_a_comparison_whose_ray_is_killed_goes_on(tmp_path: Path, run: Callable) -> None:
-    """What was done is kept and not done again."""
-    file = tmp_path / "there" / "results.jsonl"
-    with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_in(file)) as process:
-        (raylet,) = named(process.pid, "raylet")
-        kill(raylet)
-        process.communicate(timeout=PATIENCE_S)
-    assert process.returncode != 0
-    kept = results_of(tmp_path / "there")
-    assert len(kept) >= 3
-    again = run(*f"{COMPARE} -o there --jobs 1".split())
-    assert again.status == 0, again.err
-    assert run(*f"{COMPARE} -o here --jobs 1".split()).status == 0
-    assert results_of(tmp_path / "there") == results_of(tmp_path / "here")
-
-
 def test_shards_whose_workers_are_killed_are_made_whole(tmp_path: Path, run: Callable) -> None:
     """No file is half-written, and the files are those of one process."""
     files = lambda: len(list(tmp_path.glob("there-*.jsonl")))  # noqa: E731

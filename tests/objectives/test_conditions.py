@@ -22,19 +22,18 @@ def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "place"),
     [
-        ("throughput", "cannot be read"),
-        ("speed>=1", "there is no objective 'speed'"),
-        ("throughput>=fast", "is not a number"),
-        ("throughput>=nan", "is not a number"),
+        ("throughput", "throughput"),
+        ("speed>=1", "'speed'"),
+        ("throughput>=fast", "fast"),
+        ("throughput>=nan", "nan"),
         ("latency<=20parsec", "parsec"),
     ],
 )
-def test_what_is_no_condition_is_refused_in_one_line(text: str, complaint: str) -> None:
-    with pytest.raises(StreamplaceError, match=complaint) as caught:
+def test_what_is_no_condition_is_refused_in_one_line(text: str, place: str) -> None:
+    with pytest.raises(StreamplaceError, match=rf"\A[^\n]*{place}[^\n]*\Z"):
         read_condition(text)
-    assert "\n" not in str(caught.value)
 
 
 def test_objectives_of_different_limits_have_different_names() -> None:
@@ -76,10 +75,10 @@ def test_the_fewest_devices_that_keep_up_are_found() -> None:
 @pytest.mark.parametrize(
     ("asked", "condition", "complaint"),
     [
-        ({"objective": "devices"}, "throughput>=1.2", r"throughput is 100\.0 % at best"),
-        ({"placer": "single"}, "throughput>=0.9", r"the best one reaches throughput 83\.3 %"),
-        ({}, "devices<=0.5", "devices is 1 device at best"),
-        ({"placer": "single"}, "latency<=1us", "the best one reaches latency .*"),
+        ({"objective": "devices"}, "throughput>=1.2", r"throughput .*100\.0 %"),
+        ({"placer": "single"}, "throughput>=0.9", r"throughput 83\.3 %"),
+        ({}, "devices<=0.5", "devices is 1 device"),
+        ({"placer": "single"}, "latency<=1us", "latency"),
     ],
 )
 def test_a_condition_that_was_not_met_is_told_with_what_can_be_had(

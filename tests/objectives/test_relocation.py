@@ -72,7 +72,7 @@ def test_a_problem_says_itself_what_moving_takes() -> None:
     moving = Moving([8e6, 0, 0], [[1, 2], [3, 4], [5, 6]])
     problem = Problem(FORK.graph, FORK.cluster, moving=moving)
     assert Relocation(TOGETHER).seconds(problem).tolist() == [[0, 2 + 8], [0, 4], [0, 6]]
-    with pytest.raises(SettingError, match="already states how long operators take to start"):
+    with pytest.raises(SettingError, match="start"):
         place(problem, relocation=Relocation(TOGETHER, 5, startup=1.0))
 
 
@@ -239,12 +239,9 @@ def test_the_page_of_a_move_under_a_condition_simulates_its_pass_by_the_options(
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"objective": "throughput"}, "throughput is not measured in seconds"),
-        ({"placer": "heft"}, "'heft' places for makespan, not for 'makespan after a move"),
-        (
-            {"relocation": Relocation({"else": "d0"}, 1)},
-            "none of its operators is in the current placement",
-        ),
+        ({"objective": "throughput"}, "throughput"),
+        ({"placer": "heft"}, "'heft' .*'makespan after a move"),
+        ({"relocation": Relocation({"else": "d0"}, 1)}, "current placement"),
     ],
 )
 def test_what_moving_does_not_fit_is_refused(asked: dict[str, Any], message: str) -> None:

@@ -135,9 +135,8 @@ def test_weights_of_another_shape_are_refused_in_one_line(name: str, tmp_path: P
         path = tmp_path / "changed.safetensors"
         write_weights(path, weights.document, changed)
         placer = PLACERS[name].with_options(weights=str(path))
-        with pytest.raises(FormatError, match="fetch or make it again") as error:
+        with pytest.raises(FormatError, match=r"\A[^\n]*changed\.safetensors[^\n]*\Z"):
             placer.place(PROBLEMS["diamond"], MAKESPAN)
-        assert "\n" not in str(error.value)
 
 
 def test_a_placer_to_begin_with_that_nobody_knows_is_refused() -> None:

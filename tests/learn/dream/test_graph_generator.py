@@ -121,13 +121,12 @@ def test_a_batch_is_made_on_its_device() -> None:
 
 
 @pytest.mark.parametrize(
-    "cluster",
-    [Cluster.of([Device("a"), Device("b", mips=1000)]), Cluster.uniform(5, cores=4)],
+    "cluster", [Cluster.of([Device("a"), Device("b", mips=1000)]), Cluster.uniform(5, cores=4)]
 )
 def test_other_clusters_than_one_of_equal_devices_are_refused(cluster: Cluster) -> None:
     """Whichever graph has it."""
     given = [GIVEN[0], Problem(GIVEN[0].graph, cluster)]
-    with pytest.raises(SettingError, match="fresh graphs are made for one cluster"):
+    with pytest.raises(SettingError, match="cluster"):
         FreshGraphs(given, SCALE, 5, 9, torch.device("cpu"))
 
 
@@ -152,8 +151,8 @@ def test_a_training_on_them_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [
-        ({"objective": "makespan"}, "fresh graphs are judged by their throughput"),
-        ({"changes": {"order": "topological"}}, "fresh graphs need order = 'bfs'"),
+        ({"objective": "makespan"}, "throughput"),
+        ({"changes": {"order": "topological"}}, "order = 'bfs'"),
     ],
 )
 def test_what_is_not_made_is_refused(options: dict[str, Any], refusal: str) -> None:

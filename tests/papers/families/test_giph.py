@@ -27,14 +27,7 @@ from streamplace.papers.families.giph import (
 )
 from streamplace.papers.families.tasks import INSTRUCTIONS, task_graph, tasks_of
 
-PAPER = {
-    (10, 0.1): 34,
-    (10, 0.2): 22,
-    (10, 0.3): 18,
-    (15, 0.1): 41,
-    (15, 0.2): 29,
-    (15, 0.3): 25,
-}
+PAPER = {(10, 0.1): 34, (10, 0.2): 22, (10, 0.3): 18, (15, 0.1): 41, (15, 0.2): 29, (15, 0.3): 25}
 """Mean tasks of the published data sets by v and alpha."""
 
 
@@ -135,13 +128,7 @@ def test_every_device_has_hardware_and_all_hardware_has_a_device(
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [
-        ({"setting": "many"}, "no setting 'many'. Known: single_network, multiple_networks, "),
-        (
-            {"problems": 1201},
-            "multiple_networks has 1200 for the split train .every task graph on every",
-        ),
-    ],
+    [({"setting": "many"}, "'many'"), ({"problems": 1201}, "multiple_networks has 1200")],
 )
 def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):

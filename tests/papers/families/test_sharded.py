@@ -120,7 +120,7 @@ def test_meta_ops_come_one_after_the_other(name: str) -> None:
 
 
 def test_more_shards_than_rows_are_refused() -> None:
-    with pytest.raises(SettingError, match="of 3 cannot be cut into 4 pieces"):
+    with pytest.raises(SettingError, match=r"of 3 .*4 pieces"):
         problem_of("chainmm", size=3, shards=2)
 
 

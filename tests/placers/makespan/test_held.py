@@ -135,9 +135,9 @@ def _links(document: dict[str, Any]) -> list[dict[str, Any]]:
 def test_an_order_that_contradicts_the_graph_is_refused() -> None:
     problem = waiting()
     crossed = problem.placement([0, 0, 1, 1], [1, 2, 3, 4], "order")
-    with pytest.raises(PlacementError, match="device 'd0' puts 'b' before 'a', but 'b' waits for"):
+    with pytest.raises(PlacementError, match="'d0' puts 'b' before 'a'"):
         problem.check(crossed)
-    with pytest.raises(PlacementError, match="puts 'b' before 'a'"):
+    with pytest.raises(PlacementError, match="'b' before 'a'"):
         HELD.explained(problem, problem.placement([0, 0, 1, 1], [1, 2, 3, 4]))
     assert HELD.value(problem, crossed) == np.inf
     assert simulate(problem, problem.placement([0, 0, 1, 1], [1, 2, 3, 4])).value == 18

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from passes_cases import tasks
@@ -107,23 +109,16 @@ def test_rules_that_cannot_be_are_refused(change: dict[str, object], message: st
         Rules(**change)  # type: ignore[arg-type]
 
 
-def test_arrays_of_the_wrong_shape_are_refused() -> None:
-    instance = tasks([1, 1], [(0, 1)])
-    with pytest.raises(ValueError, match="one number per stream"):
-        stream_records(instance, message=[0, 1])
-    with pytest.raises(ValueError, match="message numbers must be from 0 to 1"):
-        stream_records(instance, message=[2])
-    with pytest.raises(ValueError, match="work_factors have shape"):
-        makespans(compile_pass(instance), [[0, 0]], work_factors=[1, 1, 1])
-
-
-def test_streams_that_differ_cannot_carry_one_output() -> None:
-    instance = tasks([1, 1, 1], [(0, 1), (0, 2)], [1, 2])
-    with pytest.raises(ValueError, match="streams 0 and 1 share a message but differ"):
-        stream_records(instance, message=[0, 0])
-
-
-def test_a_graph_without_sources_has_no_pass() -> None:
+def test_arrays_that_do_not_fit_a_graph_are_refused() -> None:
+    instance, fork = tasks([1, 1], [(0, 1)]), tasks([1, 1, 1], [(0, 1), (0, 2)], [1, 2])
     silent = tasks([1, 1], [(0, 1)])._replace(rate=np.zeros(2))
-    with pytest.raises(ValueError, match="give a source a rate"):
-        compile_pass(silent)
+    calls: dict[str, Callable[[], object]] = {
+        "per stream": lambda: stream_records(instance, message=[0, 1]),
+        "from 0 to 1": lambda: stream_records(instance, message=[2]),
+        "streams 0 and 1": lambda: stream_records(fork, message=[0, 0]),
+        "work_factors": lambda: makespans(compile_pass(instance), [[0, 0]], work_factors=[1] * 3),
+        "source": lambda: compile_pass(silent),
+    }
+    for place, call in calls.items():
+        with pytest.raises(ValueError, match=place):
+            call()
