@@ -159,7 +159,8 @@ SENDING_FIXED = Prior(0.012, 0.6)
 PER_BYTE = Prior(3e-9, 0.7)
 """Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
 ASSUMED_SECONDS = 115e-6
-"""Core seconds per message, of both ends and the network: the middle of benchmarks/buffers.py."""
+"""Core seconds per message, of both ends and the network: the middle of jobs of one rate whose
+buffers were sent more or less often."""
 NETWORK_KEY = ""
 """Key of the threads that send and receive among the observed operators, whose names have letters.
 """
