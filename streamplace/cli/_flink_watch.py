@@ -84,8 +84,7 @@ def watch_(
             if asked.metrics is not None:
                 metrics = WatchMetrics(str(document["name"]))
                 stack.enter_context(served(metrics, asked.metrics))
-                rounds.observe = metrics.add
-            rounds.recall()
+                rounds.on_round = metrics.add
             placement = None if asked.placement is None else Layout.read(asked.placement)
             started = partial(_started, output)
             watch = Watch(engine.rest, log, mover, rounds, started, asked.patience)

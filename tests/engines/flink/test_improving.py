@@ -29,7 +29,8 @@ from streamplace.engines.flink.move.savepoints import EndedByOthers
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.watch.modelling import JobModel, JobModeller, limit_of
+from streamplace.engines.flink.watch.deciding import JobModel
+from streamplace.engines.flink.watch.modelling import JobModeller, limit_of
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store
 from streamplace.model.graph import CPU_OF
@@ -537,7 +538,7 @@ def test_only_sources_that_are_held_back_send_more_in_other_layouts(
     here, others = model.here, model.others
     assert here.carries.value == pytest.approx(105_000)
     assert {one.kept for one in (here, *others)} == {kept}
-    best = {n: max(o.sure for o in (here, *others) if o.machines <= n) for n in model.sizes}
+    best = {n: max(o.least_rate for o in (here, *others) if o.machines <= n) for n in model.sizes}
     assert [round(best[number], -3) for number in (1, 2, 3)] == carried
 
 
@@ -593,7 +594,7 @@ def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
     engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found), tell=told.append)
     model = measured(engine, asked.present, "d0 d1 d2")
     here, others = model.here, model.others
-    fewer = [one.sure for one in others if one.machines < here.machines]
+    fewer = [one.least_rate for one in others if one.machines < here.machines]
     assert fewer
     assert (max(fewer) > 0) == (not why)
     note = f"note: the job is not moved to fewer TaskManagers, because {why}"

@@ -48,7 +48,7 @@ from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.watch.rounds import look_at
+from streamplace.engines.flink.watch.rounds import sample_of
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, user_runs
 from streamplace.io.placements import Prediction, read_prediction
@@ -162,7 +162,7 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", frozen)})
     assert source_flow(flink.rest, "job") is None
     with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
-        look_at(flink.rest, "job")
+        sample_of(flink.rest, "job", 0.0)
     told: list[str] = []
     move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), told.append)
     assert move.rate(MovePlan("job", Layout.from_json({}), Layout.from_json({}))) is None
@@ -173,14 +173,14 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock)
     """The name of its task may have a prefix."""
     flink = one_source(clock, 600.0, pending=7.0)
     flink.vertices["v0"].name = "[vertex-0]Source: src -> map"
-    seen = look_at(flink.rest, "job")
-    assert seen.rate == pytest.approx(600.0, rel=0.01)
-    assert seen.backlog is not None
+    sample = sample_of(flink.rest, "job", 0.0)
+    assert sample.rate == pytest.approx(600.0, rel=0.01)
+    assert sample.backlog is not None
 
 
 def test_a_backlog_that_is_no_number_is_unknown(clock: Clock) -> None:
     """Else nothing would seem to arrive any more, and TaskManagers to be left over."""
-    assert look_at(one_source(clock, 600.0, pending="NaN").rest, "job").backlog is None
+    assert sample_of(one_source(clock, 600.0, pending="NaN").rest, "job", 0.0).backlog is None
 
 
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})

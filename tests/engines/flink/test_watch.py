@@ -47,11 +47,9 @@ from streamplace.engines.flink.watch import modelling
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
-from streamplace.engines.flink.watch.deciding import LayoutOption
+from streamplace.engines.flink.watch.deciding import JobModel, JobSample, LayoutOption
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.modelling import JobModel
 from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
-from streamplace.engines.flink.watch.rounds import JobLook
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Store
@@ -516,8 +514,8 @@ RUNNING, ENDED = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCEL
 def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     """A job on one of two TaskManagers that is held back there, and is cancelled then."""
     counts, managers = CheckpointTotals(1, 0), frozenset(["dev-0", "dev-1"])
-    look = JobLook(OLD, 104.0, True, None, HERE.layout, counts, managers)
-    monkeypatch.setattr(passing, "look_at", lambda *_: look)
+    sample = JobSample(0.0, OLD, 104.0, True, None, HERE.layout, counts, managers)
+    monkeypatch.setattr(passing, "sample_of", lambda _, __, at: replace(sample, at=at))
     monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     answers: dict[str, Any] = healthy("dev-0", "dev-1") | {

@@ -5,7 +5,7 @@ And decisions by tables: where a job goes, what lag is, and what guards forbid.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from math import exp, inf, pi, sin
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,17 +26,18 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.deciding import (
     Guards,
+    JobModel,
+    JobSample,
     LayoutOption,
-    QuietHours,
     RateJudge,
     WatchChoice,
     choose,
+    compared,
     known_options,
     state_words,
 )
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
-from streamplace.engines.flink.watch.modelling import JobModel
-from streamplace.engines.flink.watch.rounds import JobLook, JobRounds, round_of
+from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, utc_now
@@ -101,8 +102,8 @@ class Scene:
         self.backlog = max(0.0, self.backlog + (self.arriving - carried) * seconds)
         self.now += seconds
 
-    def look_at(self, *_: Any) -> JobLook:
-        """Look at the job."""
+    def sample(self, _: object, job: str, at: float) -> JobSample:
+        """Read the metrics of the job."""
         if self.broken:
             raise self.broken.pop(0)
         usual: dict[str, Any] = {
@@ -112,7 +113,7 @@ class Scene:
             "checkpoints": CheckpointTotals(5, 0),
             "managers": frozenset(DEVICES),
         }
-        return JobLook(self.job, self.rate, **(usual | self.facts))
+        return JobSample(at, job, self.rate, **(usual | self.facts))
 
     def model(self, _: str, __: object, trials: Sequence[Trial]) -> JobModel:
         """Measure the job, and predict its layouts."""
@@ -169,7 +170,7 @@ class Scene:
         self, policy: str = "ds2", acts: bool = True, every: float = 60.0, **guards: Any
     ) -> JobRounds:
         """Rounds of one process."""
-        made = JobRounds(
+        return JobRounds(
             Rest("http://localhost:1"),
             self.log,
             RateJudge(POLICIES[policy], every),
@@ -179,8 +180,6 @@ class Scene:
             lambda: self.now,
             lambda: NOON + timedelta(seconds=self.now),
         )
-        made.recall()
-        return made
 
     def passes(self, rounds: JobRounds, number: int = 1, **facts: Any) -> list[str]:
         """Pass rounds a minute apart, after some facts have changed; return what they told."""
@@ -190,7 +189,7 @@ class Scene:
         for _ in range(number):
             assert rounds.is_due
             rounds.pass_round(self.job)
-            self.passes_time(rounds.judge.seconds)
+            self.passes_time(rounds.policy.seconds)
         return self.told[before:]
 
     @property
@@ -208,7 +207,7 @@ def scene_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A job that nobody has watched yet."""
     told: list[str] = []
     made = Scene(WatchLog.claimed(Store.usual(), "job0", "shop", told.append), told=told)
-    monkeypatch.setattr(passing, "look_at", made.look_at)
+    monkeypatch.setattr(passing, "sample_of", made.sample)
     return made
 
 
@@ -295,7 +294,7 @@ def test_moves_that_fail_are_begun_less_and_less_often(scene: Scene, ends: str) 
 
 
 @pytest.mark.parametrize("kind", [SettingError, MoveUnderWay])
-def test_a_move_that_could_not_be_begun_is_tried_again_after_the_least_time(
+def test_a_move_that_could_not_be_begun_is_trial_again_after_the_least_time(
     scene: Scene, kind: type[Exception]
 ) -> None:
     """As when the program does not fit, or another command moves the job."""
@@ -379,7 +378,7 @@ def test_a_job_is_measured_when_something_has_changed_and_now_and_then(scene: Sc
     assert "it is measured before the next round" in told[0]
 
 
-def test_a_job_that_cannot_be_measured_is_tried_again_now_and_then(scene: Scene) -> None:
+def test_a_job_that_cannot_be_measured_is_trial_again_now_and_then(scene: Scene) -> None:
     """The reason is told once; rounds go on, and another layout is measured at once."""
     rounds = scene.rounds()
     told = scene.passes(rounds, 60, unmeasured=FlinkError("no metrics"))
@@ -497,7 +496,7 @@ def option(devices: str, value: float, best: float = 0.0, **facts: Any) -> Layou
 
 def tried(one: LayoutOption, rate: float, *, is_limited: bool = True) -> LayoutOption:
     """A layout in which a rate was measured."""
-    return one.tried(Trial("", one.layout, rate, is_limited=is_limited))
+    return one.after(Trial("", one.layout, rate, is_limited=is_limited))
 
 
 def seen(rate: float, **facts: Any) -> WatchRound:
@@ -518,7 +517,7 @@ AAB = option("a a b", 150.0, 260.0)  # predicted to carry less, but may carry mo
 
 
 @pytest.mark.parametrize(
-    ("rate", "facts", "here", "most", "is_tried", "target", "words"),
+    ("rate", "facts", "here", "most", "is_trial", "target", "words"),
     [
         # a job that keeps up is not moved for more rate, whatever the policy expects
         (190, {}, AB, 3, False, None, "keeps up, stays"),
@@ -548,22 +547,22 @@ def test_a_job_goes_where_what_arrives_is_carried(
     facts: dict[str, Any],
     here: LayoutOption,
     most: int,
-    is_tried: bool,
+    is_trial: bool,
     target: LayoutOption | None,
     words: str,
 ) -> None:
     """Lag first, then the policy's number of TaskManagers, then what layouts carry."""
     first = target if target is not None and target.measured else A
-    chosen = choose(here, [first, AAB, ABC], most, seen(rate, **facts), is_tried=is_tried)
+    chosen = choose(here, [first, AAB, ABC], most, seen(rate, **facts), is_trial=is_trial)
     assert chosen.target == target
     assert words in chosen.words
-    assert chosen.returns == (is_tried and target == first)
+    assert chosen.returns == (is_trial and target == first)
 
 
 def test_a_model_that_contradicts_forbids_nothing() -> None:
     """Of layouts of which nothing is known, the usual order decides."""
     unknown = [option("b b a", 20.0, inf, order=2), option("b a a", 10.0, inf, order=0)]
-    chosen = choose(tried(AB, 100), unknown, 2, seen(100, **BEHIND), is_tried=False)
+    chosen = choose(tried(AB, 100), unknown, 2, seen(100, **BEHIND), is_trial=False)
     assert chosen.target == unknown[1]
     assert chosen.words.endswith("the capacity of a, b is unknown")
 
@@ -582,38 +581,38 @@ def test_what_was_measured_replaces_what_was_predicted() -> None:
     assert others[0].carries == pytest.approx((77.6, 80.0, 82.4))
 
 
-def look(rate: float, backlog: float | None, **facts: Any) -> JobLook:
+def sample(rate: float, backlog: float | None, **facts: Any) -> JobSample:
     """A job whose sources report what waits."""
-    usual: dict[str, Any] = {"job": "job", "is_limited": True}
+    usual: dict[str, Any] = {"at": 0.0, "job": "job", "is_limited": True}
     rest: dict[str, Any] = {"layout": Layout(), "checkpoints": CheckpointTotals(0, 0)}
-    return JobLook(rate=rate, backlog=backlog, managers=frozenset(), **rest, **(usual | facts))
+    return JobSample(rate=rate, backlog=backlog, managers=frozenset(), **rest, **(usual | facts))
 
 
 @pytest.mark.parametrize(
     ("before", "now", "arriving", "falls_behind", "shows_capacity"),
     [
-        (look(60, 0), look(80, 1200), 90.0, True, True),
-        (look(80, 0), look(80, 120), 82.0, False, False),  # too little waits to be a lag
-        (look(80, 9000), look(80, 8400), 70.0, False, True),  # drained: this is what it carries
-        (look(80, 9000), look(80, 9060), 81.0, False, True),
-        (look(80, None), look(80, None), 80.0, True, True),  # only back-pressure tells
-        (None, look(80, 9000), 80.0, None, False),
-        (look(80, 0), look(80, 9000, started=7.0), 80.0, None, False),
-        (look(80, 0), look(80, 9000, job="next"), 80.0, None, False),
-        (look(80, None), look(80, 9000), 80.0, None, False),
+        (sample(60, 0), sample(80, 1200), 90.0, True, True),
+        (sample(80, 0), sample(80, 120), 82.0, False, False),  # too little waits to be a lag
+        (sample(80, 9000), sample(80, 8400), 70.0, False, True),  # drained: this is what it carries
+        (sample(80, 9000), sample(80, 9060), 81.0, False, True),
+        (sample(80, None), sample(80, None), 80.0, True, True),  # only back-pressure tells
+        (None, sample(80, 9000), 80.0, None, False),
+        (sample(80, 0), sample(80, 9000, started=7.0), 80.0, None, False),
+        (sample(80, 0), sample(80, 9000, job="next"), 80.0, None, False),
+        (sample(80, None), sample(80, 9000), 80.0, None, False),
     ],
 )
 def test_lag_decides_where_sources_report_what_waits(
-    before: JobLook | None,
-    now: JobLook,
+    before: JobSample | None,
+    now: JobSample,
     arriving: float,
     falls_behind: bool | None,
     shows_capacity: bool,
 ) -> None:
     """Their back-pressure decides nothing then; a restart, or other sources, tell nothing."""
-    seen = round_of(before, now, 60.0)
-    assert (seen.arriving, seen.falls_behind) == (arriving, falls_behind)
-    assert seen.shows_capacity == shows_capacity
+    facts = compared(before, replace(now, at=60.0))
+    assert (facts.arriving, facts.falls_behind) == (arriving, falls_behind)
+    assert facts.shows_capacity == shows_capacity
 
 
 @pytest.mark.parametrize(
@@ -629,34 +628,6 @@ def test_lag_decides_where_sources_report_what_waits(
 )  # fmt: skip
 def test_lag_and_capacity_are_told(facts: dict[str, Any], told: str) -> None:
     assert state_words(replace(seen(50.0), **facts)) == told
-
-
-UP, DOWN, BACK = WatchChoice("", ABC), WatchChoice("", A), WatchChoice("", ABC, returns=True)
-OFFICE = Guards(300.0, (QuietHours.of("08:00-18:00"),))
-
-
-@pytest.mark.parametrize(
-    ("guards", "facts", "choice", "told"),
-    [
-        (Guards(), {}, UP, ""),
-        (Guards(), {"checkpoints_fail": True}, BACK, "its checkpoints fail"),
-        (OFFICE, {}, UP, "nothing is moved between 08:00 and 18:00"),
-        (OFFICE, {"since_move": 100.0}, BACK, ""),  # a try ends when it is measured
-        (Guards(), {"since_move": 100.0}, UP, "the next move must wait for 3 min 20 s"),
-        # moves that have brought nothing are followed by longer and longer pauses
-        (Guards(0.0), {"since_move": 599.0, "failures": 1}, UP, "must wait for 1 s"),
-        (Guards(0.0), {"since_move": 601.0, "failures": 1}, UP, ""),
-        (Guards(0.0), {"since_move": 80_000.0, "failures": 20}, UP, "must wait"),
-        (Guards(0.0), {"since_move": 86_401.0, "failures": 20}, UP, ""),
-        (Guards(), {"watched": 60.0}, DOWN, "it has only been watched for 1 min"),
-    ],
-)
-def test_guards_say_why_nothing_is_moved(
-    guards: Guards, facts: dict[str, Any], choice: WatchChoice, told: str
-) -> None:
-    held = guards.hold(choice, 2, time(12), **facts)
-    assert told in held
-    assert bool(held) == bool(told)
 
 
 def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are() -> None:

@@ -1,10 +1,15 @@
-"""Decisions of a watch, without engine and clock: whether a job stays, and where it goes if not.
+"""Decisions of a watch, without requests and clock: one observation in, one step out.
+
+    state, decision = decide(state, observation, rules)
 
 A job that keeps up stays, unless a policy finds that fewer TaskManagers pay. One that falls behind
 goes to a layout that should carry the arriving rate, or else to the one that may carry the most.
 The capacity of a layout is measured, or else predicted. An uncertain or wrong model forbids
 nothing, because a move is a trial: if the job carries less there than in the best measured layout,
 it returns.
+
+The job is measured after a start or a move, when it has begun to fall behind, and when the last
+measurement is old. The measured rates of layouts are remembered for a day.
 """
 
 import math
@@ -13,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,14 +29,17 @@ from streamplace.engines.flink.constants import (
     BACKOFF_SECONDS,
     DAY_SECONDS,
     HIDDEN,
+    LAG_SECONDS,
     OLD_SECONDS,
     WORTHWHILE,
 )
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE
 from streamplace.io.watches import (
+    BEGUN,
     FAILED,
     MOVED,
     RETURNED,
@@ -45,6 +54,21 @@ from streamplace.planning.result import HOUR
 
 
 @dataclass(frozen=True, slots=True)
+class JobSample:
+    """Metrics of a running job, read for some seconds."""
+
+    at: float  # seconds by a clock that nobody sets
+    job: str
+    rate: float  # tuples/s that its sources emit
+    is_limited: bool  # whether back-pressure holds a source back
+    backlog: float | None  # tuples that wait for the sources; None unless all report them
+    layout: Layout
+    checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
+    managers: frozenset[str]  # TaskManagers of the cluster
+    started: float = 0.0  # time of its last start or restart, in ms since 1970, if Flink reports it
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutOption:
     """A layout that a job has or may have."""
 
@@ -52,7 +76,7 @@ class LayoutOption:
     carries: RateInterval  # tuples/s: measured, or else predicted
     measured: float | None = None  # tuples/s that were measured there; None if none were
     optimistic: float = 0.0  # tuples/s that it may carry: `Proposal.optimistic`
-    is_counted: bool = True  # whether the prediction rests on all CPU of the job
+    counts_all_cpu: bool = True  # whether the prediction rests on all CPU of the job
     moves: int = 0  # number of subtasks that are elsewhere now
     order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
@@ -69,11 +93,11 @@ class LayoutOption:
         return len(self.devices)
 
     @property
-    def sure(self) -> float:
+    def least_rate(self) -> float:
         """Lower end of its interval; the measured rate if the prediction lacks CPU of the job."""
-        return self.carries.low if self.is_counted else (1 - NOISE) * (self.measured or 0.0)
+        return self.carries.low if self.counts_all_cpu else (1 - NOISE) * (self.measured or 0.0)
 
-    def tried(self, trial: Trial) -> "LayoutOption":
+    def after(self, trial: Trial) -> "LayoutOption":
         """Return the same layout with its measured rate.
 
         A job that kept up may carry more than it was offered.
@@ -87,10 +111,352 @@ class LayoutOption:
         return replace(self, carries=carries, measured=trial.rate, optimistic=optimistic)
 
     def __str__(self) -> str:
-        where = ", ".join(self.devices)
+        devices = ", ".join(self.devices)
         if self.measured is not None:
-            return f"{where} carried {digits(self.measured)} tuples/s (measured)"
-        return f"{where} should carry {self.carries}"
+            return f"{devices} carried {digits(self.measured)} tuples/s (measured)"
+        return f"{devices} should carry {self.carries}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobModel:
+    """A measured job, with the predicted capacities of its layouts."""
+
+    here: LayoutOption  # the present layout
+    others: tuple[LayoutOption, ...]
+    sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
+    limit: str = ""  # the resource that limits the present layout first
+    # Rate that the sources sustain, as a multiple of their rate while they drain a backlog: below 1
+    # if some of their subtasks fall behind meanwhile.
+    lasting: float = 1.0
+
+
+class PastMove(NamedTuple):
+    """A decision to move the job for its rate."""
+
+    at: float  # when it was made, by the clock of samples
+    decision: WatchDecision
+
+
+@dataclass(frozen=True, slots=True)
+class RoundObservation:
+    """What a round has found out."""
+
+    sample: JobSample
+    hour: time  # time of day
+    moves: tuple[PastMove, ...] = ()  # all of the watch, in order
+    # The model of the job, or why it has none, if it was measured since the last observation.
+    measurement: JobModel | str | None = None
+
+
+class LastMeasurement(NamedTuple):
+    """When and how a job was measured last."""
+
+    sample: JobSample  # right before
+    at: float  # when it ended
+    was_behind: bool | None  # whether the job fell behind then; None until that is known
+    model: JobModel | None  # the earlier one if the measurement failed
+    failure: str = ""  # why it failed
+
+    def is_of(self, sample: JobSample) -> bool:
+        """Whether the job has the layout and the TaskManagers of then."""
+        facts = (sample.job, sample.layout, sample.managers)
+        return facts == (self.sample.job, self.sample.layout, self.sample.managers)
+
+
+class TriedLayout(NamedTuple):
+    """A layout in which the job has run, or failed to run."""
+
+    at: float
+    trial: Trial
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """What a watch carries from one round to the next."""
+
+    sample: JobSample | None = None  # the last one
+    watched: float = 0.0  # seconds that the watch has lasted
+    checkpoints_fail: bool = False
+    # When the last move was attempted, and whether it was one to fewer TaskManagers.
+    moved_at: float = -math.inf
+    has_saved: bool = False
+    returning: str = ""  # the job that should return from a trial, if that could not be begun
+    measured: LastMeasurement | None = None  # None if the job has changed since
+    tried: tuple[TriedLayout, ...] = ()  # layouts of the last day, each once
+    n_moves: int = 0  # number of moves that are taken into account
+
+    @classmethod
+    def resumed(cls, watched: float, moves: Sequence[PastMove], now: float) -> "WatchState":
+        """State of a process that continues a watch."""
+        if not moves:
+            return cls(watched=watched)
+        at, last = moves[-1]
+        tried = _with_moves((), moves, now)
+        return cls(None, watched, False, at, _is_saving(last), tried=tried, n_moves=len(moves))
+
+    def model_at(self, sample: JobSample) -> JobModel | None:
+        """Model of a job that was measured before, if nothing but its rate has changed since.
+
+        If sources kept up beside others that were held back, the model does not hold for lower
+        rates of the former.
+        """
+        last = self.measured
+        model = None if last is None or not last.is_of(sample) else last.model
+        return None if model is not None and model.here.kept and not sample.is_limited else model
+
+    def sustained(self, sample: JobSample) -> float:
+        """Tuples/s that the layout sustains, of a job that reads as fast as it can.
+
+        Uneven subtasks are taken into account as far as they were measured in this layout.
+        """
+        model = self.model_at(sample)
+        return sample.rate if model is None else model.lasting * sample.rate
+
+    def needs_measurement(self, sample: JobSample, falls_behind: bool | None) -> bool:
+        """Whether nothing valid is known of a job, or not any more.
+
+        A job that kept up when it was measured may have shown less than it can carry. A measurement
+        that has failed is as good as any, unless the job has changed since.
+        """
+        last = self.measured
+        if last is None or not last.is_of(sample):
+            return True
+        has_result = bool(last.failure) or self.model_at(sample) is not None
+        has_fallen_behind = bool(falls_behind) and last.was_behind is False
+        return not has_result or sample.at - last.at >= OLD_SECONDS or has_fallen_behind
+
+
+@dataclass(frozen=True, slots=True)
+class WatchChoice:
+    """Where a job should run, and why."""
+
+    words: str
+    target: LayoutOption | None = None  # None to stay
+    returns: bool = False  # whether a trial is over, and the job goes back
+
+
+class MeasuredMove(NamedTuple):
+    """The rate that was measured first after a move."""
+
+    decision: WatchDecision
+    rate: float  # tuples/s
+    is_limited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Step: measure the job, and observe it again."""
+
+    words: str  # state of the job and reason
+    trials: tuple[Trial, ...]  # layouts that the measurement takes into account
+
+
+@dataclass(frozen=True, slots=True)
+class FinishMove:
+    """Step: finish the last move, which has no outcome yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """Step: log the round, and carry out its choice."""
+
+    facts: WatchRound
+    here: LayoutOption
+    choice: WatchChoice
+    moves: bool  # whether the choice is carried out
+    measured_move: MeasuredMove | None = None  # to be written beside what was predicted
+    failure: str = ""  # why the job was not measured, if it was not for this reason before
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRules:
+    """Rules by which a watch decides."""
+
+    guards: "Guards"
+    policy: "RateJudge"  # remembers the rounds that it is given
+    may_move: bool = True
+
+
+def decide(
+    state: WatchState, observation: RoundObservation, rules: WatchRules
+) -> tuple[WatchState, Measure | FinishMove | Conclude]:
+    """Decide on the next step of a watch."""
+    sample, moves = observation.sample, observation.moves
+    if rules.may_move and moves and moves[-1].decision.state == BEGUN:
+        return state, FinishMove()
+    state, failure = _with_news(state, observation)
+    state, facts = _with_sample(state, sample)
+    last = state.measured if state.measured and state.measured.is_of(sample) else None
+    if observation.measurement is None:
+        if state.needs_measurement(sample, facts.falls_behind):
+            model, why = (None, "") if last is None else (last.model, last.failure)
+            begun = LastMeasurement(sample, -math.inf, facts.falls_behind, model, why)
+            trials = tuple(t for _, t in state.tried if not t.is_at(sample.layout))
+            words = f"{state_words(facts)}; it is measured before the next round"
+            return replace(state, measured=begun), Measure(words, trials)
+        if last is not None and last.was_behind is None:
+            state = replace(state, measured=last._replace(was_behind=facts.falls_behind))
+    return _concluded(state, facts, observation, rules, failure)
+
+
+def _concluded(
+    state: WatchState,
+    facts: WatchRound,
+    observation: RoundObservation,
+    rules: WatchRules,
+    failure: str,
+) -> tuple[WatchState, Conclude]:
+    """Decide where a job should run whose measurement is valid, or has failed."""
+    sample = observation.sample
+    model = state.model_at(sample)
+    here, others = _options(state, sample, model)
+    if model is not None:
+        facts = _with_predictions(facts, model, here, others)
+    machines = rules.policy.choose(facts)
+    measured_move = _measured_move(state, observation, facts) if rules.may_move else None
+    ends_trial = measured_move is not None and measured_move.decision.kind == "move"
+    is_trial = ends_trial or state.returning == sample.job
+    choice = choose(here, others, machines, facts, is_trial=is_trial)
+    state = replace(state, returning=sample.job if choice.returns else "")
+    moves, words = False, choice.words
+    if choice.target is not None:
+        held = rules.guards.hold(choice, here.machines, facts, observation, state)
+        moves = rules.may_move and not held
+        if moves:
+            is_saving = not choice.returns and choice.target.machines < here.machines
+            state = replace(state, moved_at=sample.at, has_saved=is_saving)
+            words = f"{'the job returns' if choice.returns else 'the job is moved'}: {words}"
+        else:
+            but = f"; but {held}" if rules.may_move else ""
+            words = f"a move would pay: {words}{but}"
+    facts = replace(facts, words=f"{state_words(facts)}; {words}")
+    return state, Conclude(facts, here, choice, moves, measured_move, failure)
+
+
+def _with_news(state: WatchState, observation: RoundObservation) -> tuple[WatchState, str]:
+    """State after moves and a measurement since the last round, and why the latter has failed.
+
+    A reason that is the same as that of the measurement before is not returned.
+    """
+    now = observation.sample.at
+    if new := observation.moves[state.n_moves :]:
+        tried = _with_moves(state.tried, new, now)
+        state = replace(state, tried=tried, n_moves=len(observation.moves), measured=None)
+    result, last = observation.measurement, state.measured
+    if result is None or last is None:
+        return state, ""
+    if isinstance(result, str):
+        failure = "" if result == last.failure else result
+        return replace(state, measured=last._replace(at=now, failure=result)), failure
+    return replace(state, measured=last._replace(at=now, model=result, failure="")), ""
+
+
+def _with_sample(state: WatchState, sample: JobSample) -> tuple[WatchState, WatchRound]:
+    """State after another sample, and what that shows compared with the last one."""
+    before = state.sample
+    watched = state.watched + (0.0 if before is None else sample.at - before.at)
+    facts = compared(before, sample, watched)
+    is_same = before is not None and before.job == sample.job
+    rate = min(before.rate, sample.rate) if before is not None and is_same else sample.rate
+    if facts.shows_capacity:
+        rate = state.sustained(sample)
+    tried = _recent(state.tried, sample.at)
+    if rate > 0 and facts.falls_behind is not None:
+        trial = Trial("", sample.layout, rate, is_limited=facts.shows_capacity)
+        tried = with_trial(tried, trial, sample.at)
+    fail = still_fail(before, sample, state.checkpoints_fail)
+    return replace(state, sample=sample, watched=watched, checkpoints_fail=fail, tried=tried), facts
+
+
+def compared(before: JobSample | None, now: JobSample, watched: float = 0.0) -> WatchRound:
+    """Compare a sample with the one before it: what arrives, and whether the job lags.
+
+    The rate in between is taken as the mean of both. A job whose sources report their lag keeps up
+    if the lag does not grow, whatever their back-pressure says. While the lag is large, its sources
+    read as fast as they can.
+
+    The growth is unknown if the earlier sample was of another job, or the job was restarted: it
+    starts with a backlog to be fetched first, and read nothing while it did not run.
+    """
+    machines = len(now.layout.devices)
+    facts = WatchRound(
+        "", watched, now.job, now.rate, now.rate, now.is_limited, now.backlog or 0.0, machines
+    )
+    if now.backlog is None:  # only back-pressure shows it
+        return replace(facts, falls_behind=now.is_limited, shows_capacity=now.is_limited)
+    is_same = before is not None and (before.job, before.started) == (now.job, now.started)
+    if before is None or before.backlog is None or not is_same or now.at == before.at:
+        return facts
+    rate = (before.rate + now.rate) / 2
+    growth = (now.backlog - before.backlog) / (now.at - before.at)
+    lag = LAG_SECONDS * rate
+    falls_behind = growth > NOISE * rate and now.backlog > lag
+    return replace(
+        facts,
+        arriving=max(0.0, rate + growth),
+        growth=growth,
+        falls_behind=falls_behind,
+        shows_capacity=falls_behind or min(before.backlog, now.backlog) > lag,
+        is_known=True,
+    )
+
+
+def still_fail(before: JobSample | None, now: JobSample, failed_before: bool) -> bool:
+    """Whether checkpoints fail: some have failed since the last sample, and none has completed."""
+    if before is None or before.job != now.job:
+        return False
+    if now.checkpoints.completed > before.checkpoints.completed:
+        return False
+    return failed_before or now.checkpoints.failed > before.checkpoints.failed
+
+
+def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]:
+    return tuple(known for known in tried if now - known.at < DAY_SECONDS)
+
+
+def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[TriedLayout, ...]:
+    """Remember a trial in place of earlier ones of its layout.
+
+    A job that keeps up at a lower rate does not show that the layout carries no more.
+    """
+    rest = tuple(known for known in tried if not known.trial.is_at(trial.layout))
+    before = next((known.trial for known in tried if known.trial.is_at(trial.layout)), None)
+    is_less = before is not None and before.rate >= trial.rate
+    if is_less and not (trial.is_limited or trial.failure):
+        return tuple(tried)
+    return (*rest, TriedLayout(at, trial))
+
+
+def _with_moves(
+    tried: Sequence[TriedLayout], moves: Sequence[PastMove], now: float
+) -> tuple[TriedLayout, ...]:
+    """Remember where moves have led."""
+    for number, (at, move) in enumerate(moves):
+        layout, later = Layout.from_json(move.layout), moves[number + 1 : number + 2]
+        tried = _recent(tried, at)
+        if move.state == MOVED and move.measured:
+            is_left = [after.decision.kind for after in later] == ["return"]
+            tried = with_trial(tried, Trial("", layout, move.measured, is_left), at)
+        elif move.state in (RETURNED, FAILED):
+            failed = Trial("", layout, 0.0, failure=move.outcome or move.state)
+            tried = with_trial(tried, failed, at)
+    return _recent(tried, now)
+
+
+def _options(
+    state: WatchState, sample: JobSample, model: JobModel | None
+) -> tuple[LayoutOption, list[LayoutOption]]:
+    """Present layout, and the other known ones whose TaskManagers are all present.
+
+    Of a job that was not measured, the layouts are known in which it has run.
+    """
+    if model is None:
+        rate = RateInterval(sample.rate, sample.rate, sample.rate)
+        here, others = LayoutOption(sample.layout, rate), tuple[LayoutOption, ...]()
+    else:
+        here, others = model.here, model.others
+    here, options = known_options(here, others, [trial for _, trial in state.tried])
+    return here, [option for option in options if sample.managers.issuperset(option.devices)]
 
 
 def known_options(
@@ -104,79 +470,61 @@ def known_options(
         LayoutOption(trial.layout, RateInterval(0.0, 0.0, 0.0))
         for trial in trials
         if trial.layout.keys() == here.layout.keys()
-        and not any(trial.is_at(one.layout) for one in (here, *others))
+        and not any(trial.is_at(option.layout) for option in (here, *others))
     ]
-    found: list[LayoutOption] = []
-    for one in (here, *others, *new):
-        trial = next((trial for trial in trials if trial.is_at(one.layout)), None)
+    options: list[LayoutOption] = []
+    for option in (here, *others, *new):
+        trial = next((trial for trial in trials if trial.is_at(option.layout)), None)
         if trial is not None and trial.runs:
-            found.append(one.tried(trial))
-        elif trial is None or one is here:  # where it failed earlier, it may run now
-            found.append(one)
-    return found[0], found[1:]
+            options.append(option.after(trial))
+        elif trial is None or option is here:  # where it failed earlier, it may run now
+            options.append(option)
+    return options[0], options[1:]
 
 
-@dataclass(slots=True)
-class TriedLayouts:
-    """Layouts of a job in the last day, with the last measured rate of each."""
-
-    _trials: list[tuple[float, Trial]] = field(default_factory=list, init=False)
-
-    def at(self, now: float) -> list[Trial]:
-        """Layouts that are remembered, each once."""
-        self._trials = [(when, one) for when, one in self._trials if now - when < DAY_SECONDS]
-        return [trial for _, trial in self._trials]
-
-    def add(self, trial: Trial, now: float) -> None:
-        """Remember a trial in place of earlier ones of its layout.
-
-        A job that keeps up at a lower rate does not show that the layout carries no more.
-        """
-        before = next((one for one in self.at(now) if one.is_at(trial.layout)), None)
-        is_less = before is not None and before.rate >= trial.rate
-        if is_less and not (trial.is_limited or trial.failure):
-            return
-        self._trials = [one for one in self._trials if not one[1].is_at(trial.layout)]
-        self._trials.append((now, trial))
-
-    def recall(self, moves: Sequence[tuple[float, WatchDecision]]) -> None:
-        """Remember where moves have led, given when each was decided."""
-        for number, (then, one) in enumerate(moves):
-            layout = Layout.from_json(one.layout)
-            if one.state == MOVED and one.measured:
-                is_left = [later.kind for _, later in moves[number + 1 : number + 2]] == ["return"]
-                self.add(Trial("", layout, one.measured, is_limited=is_left), then)
-            elif one.state in (RETURNED, FAILED):
-                self.add(Trial("", layout, 0.0, failure=one.outcome or one.state), then)
+def _with_predictions(
+    facts: WatchRound, model: JobModel, here: LayoutOption, others: Sequence[LayoutOption]
+) -> WatchRound:
+    """Add the predictions for its layout and the others to a round."""
+    low, value, high = here.carries
+    options = (here, *others)
+    return replace(
+        facts,
+        low=low,
+        value=value,
+        high=high,
+        kept=here.kept,
+        limit=model.limit,
+        level=model.sizes.index(here.machines),
+        capacity=tuple(
+            max((o.least_rate for o in options if o.machines <= size), default=0.0)
+            for size in model.sizes
+        ),
+        cost=tuple(map(float, model.sizes)),
+    )
 
 
-def wasted(moves: Sequence[WatchDecision]) -> int:
-    """Number of consecutive last moves that have failed, or after which the job returned."""
-    number, was_left = 0, False
-    for one in reversed([one for one in moves if one.state != UNBEGUN]):
-        if one.state == MOVED and one.kind != "return" and not was_left:
-            break
-        number += one.state != MOVED or was_left
-        was_left = one.state == MOVED and one.kind == "return"
-    return number
-
-
-@dataclass(frozen=True, slots=True)
-class WatchChoice:
-    """Where a job should run, and why."""
-
-    words: str
-    target: LayoutOption | None = None  # None to stay
-    returns: bool = False  # whether a try is over, and the job goes back
+def _measured_move(
+    state: WatchState, observation: RoundObservation, facts: WatchRound
+) -> MeasuredMove | None:
+    """The rate after the last move; None if it was measured before, or is not known yet."""
+    sample, decisions = observation.sample, [decision for _, decision in observation.moves]
+    last = next((move for move in reversed(decisions) if move.after == sample.job), None)
+    if facts.falls_behind is None or last is None:
+        return None
+    if last.state != MOVED or last.measured is not None:
+        return None
+    rate = state.sustained(sample) if facts.shows_capacity else sample.rate
+    return MeasuredMove(last, rate, facts.shows_capacity)
 
 
 def choose(
     here: LayoutOption,
     others: Sequence[LayoutOption],
-    most: int,
-    seen: WatchRound,
+    machines: int,
+    facts: WatchRound,
     *,
-    is_tried: bool,
+    is_trial: bool,
 ) -> WatchChoice:
     """Decide where a job should run.
 
@@ -184,33 +532,33 @@ def choose(
     ----------
     here, others
         The present layout, and those that the job may have.
-    most
+    machines
         Number of TaskManagers that the policy chooses.
-    is_tried
+    is_trial
         Whether this is the first measurement after a move.
     """
-    if seen.falls_behind is None:
+    if facts.falls_behind is None:
         return WatchChoice("the next round shows whether it keeps up")
-    if not seen.falls_behind:
-        return _fewer(here, others, most, seen)
-    measured = [one for one in (here, *others) if one.measured is not None]
-    best = max(measured, key=lambda one: one.measured or 0.0, default=here)
+    if not facts.falls_behind:
+        return _fewer(here, others, machines, facts)
+    measured = [option for option in (here, *others) if option.measured is not None]
+    best = max(measured, key=lambda option: option.measured or 0.0, default=here)
     carried = best.measured or 0.0
-    rate = seen.rate if here.measured is None else here.measured
+    rate = facts.rate if here.measured is None else here.measured
     is_worse = best is not here and rate < (1 - NOISE) * carried
-    if is_tried and is_worse:
+    if is_trial and is_worse:
         return WatchChoice(f"only {digits(rate)} tuples/s are carried here; {best}", best, True)
-    allowed = [one for one in others if one.machines <= max(most, here.machines)]
-    behind = f"it falls behind at {digits(wanted_rate(seen))} tuples/s"
-    if fits := [one for one in allowed if one.sure >= wanted_rate(seen)]:
-        target = min(fits, key=lambda one: (one.machines, one.moves, -one.carries.value))
+    allowed = [option for option in others if option.machines <= max(machines, here.machines)]
+    behind = f"it falls behind at {digits(wanted_rate(facts))} tuples/s"
+    if fits := [option for option in allowed if option.least_rate >= wanted_rate(facts)]:
+        target = min(fits, key=lambda o: (o.machines, o.moves, -o.carries.value))
         return WatchChoice(f"{behind}; {target}", target)
-    target = max(allowed, key=lambda one: (one.optimistic, -one.order, -one.moves), default=here)
+    target = max(allowed, key=lambda o: (o.optimistic, -o.order, -o.moves), default=here)
     if target.optimistic > (1 + WORTHWHILE) * max(carried, rate):
-        where = ", ".join(target.devices)
-        hope = f"{where} may carry up to {digits(target.optimistic)}"
+        devices = ", ".join(target.devices)
+        hope = f"{devices} may carry up to {digits(target.optimistic)}"
         if math.isinf(target.optimistic):
-            hope = f"the capacity of {where} is unknown"
+            hope = f"the capacity of {devices} is unknown"
         return WatchChoice(f"{behind}; {hope}", target)
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)
@@ -220,46 +568,46 @@ def choose(
 
 
 def _fewer(
-    here: LayoutOption, others: Sequence[LayoutOption], most: int, seen: WatchRound
+    here: LayoutOption, others: Sequence[LayoutOption], machines: int, facts: WatchRound
 ) -> WatchChoice:
     """Decide whether a job that keeps up moves to fewer TaskManagers.
 
     These must carry the rate that arrives now, even if a policy expects a lower one soon.
     """
-    if most >= here.machines:
+    if machines >= here.machines:
         return WatchChoice("keeps up, stays")
-    if seen.shows_capacity:
+    if facts.shows_capacity:
         return WatchChoice("keeps up, stays; it drains its backlog")
-    fits = [one for one in others if one.machines <= most and one.sure >= wanted_rate(seen)]
+    fits = [o for o in others if o.machines <= machines and o.least_rate >= wanted_rate(facts)]
     if not fits:
         return WatchChoice("keeps up, stays; fewer TaskManagers may not carry the present rate")
-    target = max(fits, key=lambda one: one.sure)
+    target = max(fits, key=lambda option: option.least_rate)
     saved = counted(here.machines - target.machines, "TaskManager")
     return WatchChoice(f"{target}, which saves {saved}", target)
 
 
-def wanted_rate(seen: WatchRound) -> float:
+def wanted_rate(facts: WatchRound) -> float:
     """Tuples/s that a layout should carry: the arriving rate, with an allowance if it is hidden."""
-    is_hidden = seen.is_limited and not seen.is_known
-    held = max(0.0, seen.arriving - seen.kept) if is_hidden else 0.0
-    return seen.arriving + (HIDDEN - 1) * held
+    is_hidden = facts.is_limited and not facts.is_known
+    held = max(0.0, facts.arriving - facts.kept) if is_hidden else 0.0
+    return facts.arriving + (HIDDEN - 1) * held
 
 
-def state_words(seen: WatchRound) -> str:
+def state_words(facts: WatchRound) -> str:
     """State of a job in words: rate, lag and back-pressure, and the capacity of its layout."""
-    where = f"{digits(seen.rate)} tuples/s on {counted(seen.machines, 'TaskManager')}"
-    lag = f", lag {seen.backlog:.4g}" if seen.backlog else ""
-    if seen.growth is not None and abs(seen.growth) >= 1:
-        lag += f" ({seen.growth:+.4g}/s)"
-    if seen.falls_behind and seen.growth is None:
+    rate = f"{digits(facts.rate)} tuples/s on {counted(facts.machines, 'TaskManager')}"
+    lag = f", lag {facts.backlog:.4g}" if facts.backlog else ""
+    if facts.growth is not None and abs(facts.growth) >= 1:
+        lag += f" ({facts.growth:+.4g}/s)"
+    if facts.falls_behind and facts.growth is None:
         lag += ", held back"
-    if seen.value is None:
-        return where + lag
-    load = percent(min(1.0, seen.rate / seen.value) if seen.value else 1.0)
-    if seen.shows_capacity:
-        return f"{where}{lag}; it carries {digits(seen.value)} tuples/s (measured)"
-    carries = RateInterval(seen.low or 0.0, seen.value, seen.high or 0.0)
-    return f"{where}{lag}; it carries {carries}, limited by {seen.limit} ({load} in use)"
+    if facts.value is None:
+        return rate + lag
+    load = percent(min(1.0, facts.rate / facts.value) if facts.value else 1.0)
+    if facts.shows_capacity:
+        return f"{rate}{lag}; it carries {digits(facts.value)} tuples/s (measured)"
+    carries = RateInterval(facts.low or 0.0, facts.value, facts.high or 0.0)
+    return f"{rate}{lag}; it carries {carries}, limited by {facts.limit} ({load} in use)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,44 +656,57 @@ class Guards:
         self,
         choice: WatchChoice,
         machines: int,
-        hour: time,
-        *,
-        since_move: float = math.inf,
-        failures: int = 0,
-        checkpoints_fail: bool = False,
-        watched: float = math.inf,
+        facts: WatchRound,
+        observation: RoundObservation,
+        state: WatchState,
     ) -> str:
         """Why nothing is moved now; empty if something may be.
 
-        A job returns from a trial at any time.
+        A job returns from a trial at any time, unless its last return has failed. One that falls
+        behind after a move to fewer TaskManagers does not wait for the least time.
 
-        Parameters
-        ----------
-        machines
-            Number of TaskManagers on which the job is.
-        hour
-            Time of day.
-        since_move, watched
-            Seconds since a move was begun, and for which the job has been watched.
-        failures
-            Number of the last moves that failed, or after which the job returned.
+        ``machines``: number of TaskManagers on which the job is.
         """
-        if checkpoints_fail:
+        decisions = [decision for _, decision in observation.moves]
+        if state.checkpoints_fail:
             return "its checkpoints fail"
-        if choice.returns:
+        if choice.returns and not (decisions and _is_failed_return(decisions[-1])):
             return ""
-        for hours in self.quiet:
-            if hour in hours:
+        for hours in self.quiet if not choice.returns else ():
+            if observation.hour in hours:
                 return f"nothing is moved between {hours}"
-        pause = self.least_seconds  # it doubles with each move in vain
+        failures = wasted(decisions)
+        pause = 0.0 if state.has_saved and facts.falls_behind else self.least_seconds
         if failures:
-            pause = min(DAY_SECONDS, max(pause, BACKOFF_SECONDS) * 2.0 ** min(failures, 9))
-        if (left := pause - since_move) > 0:
-            return f"the next move must wait for {duration(left)}"
-        is_down = choice.target is not None and choice.target.machines < machines
-        if is_down and watched < self.least_seconds:
-            return f"it has only been watched for {duration(watched)}"
+            backoff = max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9)
+            pause = min(DAY_SECONDS, backoff)
+        if (rest := pause - (observation.sample.at - state.moved_at)) > 0:
+            return f"the next move must wait for {duration(rest)}"
+        is_saving = choice.target is not None and choice.target.machines < machines
+        if is_saving and state.watched < self.least_seconds:
+            return f"it has only been watched for {duration(state.watched)}"
         return ""
+
+
+def wasted(moves: Sequence[WatchDecision]) -> int:
+    """Number of consecutive last moves that have failed, or after which the job returned."""
+    number, was_left = 0, False
+    for move in reversed([move for move in moves if move.state != UNBEGUN]):
+        if move.state == MOVED and move.kind != "return" and not was_left:
+            break
+        number += move.state != MOVED or was_left
+        was_left = move.state == MOVED and move.kind == "return"
+    return number
+
+
+def _is_saving(move: WatchDecision) -> bool:
+    """Whether a move was one to fewer TaskManagers."""
+    before, after = move.machines
+    return move.kind == "move" and after < before
+
+
+def _is_failed_return(move: WatchDecision) -> bool:
+    return move.kind == "return" and move.state not in (MOVED, UNBEGUN)
 
 
 @dataclass(slots=True)
@@ -358,7 +719,7 @@ class RateJudge:
     _past: deque[WatchRound] = field(init=False)
     _policy: Policy | None = field(default=None, init=False)
     _cost: tuple[float, ...] = field(default=(), init=False)
-    _shown: float = field(default=-math.inf, init=False)  # time of the last round that it has seen
+    _shown: float = field(default=-math.inf, init=False)  # time of the last round in the policy
 
     def __post_init__(self) -> None:
         self._past = deque(maxlen=self.remembered)
@@ -371,34 +732,34 @@ class RateJudge:
         """
         return math.ceil((DAY_SECONDS + HOUR) / self.seconds)
 
-    def remember(self, seen: WatchRound) -> None:
+    def remember(self, facts: WatchRound) -> None:
         """Remember a round, even one without known plans, or of an earlier process."""
-        self._past.append(seen)
+        self._past.append(facts)
 
-    def choose(self, seen: WatchRound) -> int:
+    def choose(self, facts: WatchRound) -> int:
         """Number of TaskManagers that the job should use; the present one if no plans are known.
 
         A new policy is made if the costs of the plans have changed. It replays all rounds that are
         new to it, each once per interval that it lasted (`OLD_SECONDS` at most), so that its costs
         and forecasts keep pace with the clock.
         """
-        self._past.append(seen)
-        if not seen.cost:
-            return seen.machines
-        if self._policy is None or seen.cost != self._cost:
-            self._policy, self._cost = self.make(self._choice(seen.cost)), seen.cost
+        self._past.append(facts)
+        if not facts.cost:
+            return facts.machines
+        if self._policy is None or facts.cost != self._cost:
+            self._policy, self._cost = self.make(self._choice(facts.cost)), facts.cost
             self._shown = self._past[0].time - self.seconds
-        level = seen.level
-        for one in self._past:
-            if one.time <= self._shown:
+        level = facts.level
+        for past in self._past:
+            if past.time <= self._shown:
                 continue
-            since = max(self._shown, one.time - OLD_SECONDS)
-            number = max(1, round(one.time / self.seconds) - round(since / self.seconds))
-            for left in reversed(range(number)):
-                at = one.time - left * self.seconds
-                level = self._policy.choose(_observation(one, seen, at))
-            self._shown = one.time
-        return int(seen.cost[level])
+            since = max(self._shown, past.time - OLD_SECONDS)
+            number = max(1, round(past.time / self.seconds) - round(since / self.seconds))
+            for back in reversed(range(number)):
+                at = past.time - back * self.seconds
+                level = self._policy.choose(_observation(past, facts, at))
+            self._shown = past.time
+        return int(facts.cost[level])
 
     def _choice(self, cost: tuple[float, ...]) -> PlanChoice:
         terms, costs = self.terms, np.array(cost)

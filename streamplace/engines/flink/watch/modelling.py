@@ -19,7 +19,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurement, placed
 from streamplace.engines.flink.measure.cost_fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
-from streamplace.engines.flink.watch.deciding import LayoutOption
+from streamplace.engines.flink.watch.deciding import JobModel, LayoutOption
 from streamplace.model.graph import CPU_OF
 from streamplace.model.message_text import listed, shown
 from streamplace.model.prediction_intervals import RateInterval
@@ -33,26 +33,13 @@ _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
 @dataclass(frozen=True, slots=True)
-class JobModel:
-    """A measured job, with the predicted capacities of its layouts."""
-
-    here: LayoutOption  # the present layout
-    others: tuple[LayoutOption, ...]
-    sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
-    limit: str = ""  # the resource that limits the present layout first
-    # Rate that the sources sustain, as a multiple of their rate while they drain a backlog: below 1
-    # if some of their subtasks fall behind meanwhile.
-    lasting: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class JobModeller:
     """Measures a watched job, and finds layouts for it; nothing is stopped."""
 
     improver: JobImprover
     at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
     budget: Budget = USUAL_BUDGET  # budget of each search
-    _told: set[str] = field(default_factory=set, init=False)
+    _notes: set[str] = field(default_factory=set, init=False)  # those that were printed
     # Operator → what its subtasks took in all layouts that were measured, averaged by rate, so that
     # a watch of weeks does not keep every window.
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
@@ -67,38 +54,41 @@ class JobModeller:
         trials
             Layouts in which it was before.
         """
-        improver, engine = self.improver, self.improver.engine
-        there = {*managers, ALL}
-        cards = {name: speed for name, speed in engine.cards.items() if name in there}
-        asked = replace(
-            improver,
+        engine, offered = self.improver.engine, {*managers, ALL}
+        cards = {name: speed for name, speed in engine.cards.items() if name in offered}
+        improver = replace(
+            self.improver,
             engine=replace(engine, cards=cards),
             decides=partial(self._layouts, managers),
+            tell=self._note,
         )
-        proposal = asked.propose(job, {**self._observed}, trials)
-        measured, where, rates = proposal.measured, proposal.where, proposal.question.rates
+        proposal = improver.propose(job, {**self._observed}, trials)
+        measured, present, rates = proposal.measured, proposal.where, proposal.question.rates
         self._observed.update((name, averaged(own)) for name, own in measured.observed.items())
         uncounted = _uncounted(measured)
         kept = f"the job is not moved to fewer TaskManagers, because {uncounted}"
-        limits = [kept] if uncounted else []
-        for note in (*measured.notes, *limits):  # those that differ in numbers alone are the same
-            if (words := _NUMBER.sub("", note)) not in self._told:
-                improver.tell(f"note: {note}")
-                self._told.add(words)
-        here = option_of(proposal, candidate(proposal.question, where.name, where.layout))
-        pinned = [one for one in proposal.candidates if one.can_be_pinned]
-        others = [option_of(proposal, one) for one in pinned if not where.is_at(one.layout)]
+        for note in (*measured.notes, *([kept] if uncounted else [])):
+            self._note(f"note: {note}")
+        here = option_of(proposal, candidate(proposal.question, present.name, present.layout))
+        pinned = [found for found in proposal.candidates if found.can_be_pinned]
+        others = [option_of(proposal, found) for found in pinned if not present.is_at(found.layout)]
         if uncounted:
-            others = [replace(o, is_counted=o.machines >= here.machines) for o in others]
-        most = sum(one in managers for one in measured.cluster.devices.name)
+            others = [replace(o, counts_all_cpu=o.machines >= here.machines) for o in others]
+        most = sum(name in managers for name in measured.cluster.devices.name)
         sizes = plan_sizes(most if self.at_most is None else min(self.at_most, most))
         return JobModel(
             here,
             tuple(others),
             tuple(sorted({*sizes, here.machines})),
-            limit_of(measured, where.layout),
+            limit_of(measured, present.layout),
             float(rates.sustained.sum()) / measured.graph.source_rate,
         )
+
+    def _note(self, note: str) -> None:
+        """Print a note once; those that differ in numbers alone are the same."""
+        if (words := _NUMBER.sub("", note)) not in self._notes:
+            self.improver.tell(note)
+            self._notes.add(words)
 
     def _layouts(self, managers: Set[str], question: Question) -> list[Candidate]:
         """Layouts on all present TaskManagers that the job may use, and on the first ones of them.
@@ -107,19 +97,19 @@ class JobModeller:
         """
         devices, used = question.measured.cluster.devices, question.present.devices
         names = frozenset(devices.name)
-        asked = replace(question, occupied=question.occupied | names.difference(managers))
+        job = replace(question, occupied=question.occupied | names.difference(managers))
         speed = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
         order = sorted(
-            asked.free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name)
+            job.free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name)
         )
         most = len(order) if self.at_most is None else min(self.at_most, len(order))
-        found = candidates(asked, self.budget)
+        found = candidates(job, self.budget)
         for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
-            fewer = replace(asked, occupied=names.difference(order[:number]), modes=())
+            fewer = replace(job, occupied=names.difference(order[:number]), modes=())
             found += [
                 replace(o, name=f"{o.name} on {number}") for o in candidates(fewer, self.budget)
             ]
-        return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
+        return [c for c in found if len(c.layout.devices) <= max(most, len(used))]
 
 
 def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
