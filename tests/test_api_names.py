@@ -22,7 +22,7 @@ from streamplace.settings.train import TrainSettings
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
-NAMES = [name for name in streamplace.__all__ if name != "__version__"]
+NAMES = sorted(set(dir(streamplace)) - {"__version__"})
 
 FUNCTIONS = {
     "compare": "compare",

@@ -136,3 +136,8 @@ def test_python_says_so_too(folder: Path) -> None:
     )
     lines = [LINE.replace("learn", extra) for extra in calls.values()]
     assert without_torch(folder, "-c", script) == "".join(lines)
+
+
+def test_a_star_imports_all_but_the_data_set_of_torch_geometric(folder: Path) -> None:
+    script = "from streamplace import *; import streamplace; print(*{*dir(streamplace)} - {*dir()})"
+    assert set(without_torch(folder, "-c", script).split()) == {"PlacementDataset", "__version__"}

@@ -1,21 +1,37 @@
-"""Lazy loading: packages that import a name at its first use."""
+"""Public names of a package, which are loaded at their first use.
 
-import importlib
-from collections.abc import Callable, Mapping
+The file ``__init__.pyi`` of the package lists them, as ``from module import name as name``, for
+this module and for type checkers.
+"""
+
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def loader(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package; ``modules`` lists the names that each defines.
+@cache
+def public_names(package: str) -> dict[str, str]:
+    """Module that defines each public name of a package.
 
-    >>> loader("streamsim", {"flow": "CycleError Flow"})("CycleError").__name__
+    >>> public_names("streamsim")["CycleError"]
+    'streamsim.flow'
+    """
+    stub = Path(sys.modules[package].__path__[0], "__init__.pyi").read_text("utf-8")
+    lines = [line.split() for line in stub.splitlines() if line.startswith("from ")]
+    return {name: module for _, module, _, name, *_ in lines}
+
+
+def load(package: str, name: str) -> Any:
+    """Return a public name of a package, whose module is imported now: its ``__getattr__``.
+
+    >>> load("streamsim", "CycleError").__name__
     'CycleError'
     """
-    homes = {name: module for module, names in modules.items() for name in names.split()}
-
-    def load(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
-
-    return load
+    modules = public_names(package)
+    if name == "__all__":
+        return [*modules]
+    if name not in modules:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getattr(import_module(modules[name]), name)

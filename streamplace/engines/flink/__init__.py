@@ -4,25 +4,10 @@
 ``MoveSettings`` how jobs are moved.
 """
 
-from typing import TYPE_CHECKING
+from functools import partial
 
-from streamsim.lazy import loader
+from streamsim.lazy import load
 
-from streamplace.engines.flink.export import as_flink
+from streamplace.engines.flink.export import as_flink as as_flink
 
-if TYPE_CHECKING:
-    from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.move.settings import MoveSettings
-    from streamplace.engines.flink.program.program import Program
-    from streamplace.engines.flink.rest.client import Rest
-
-_MODULES = {
-    "engine": "FlinkEngine",
-    "move.settings": "MoveSettings",
-    "program.program": "Program",
-    "rest.client": "Rest",
-}
-
-__all__ = ["FlinkEngine", "MoveSettings", "Program", "Rest", "as_flink"]
-
-__getattr__ = loader(__name__, _MODULES)  # exports need none of them
+__getattr__ = partial(load, __name__)

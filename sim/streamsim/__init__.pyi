@@ -1,0 +1,9 @@
+from streamsim.flow import CycleError as CycleError
+from streamsim.instance import Instance as Instance
+from streamsim.instance import WindowedOperator as WindowedOperator
+from streamsim.instance import build_instance as build_instance
+from streamsim.steady import Loads as Loads
+from streamsim.steady import bottleneck as bottleneck
+from streamsim.steady import resource_loads as resource_loads
+from streamsim.steady import source_rates as source_rates
+from streamsim.steady import throughput as throughput

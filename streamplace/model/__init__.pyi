@@ -1,0 +1,12 @@
+from streamplace.model.cluster import Cluster as Cluster
+from streamplace.model.constraints import Constraints as Constraints
+from streamplace.model.devices import Device as Device
+from streamplace.model.devices import Devices as Devices
+from streamplace.model.graph import StreamGraph as StreamGraph
+from streamplace.model.operators import Operator as Operator
+from streamplace.model.operators import Operators as Operators
+from streamplace.model.operators import Window as Window
+from streamplace.model.placement import Placement as Placement
+from streamplace.model.problem import Problem as Problem
+from streamplace.model.streams import Stream as Stream
+from streamplace.model.streams import Streams as Streams
