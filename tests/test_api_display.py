@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import pytest
 from html_elements import Elements
-from typing_extensions import override
 
 import streamplace
 from streamplace import (
@@ -140,8 +139,8 @@ def test_tables_of_pandas_have_a_row_each(objects: Any, name: str, rows: int) ->
 class Terminal(StringIO):
     """A stream that calls itself a terminal."""
 
-    @override
     def isatty(self) -> bool:
+        """Return true."""
         return True
 
 

@@ -1,7 +1,9 @@
 """What a release says of itself: metadata, links, versions."""
 
+import ast
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -110,6 +112,26 @@ def test_the_conda_recipe_requires_what_the_package_does() -> None:
     system = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
     host = requirements(*recipe["requirements"]["host"][1:])
     assert host == requirements("pip", *system["requires"])
+
+
+BROUGHT = {"pydantic_core": "pydantic", "llvmlite": "numba", "pandas": "ortools", "google": "onnx"}
+"""Packages that come with another one, which needs them or contains them."""
+
+
+def test_every_imported_package_is_declared() -> None:
+    """But that of Flink's Python, which imports the hook."""
+    imported = set()
+    for file in [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module)
+    packages = {name.partition(".")[0] for name in imported} - sys.stdlib_module_names
+    extras = [x for part in PROJECT["optional-dependencies"].values() for x in part]
+    declared = {name.replace("-", "_") for name in requirements(*PROJECT["dependencies"], *extras)}
+    needed = {BROUGHT.get(name, name) for name in packages}
+    assert needed - declared == {"streamplace", "streamsim", "pyflink"}
 
 
 def test_packages_whose_private_interfaces_are_used_are_capped() -> None:

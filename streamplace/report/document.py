@@ -6,11 +6,10 @@ Quantities that are unlimited, or that have no value, are null.
 """
 
 from math import isfinite
-from typing import Any, Literal, NotRequired, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
-from typing_extensions import TypedDict
 
 from streamplace.io.fields import plain
 
