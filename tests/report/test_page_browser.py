@@ -31,10 +31,7 @@ from streamplace.report.problems import Shown, problem_part
 
 PLACERS = ("auto", "metis", "round-robin")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
-]
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver")
 AXE = Path(streamplace.report.__file__).parent / "page" / "node_modules" / "axe-core" / "axe.min.js"
 
 
