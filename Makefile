@@ -19,7 +19,7 @@ INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
-.PHONY: demo test test-all lint docs bench bench-once fuzz page build sbom clean pyflink extras
+.PHONY: demo test test-all lint versions docs bench bench-once fuzz page build sbom clean pyflink extras
 
 demo: $(READY)
 	@$(PYTHON_HERE) examples/demo.py demo
@@ -34,13 +34,17 @@ test: $(TOOLS)
 test-all: MARKED :=
 test-all: EXAMPLES := thorough
 test-all: COVERAGE := --cov --cov-report=term --cov-fail-under=96
-test-all: pyflink test lint docs bench fuzz
+test-all: pyflink test lint versions docs bench fuzz
 
 lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The lowest and the newest versions of other packages, on the first and the last Python.
+versions: $(TOOLS)
+	@.ci/versions
 
 docs: $(TOOLS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
