@@ -152,12 +152,17 @@ def _facts(cells: Sequence[Compared]) -> Iterator[str]:
             f"- Predictions of {len(known)} tries are off by {_quantiles(errors)}; "
             f"{held:.0%} of the intervals contain what was measured."
         )
-    outages = [trial for trial in tries if trial.get("outage") and trial.get("told")]
-    if outages:
-        ratios = [abs(math.log(trial["told"] / trial["outage"])) for trial in outages]
+    interrupted = [
+        trial for trial in tries if trial.get("interruption") and trial.get("expected_interruption")
+    ]
+    if interrupted:
+        ratios = [
+            abs(math.log(trial["expected_interruption"] / trial["interruption"]))
+            for trial in interrupted
+        ]
         yield f"- Interruptions told differ from those measured by a factor of {_factors(ratios)}."
     stopped = [
-        [trial["outage"] for trial in one.trials[1:] if trial.get("outage")]
+        [trial["interruption"] for trial in one.trials[1:] if trial.get("interruption")]
         for one in cells
         if KINDS[one.cell.kind].partitions
     ]

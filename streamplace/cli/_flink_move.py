@@ -234,7 +234,7 @@ def _show(
         "job": job,
         "before": before or None,
         "savepoint": None if moved is None else moved.savepoint,
-        "outage": interruption,
+        "interruption": interruption,
         "moved": moves,
     }
     print_json(document if decision is None else document | {"decision": decision})

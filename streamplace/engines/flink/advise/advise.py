@@ -193,7 +193,7 @@ class Advice(Displayed):
             "operators": [asdict(operator) for operator in self.operators],
             "plan": self.plan.to_json(),
             "gain": self.gain,
-            "outage": self.interruption.value,
+            "interruption": self.interruption.value,
             "catch_up": self.catch_up,
             "commands": list(self.commands),
             "notes": list(self.notes),

@@ -69,7 +69,8 @@ class Trial:
     line: str = ""  # line of configuration with which Flink reaches about this rate without pins
     failure: str = ""  # why the job did not run there
     predicted: RateInterval | None = None  # before it was tried; None of the layout before
-    told: float | None = None  # seconds for which its move was expected to interrupt the job
+    # Seconds for which its move was expected to interrupt the job.
+    expected_interruption: float | None = None
 
     @classmethod
     def present(cls, question: Question) -> "Trial":
@@ -103,8 +104,8 @@ class Trial:
             "measured": self.rate or None,
             "keeps_up": self.runs and not self.is_limited,
             "predicted": None if self.predicted is None else _finite(self.predicted),
-            "outage": self.interruption,
-            "told": self.told,
+            "interruption": self.interruption,
+            "expected_interruption": self.expected_interruption,
             "failure": self.failure or None,
         }
 
@@ -295,7 +296,7 @@ class Proposal:
             "errors": None if errors is None else errors.to_json(),
             "layouts": [self._row(candidate) for candidate in self.candidates],
             "next": None if target is None else target.name,
-            "outage": self.interruption.value,
+            "interruption": self.interruption.value,
         }
         if len(self.trials) > 1:
             document |= {
@@ -404,9 +405,12 @@ class JobImprover:
 
     def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
         """Move a job to a layout, and measure it there."""
-        told = proposal.interruption.value
         trial = Trial(
-            target.name, target.layout, line=target.line, predicted=target.predicted, told=told
+            target.name,
+            target.layout,
+            line=target.line,
+            predicted=target.predicted,
+            expected_interruption=proposal.interruption.value,
         )
         try:
             moved = self._moved(proposal, target.layout)

@@ -53,8 +53,8 @@ One that polls for input all the time is as busy if little arrives.
 BACKLOG_SECONDS = 60.0
 """A backlog is large if a source needs longer for it at its present rate.
 
-Smaller backlogs are no reason to move a job: batches, late counts, and the outage of a restart or a
-move, which took up to 46 s, leave as much.
+Smaller backlogs are no reason to move a job: batches, late counts, and the interruption by a
+restart or a move, which took up to 46 s, leave as much.
 """
 DRAINING_SECONDS = 2.0
 """A subtask is draining if it needs longer at its rate for what waits for it, at either end of the
