@@ -37,7 +37,7 @@ from planned_facts import JobFacts
 from planned_runs import CARRIED, OFFERED
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.io.ledger import MOVE, RECORDED, LedgerEntry, known_errors
+from streamplace.io.ledger import MOVE, RECORDED, LedgerEntry, errors_of_runs
 from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, conformal_quantile
 
 ASSETS = ROOT / "docs" / "assets"
@@ -185,7 +185,7 @@ def summary(entries: list[LedgerEntry], confidence: float = USUAL_CONFIDENCE) ->
         scores = [entry.score for entry in entries if entry.job == job]
         ratios = [math.exp(score) for score in scores if score is not None]
         errors = np.abs(np.array(ratios) - 1)
-        known = known_errors(job, (), confidence, entries)
+        known = errors_of_runs(entries, job, confidence)
         covered = [known.low <= ratio <= known.high for ratio in ratios]
         inside.append(np.mean(covered))
         above.append(np.mean([ratio >= known.least for ratio in ratios]))
@@ -193,7 +193,7 @@ def summary(entries: list[LedgerEntry], confidence: float = USUAL_CONFIDENCE) ->
         cells = (job, len(ratios), f"{np.median(errors):.1%}", f"{np.quantile(errors, 0.9):.1%}")
         cells += (f"{known.low:.2f}–{known.high:.2f}", f"{inside[-1]:.0%}", f"{known.least:.2f}")
         text += f"| {' | '.join(map(str, cells))} |\n"
-    whole = known_errors("", (), confidence, entries)
+    whole = errors_of_runs(entries, confidence=confidence)
     return (
         f"{text}\nOver jobs, intervals cover {np.mean(inside):.0%} of the runs and lower ends "
         f"{np.mean(above):.0%}; the median half-width is {np.median(widths):.0%}. For a new job, "
@@ -216,7 +216,7 @@ def main() -> None:
     print(summary(found))
     print("Layouts that `flink move` tried:\n")
     print(summary(tries))
-    print(unlike(known_errors("", (), USUAL_CONFIDENCE, tries).high))
+    print(unlike(errors_of_runs(tries).high))
 
 
 if __name__ == "__main__":

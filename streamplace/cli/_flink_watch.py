@@ -134,21 +134,13 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
     "flink history --job clicks",
 )
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Confidence of the interval of the next prediction.",
-)
 @writes("Picture of the watches to write (.svg, .png or .pdf).")
 @AS_JSON
-def history_(job: str | None, confidence: float, output: Path | None, as_json: bool) -> None:
+def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.
 
     The ledger has predicted and measured rates, and whether intervals held; 'flink move' and
-    'flink watch' write it. 'flink move', 'flink advise', 'plan' and 'place' learn from it
-    how wide the intervals of their predictions have to be.
+    'flink watch' write it. No command decides anything by it.
 
     Of every job that 'flink watch' has watched on this machine, the last rounds and all decisions
     are shown, with their reasons and outcomes. The picture shows rate, capacity, TaskManagers and
@@ -163,7 +155,7 @@ def history_(job: str | None, confidence: float, output: Path | None, as_json: b
 
     if output is not None:
         check_suffix(output)
-    history = PredictionHistory(user_runs(), confidence, job)
+    history = PredictionHistory(user_runs(), job)
     records = read_records(Store.usual())
     watches = WatchHistory([one for one in records if job in (None, one.name)])
     if output is not None:

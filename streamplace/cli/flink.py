@@ -285,7 +285,7 @@ def advise_(
 
     The plan keeps the parallelism that the program sets: to find it, the program's main method is
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
-    submitted with; leave them out if streamplace has submitted or moved the job on this machine.
+    submitted with; without them, the plan may change the parallelism of all operators.
     """
     from streamplace.planning.result import FILES
 

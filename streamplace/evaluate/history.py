@@ -7,11 +7,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from streamplace.display.report import MOST_ROWS, Heading, Part, Report, Sheet, percent
-from streamplace.io.ledger import LedgerEntry, known_errors, of_kind
+from streamplace.io.ledger import LedgerEntry
 from streamplace.io.watches import WatchDecision, WatchRecord
-from streamplace.model.message_text import counted, quoted
+from streamplace.model.message_text import counted
 from streamplace.model.mixins import Displayed, Pictured
-from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:
@@ -32,19 +31,12 @@ class PredictionHistory(Displayed):
     """Predicted and measured rates, in the order in which they were measured."""
 
     entries: Sequence[LedgerEntry]  # runs of a ledger
-    confidence: float = USUAL_CONFIDENCE  # confidence of the next predictions' intervals
-    # Name of the only job that is shown, and whose next interval is reported; None for all.
-    job: str | None = None
+    job: str | None = None  # name of the only job that is shown; None for all
 
     @property
     def runs(self) -> list[LedgerEntry]:
         """Runs that are shown."""
         return [entry for entry in self.entries if self.job in (None, entry.job)]
-
-    @property
-    def errors(self) -> PredictionErrors:
-        """Errors of the next predictions: of all jobs, without layouts that moves tried."""
-        return known_errors(self.job or "", of_kind(self.entries), self.confidence)
 
     @property
     def judged(self) -> list[LedgerEntry]:
@@ -69,7 +61,6 @@ class PredictionHistory(Displayed):
             "runs": [asdict(entry) | {"held": entry.held} for entry in self.runs],
             "judged": len(judged),
             "coverage": held / len(judged) if judged else None,
-            "errors": self.errors.to_json(),
         }
 
     def _sentences(self) -> Iterable[str]:
@@ -79,11 +70,6 @@ class PredictionHistory(Displayed):
             aims = [entry.confidence for entry in judged if entry.confidence is not None]
             aim = f", whose median confidence was {percent(median(aims))}" if aims else ""
             yield f"{held} of {counted(len(judged), 'interval')} held{aim}."
-        errors, whose = self.errors, "a new job" if self.job is None else quoted(self.job)
-        yield (
-            f"Rates of {whose} are {errors.low:.2f} to {errors.high:.2f} of what is predicted, "
-            f"and at least {errors.least:.2f}, with {errors.words}."
-        )
 
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:

@@ -1,37 +1,33 @@
-"""The ledger: predicted and measured rates of runs, in the user's store, to learn from.
+"""Predicted and measured rates of runs: those of the package, and the ledger of this user.
 
-The package has the runs of this repository's calibration, as JSON lines.
+The errors of predictions come from the runs of the package alone, so that equal graphs have equal
+intervals on all computers. The ledger is in the user's store, and decides nothing.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import TypeAdapter
 
 from streamplace.errors import SettingError
 from streamplace.io.store import WHOLE, Store, Table
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
-from streamplace.model.message_text import quoted
+from streamplace.model.message_text import counted, quoted
 from streamplace.model.prediction_intervals import (
     USUAL_CONFIDENCE,
     PredictionErrors,
     RateInterval,
-    check_confidence,
-    count_in_words,
     expected_error,
-    least_jobs,
 )
 from streamplace.model.profile_trust import profile_drift, profile_spread
 
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
-UNNAMED = ("", "Flink Streaming Job")
-"""Names of jobs whose program sets none: many jobs may have them."""
 MOVE = "flink move"
 """Command whose predictions are of layouts unlike the measured one, so that their errors differ."""
 NOISE = 0.03
@@ -69,23 +65,12 @@ class LedgerEntry:
         no error, as intervals of such jobs are widened by it again. Nor are rates that the layout
         does not limit.
         """
-        return self._error if self._is_determined else None
-
-    @property
-    def carried(self) -> float | None:
-        """Least score that the run may have, where it does not determine it; else None."""
-        return None if self._is_determined else self._error
-
-    @property
-    def _is_determined(self) -> bool:
-        return self.is_limited or self.measured > (1 + NOISE) * self.predicted
-
-    @property
-    def _error(self) -> float:
-        known = self.kept or 0.0
-        if known >= min(self.measured, self.predicted):
-            known = 0.0
-        error = math.log((self.measured - known) / (self.predicted - known))
+        if not self.is_limited and self.measured <= (1 + NOISE) * self.predicted:
+            return None
+        kept = self.kept or 0.0
+        if kept >= min(self.measured, self.predicted):
+            kept = 0.0
+        error = math.log((self.measured - kept) / (self.predicted - kept))
         return math.copysign(max(0.0, abs(error) - math.log1p(self.drift or 0.0)), error)
 
     @property
@@ -125,42 +110,20 @@ def recorded_runs() -> tuple[LedgerEntry, ...]:
     return tuple(map(RATES.adapter.validate_json, RECORDED.read_text("utf-8").splitlines()))
 
 
-def of_kind(runs: Iterable[LedgerEntry], by: str = "") -> list[LedgerEntry]:
-    """Runs of layouts that moves tried if ``by`` is `MOVE`, else all others."""
-    return [one for one in runs if (one.by == MOVE) == (by == MOVE)]
-
-
-def known_errors(
-    job: str = "",
-    own: Sequence[LedgerEntry] = (),
-    confidence: float = USUAL_CONFIDENCE,
-    recorded: Sequence[LedgerEntry] | None = None,
+def errors_of_runs(
+    runs: Iterable[LedgerEntry], job: str = "", confidence: float = USUAL_CONFIDENCE
 ) -> PredictionErrors:
-    """Return the prediction errors that apply to a job.
+    """Return the prediction errors of a steady job: those of the runs of all other jobs.
 
-    The runs of the job itself are used if its program names it and they are enough for the
-    confidence, else the user's jobs, else those and the recorded ones. The errors are those for a
-    steady job; see `PredictionErrors.for_spread`. Recorded runs of the job itself are ignored, so
-    that its errors do not come from the package's records of it, and so are those of the user's
-    jobs, which would count twice. ``own`` are the runs of the user;
-    ``recorded`` are by default those of the package, without layouts that moves tried.
+    Scores are in units of the errors that are expected of the profiles of their runs.
     """
-    check_confidence(confidence)
-    needed = least_jobs(confidence)
-    mine, carried = _by_job(own, "score"), _by_job(own, "carried")
-    runs = mine.get(job, [])
-    if len(runs) >= needed and job not in UNNAMED:
-        alone = {f"run {i}": [score] for i, score in enumerate(runs)}
-        more = {f"bound {i}": [score] for i, score in enumerate(carried.get(job, []))}
-        return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job", more)
-    if len(mine) >= needed:
-        return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0), carried)
-    if recorded is None:
-        recorded = of_kind(recorded_runs())
-    known = _by_job(recorded, "score").items()
-    others = {name: scores for name, scores in known if name != job and name not in mine}
-    origin = count_in_words(len(mine), len(others))
-    return PredictionErrors.of(others | mine, confidence, origin, carried)
+    scores: dict[str, list[float]] = {}
+    for run in runs:
+        if run.job != job and (score := run.score) is not None:
+            scores.setdefault(run.job, []).append(score / expected_error(run.spread or 0.0))
+    number = counted(sum(map(len, scores.values())), "run")
+    origin = f"errors of {number} of {counted(len(scores), 'job')} recorded with streamplace"
+    return PredictionErrors.of(scores, confidence, origin)
 
 
 def errors_for(
@@ -168,8 +131,8 @@ def errors_for(
 ) -> PredictionErrors | None:
     """Return the prediction errors for a measured graph; None for others, and for confidence 0.
 
-    Those of moves and of all else are kept apart; ``by`` is `MOVE` for the former. A confidence
-    that is given for a graph that was not measured is refused.
+    They come from the recorded runs of layouts that moves tried if ``by`` is `MOVE`, else from all
+    others. A confidence that is given for a graph that was not measured is refused.
     """
     if confidence == 0:
         return None
@@ -181,22 +144,6 @@ def errors_for(
             "its predictions; drop the confidence, or measure the graph with "
             "streamplace flink profile"
         )
-    mine, recorded = of_kind(user_runs(), by), of_kind(recorded_runs(), by)
-    errors = known_errors(graph.name, mine, confidence or USUAL_CONFIDENCE, recorded)
+    runs = [run for run in recorded_runs() if (run.by == MOVE) == (by == MOVE)]
+    errors = errors_of_runs(runs, graph.name, confidence or USUAL_CONFIDENCE)
     return errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
-
-
-def _by_job(
-    entries: Iterable[LedgerEntry], of: Literal["score", "carried"]
-) -> dict[str, list[float]]:
-    """Scores of the runs that have one, or what the others carry at least, by job.
-
-    They are in units of the errors that are expected of their profiles.
-    """
-    by_job: dict[str, list[float]] = {}
-    for entry in entries:
-        known: float | None = getattr(entry, of)
-        if known is not None:
-            unit = expected_error(entry.spread or 0.0)
-            by_job.setdefault(entry.job, []).append(known / unit)
-    return by_job

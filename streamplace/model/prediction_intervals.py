@@ -7,10 +7,6 @@ by a run of a new job with at least this probability, whatever the distribution:
 conformal prediction (Lee, Barber and Willett, 2023). If n is too small for that, the largest score
 is the bound, and the jobs support a confidence of n / (n + 1).
 
-A run that was not held back carries what it was offered, and may carry more. It only shows that
-lower ends up to its rate hold. The share of runs that hold is computed over the runs that show it,
-which is unbiased if the offered rates do not depend on the errors.
-
 Scores are in units of what is expected of their profiles, `expected_error`, which grows with the
 spread of a profile: normalised conformal scores. Whatever this unit is, intervals hold as often as
 they say, if it is the same function of the profile for the recorded jobs and for the new one. A
@@ -20,12 +16,10 @@ recorded job without a spread counts as steady, which can only make intervals wi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, exp, hypot, log
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING
-from streamplace.model.message_text import counted
 from streamplace.model.units import digits
 
 USUAL_CONFIDENCE = 0.9
@@ -93,13 +87,8 @@ class Quantile(NamedTuple):
     supported: float
 
 
-def conformal_quantile(
-    scores: Scores, confidence: float, at_most: Scores = MappingProxyType({})
-) -> Quantile:
+def conformal_quantile(scores: Scores, confidence: float) -> Quantile:
     """Return the score that a run of a new job does not exceed with this confidence.
-
-    Of censored runs only bounds ``at_most`` are known, which their scores do not exceed; they count
-    for scores from their bounds upwards alone.
 
     Examples
     --------
@@ -108,29 +97,19 @@ def conformal_quantile(
     (Quantile(value=8.0, supported=0.9), Quantile(value=4.0, supported=0.5))
     >>> conformal_quantile({"a": [1.0, 2.0], "b": [3.0]}, 0.3).value
     2.0
-    >>> conformal_quantile(nine, 0.75).value, conformal_quantile(nine, 0.75, {"8": [5.0] * 9}).value
-    (7.0, 6.0)
     """
     if not scores:
         raise SettingError("there are no recorded runs, so nothing is known of errors")
-    held = dict.fromkeys((*scores, *at_most), 0)
-    above = {job: len(scores.get(job, ())) for job in held}
-    runs = [(score, True, job) for job, own in scores.items() for score in own]
-    largest = max(runs)[0]
-    runs += [(score, False, job) for job, own in at_most.items() for score in own]
-    jobs, weight = len(scores), 0.0
-    for score, is_exact, job in sorted(runs):
-        if score > largest:
-            break
-        known = held[job] + above[job]
-        weight -= held[job] / known if known else 0.0
-        jobs += not known
-        held[job] += 1
-        above[job] -= is_exact
-        weight += held[job] / (held[job] + above[job])
-        if weight >= (jobs + 1) * confidence - ROUNDING:
+    number, below = len(scores), dict.fromkeys(scores, 0)
+    runs = sorted((score, job) for job, of_job in scores.items() for score in of_job)
+    weight = 0.0
+    for score, job in runs:
+        weight -= below[job] / len(scores[job])
+        below[job] += 1
+        weight += below[job] / len(scores[job])
+        if weight >= (number + 1) * confidence - ROUNDING:
             return Quantile(score, confidence)
-    return Quantile(largest, jobs / (jobs + 1))
+    return Quantile(runs[-1][0], number / (number + 1))
 
 
 def least_jobs(confidence: float) -> int:
@@ -159,36 +138,23 @@ class PredictionErrors:
     ('100 tuples/s (96.08 to 104.1)', 96.08)
     """
 
-    asked: float  # confidence asked for
+    confidence: float  # as requested
     supported: float  # confidence of the factors, which is lower where there are too few jobs
     low: float  # ends of the two-sided interval of measured / predicted
     high: float
     least: float  # one-sided lower bound of it, which is closer to 1 than ``low``
-    origin: str  # recorded runs in words, such as "8 recorded jobs"
+    origin: str  # what they rest on in words, such as "errors of 80 runs of 8 jobs"
     # Factor by which ``least`` is lower than for a steady job, because of the profile's spread.
     of_spread: float = 1.0
 
     @classmethod
-    def of(
-        cls,
-        scores: Scores,
-        confidence: float,
-        origin: str,
-        carried: Scores = MappingProxyType({}),
-    ) -> "PredictionErrors":
-        """Compute the quantiles of scores at a confidence.
-
-        ``carried`` has the log(measured / predicted) of runs that were not held back, and may carry
-        more.
-        """
+    def of(cls, scores: Scores, confidence: float, origin: str) -> "PredictionErrors":
+        """Compute the quantiles of scores at a confidence."""
         check_confidence(confidence)
-        both = {job: [abs(score) for score in own] for job, own in scores.items()}
-        short, at_most = (
-            {job: [-score for score in own] for job, own in known.items()}
-            for known in (scores, carried)
-        )
-        width = conformal_quantile(both, confidence)
-        below = conformal_quantile(short, confidence, at_most)
+        distances = {job: [abs(score) for score in of_job] for job, of_job in scores.items()}
+        shortfalls = {job: [-score for score in of_job] for job, of_job in scores.items()}
+        width = conformal_quantile(distances, confidence)
+        below = conformal_quantile(shortfalls, confidence)
         return cls(
             confidence,
             width.supported,
@@ -236,35 +202,24 @@ class PredictionErrors:
 
     @property
     def words(self) -> str:
-        """Confidence of the factors and the jobs that support it.
+        """Confidence of the factors, and what it rests on.
 
-        >>> PredictionErrors.of({"a": [0.1], "b": [0.2]}, 0.9, "2 recorded jobs").words
-        'a confidence of 67 % (2 recorded jobs support no more; 90 % needs 9)'
+        >>> PredictionErrors.of({"a": [0.1], "b": [0.2]}, 0.9, "errors of 2 runs of 2 jobs").words
+        'a confidence of 67 % (errors of 2 runs of 2 jobs support no more; 90 % needs 9 jobs)'
         """
         text = f"a confidence of {100 * self.supported:.0f} %"
-        if self.supported >= self.asked:
+        if self.supported >= self.confidence:
             return f"{text} ({self.origin})"
-        needed, asked = least_jobs(self.asked), f"{100 * self.asked:.3g} %"
-        return f"{text} ({self.origin} support no more; {asked} needs {needed})"
+        number, requested = least_jobs(self.confidence), f"{100 * self.confidence:.3g} %"
+        return f"{text} ({self.origin} support no more; {requested} needs {number} jobs)"
 
     def to_json(self) -> dict[str, Any]:
         """Return the factors as a JSON document."""
         return {
             "confidence": self.supported,
-            "asked": self.asked,
+            "asked": self.confidence,
             "low": self.low,
             "high": self.high,
             "least": self.least,
             "from": self.origin,
         }
-
-
-def count_in_words(own: int, recorded: int) -> str:
-    """Describe the number of jobs that errors come from.
-
-    >>> count_in_words(0, 8), count_in_words(2, 8), count_in_words(9, 0)
-    ('8 recorded jobs', '8 recorded jobs and 2 jobs of the ledger', '9 jobs of the ledger')
-    """
-    parts = [counted(recorded, "recorded job")] if recorded else []
-    parts += [f"{counted(own, 'job')} of the ledger"] if own else []
-    return " and ".join(parts)

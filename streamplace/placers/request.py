@@ -38,7 +38,7 @@ class PlacementRequest:
     subtasks
         Whether the subtasks of parallel operators are placed one by one.
     confidence
-        Of the interval of the throughput of a measured graph; see `errors_for`.
+        Of the interval of the throughput of a measured graph, from the errors of recorded runs.
 
     Examples
     --------

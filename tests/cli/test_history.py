@@ -42,15 +42,6 @@ def test_history_shows_predicted_and_measured_and_what_held(run: Callable, ledge
     assert document["runs"][0]["held"] is None
 
 
-def test_the_interval_of_one_job_is_learned_from_all_jobs(run: Callable) -> None:
-    """Nine other jobs carried four fifths of what was predicted; this one has one run."""
-    others = [LedgerEntry(f"job {i}", 100.0, 80.0) for i in range(9)]
-    append_entries([*others, LedgerEntry("mine", 100.0, 99.0)])
-    answer = run("flink", "history", "--job", "mine")
-    assert "Rates of 'mine' are 0.80 to 1.25 of what is predicted" in answer.out
-    assert "(10 jobs of the ledger)" in answer.out
-
-
 def test_no_ledger_is_no_error(run: Callable) -> None:
     answer = run("flink", "history")
     assert (answer.status, answer.err) == (0, "")

@@ -171,7 +171,7 @@ def test_reports_of_measured_graphs_have_the_errors_of_predictions(
     told = json.loads(answer.out)["errors"]
     errors = read(Path("some.html"))["problems"][0]["errors"]
     assert (errors["low"], errors["high"]) == pytest.approx((told["low"], told["high"]), rel=1e-6)
-    assert "recorded jobs" in errors["words"]
+    assert "recorded with streamplace" in errors["words"]
     page = Path("some.html").read_text(encoding="utf-8")
     assert f"tuples/s, with {errors['words']}</p>" in page
     plan = ("plan", "measured.json", "--offers", "offers.toml", "--evaluations", "200")

@@ -191,11 +191,12 @@ class FlinkEngine:
         seconds
             Length of each measured window of the job.
         program
-            Program of the job; by default the one that streamplace submitted.
+            Program of the job, whose parallelism the plan then keeps.
         folder
             Folder that the plan will be written to, for the commands that change the job.
         """
         from streamplace.engines.flink.advise.advise import FOLDER, MeasuredJob, advise
+        from streamplace.io.ledger import errors_for
         from streamplace.planning.problem import PlannerSettings
 
         asked_rate(rate)  # what is wrong is refused before minutes have passed
@@ -205,7 +206,7 @@ class FlinkEngine:
         cluster = self._machines_of(seen, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
         found = MeasuredJob(job, seen, graph, cluster, alone)
-        asked = settings or PlannerSettings(HEADROOM)
+        asked = replace(settings or PlannerSettings(HEADROOM), errors=errors_for(graph))
         return advise(self.rest, found, rate, machines, asked, program, folder or FOLDER)
 
     def apply(

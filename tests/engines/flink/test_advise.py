@@ -28,16 +28,16 @@ from fake_flink import (
     task_manager,
 )
 
-from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise import fixed_parallelism
 from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.advise.fixed_parallelism import PlannedProgram
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.measure.streams import SendingCost
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.program import Program, known_program, remember
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import SettingError, StreamplaceError
+from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.model import Cluster
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -257,17 +257,10 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
 
 
 def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it would take one subtask of each operator; another program is refused.
-
-    Commands name none that is remembered, as streamplace has submitted it on this machine.
-    """
+    """Else it would take one subtask of each operator; another program is refused."""
     monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
-    monkeypatch.setattr(advising, "known_program", lambda job: program)
-    assert advised(shop()).commands[-2] == (
-        "streamplace flink move --rest http://flink:8081 --job job --placement plan/placement.json "
-        "--savepoints SAVEPOINTS"
-    )
+    assert advised(shop()).plan.parallelism == {"src": 1, "split": 1, "out": 1}
     advice = advised(shop(), program=program)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
@@ -275,6 +268,21 @@ def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.M
     monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(3))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advised(shop(), program=program)
+
+
+def test_advice_is_the_same_on_every_computer(shop: Shop, tmp_path: Path) -> None:
+    """Also where the job was submitted, and its predictions were far off."""
+    before = advised(shop())
+    jar = tmp_path / "shop.jar"
+    jar.write_bytes(b"jar")
+    remember("job", Program(jar))
+    append_entries([LedgerEntry(before.name, 100.0, 20.0) for _ in range(20)])
+    assert known_program("job").jar == jar
+    after = advised(shop())
+    assert after.to_json() == before.to_json()
+    assert str(after) == str(before)
+    assert before.plan.errors is not None
+    assert before.plan.errors.origin in " ".join(str(before.summary()).split())
 
 
 @pytest.mark.parametrize("mips", [2500, 5000])

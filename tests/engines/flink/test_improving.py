@@ -34,7 +34,7 @@ from streamplace.engines.flink.watch.modelling import JobModeller, limit_of
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store
 from streamplace.model.graph import CPU_OF
-from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.placers.registry import Budget
 
 START = "here"
@@ -416,6 +416,15 @@ def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
     assert asked.optimistic(other) == 105.0
 
 
+def test_a_proposal_says_what_its_intervals_rest_on() -> None:
+    made = World({START: 50.0}).propose("job0")
+    errors = PredictionErrors.of({"a": [0.1]}, 0.5, "errors of 1 run of 1 job")
+    learned = replace(made, question=replace(made.question, errors=errors))
+    told = f"intervals: {errors.words}"
+    assert (told in made.sentences(), told in learned.sentences()) == (False, True)
+    assert learned.to_json()["errors"]["from"] == errors.origin
+
+
 def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
     """No CPU is known of the job, so that its layouts carry any rate; JSON has no such number."""
     free = Candidate("found", at("b"), RateInterval(inf, inf, inf))
@@ -515,9 +524,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
 
     def of(engine: Any, layout: Layout, managers: str, **facts: Any) -> JobModel:
         monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
-        monkeypatch.setattr(improving, "errors_for", lambda graph, by: None)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
-        improver = JobImprover(engine, None, **given)
+        improver = JobImprover(engine, None, errors_of=lambda _: None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)
         return modeller("job", {*managers.split()}, ())
 

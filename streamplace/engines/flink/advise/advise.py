@@ -38,12 +38,11 @@ from streamplace.engines.flink.measure.source_lag import SourceFlow, asked_rate,
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
 from streamplace.engines.flink.pin.free_resources import unpinnable
-from streamplace.engines.flink.program.program import Program, known_program
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.settings import job_fault
-from streamplace.errors import SettingError
-from streamplace.io.ledger import NOISE, errors_for
+from streamplace.io.ledger import NOISE
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
@@ -338,13 +337,12 @@ def advise(
     seen, measured, cluster, flow = found.profile, found.graph, found.cluster, found.profile.flow
     rates = _rates(seen, measured, cluster.cluster())
     wanted = asked_rate(rate, flow)
-    parts, told = _fixed(rest, found.id, seen.tasks, program)
-    fixed = parts or FixedParts()
+    fixed, told = _fixed(rest, seen.tasks, program)
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not unpinnable(rest):
         graph = in_one_group(graph)  # a placement defines its own
     graph = with_loose_streams(graph.at_rate(wanted), fixed.loose)
-    usual = replace(asked, keep_parallelism=fixed.tasks, errors=errors_for(graph))
+    usual = replace(asked, keep_parallelism=fixed.tasks)
     current = current_machines(found.alone, machines, seen)
     if isinstance(machines, Catalogue):
         shared = replace(machines, slot_sharing=True)
@@ -362,8 +360,7 @@ def advise(
         and current.cost <= plan.cost
     )
     expected = expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges]))
-    is_known = parts is not None and program is None
-    change = change_commands(rest, found.id, current, plan, folder, is_known)
+    change = change_commands(rest, found.id, current, plan, folder)
     return Advice(
         found.id,
         seen.name,
@@ -419,18 +416,15 @@ def _carried(rates: JobRates | None, plan: PlanResult, seen: JobProfile) -> Rate
 
 
 def _fixed(
-    rest: Rest, job: str, tasks: Sequence[FlinkTask], given: Program | None
-) -> tuple[FixedParts | None, str]:
-    """What the program of a job sets of its parallelism, if that is known, and a note on it."""
-    try:
-        fixed = fixed_parts(rest, given or known_program(job), tasks)
-    except (FlinkError, SettingError) as error:
-        if given is not None:
-            raise
-        return None, (
-            "the plan may change the parallelism of all operators, because it is not known for "
-            f"which operators the program sets it: {error}"
+    rest: Rest, tasks: Sequence[FlinkTask], program: Program | None
+) -> tuple[FixedParts, str]:
+    """What the program of a job sets of its parallelism, and a note on it."""
+    if program is None:
+        return FixedParts(), (
+            "the plan may change the parallelism of all operators; to keep what the program sets, "
+            "name its jar and arguments, as in: JAR -- ARGUMENTS"
         )
+    fixed = fixed_parts(rest, program, tasks)
     names = f"{listed(sorted(fixed.tasks))}, so the plan keeps it" if fixed.tasks else "no operator"
     return fixed, f"the program of the job sets the parallelism of {names}"
 
@@ -602,12 +596,8 @@ def change_commands(
     current: CurrentMachines,
     plan: PlanResult,
     folder: Path,
-    is_known: bool,
 ) -> Iterator[str]:
-    """Commands, line by line; comments say which machines to start first and to stop at the end.
-
-    ``is_known`` says whether ``flink move`` knows the program of the job.
-    """
+    """Commands, line by line; comments say which machines to start first and to stop at the end."""
     changes = Counter(plan.machines if current.is_priced else {})
     changes.subtract(current.counts if current.is_priced else {})
     slots = plan.slots.machines
@@ -625,7 +615,6 @@ def change_commands(
             shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
         )
         yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
-        jar, arguments = "" if is_known else "JAR ", "" if is_known else " -- ARGUMENTS"
         where = f"--rest {shlex.quote(rest.url)} --job {job} --placement {placement}"
-        yield f"streamplace flink move {jar}{where} --savepoints SAVEPOINTS{arguments}"
+        yield f"streamplace flink move JAR {where} --savepoints SAVEPOINTS -- ARGUMENTS"
     yield from (f"# then stop {-n} × {name}" for name, n in changes.items() if n < 0)

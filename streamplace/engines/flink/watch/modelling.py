@@ -69,6 +69,8 @@ class JobModeller:
         kept = f"the job is not moved to fewer TaskManagers, because {uncounted}"
         for note in (*measured.notes, *([kept] if uncounted else [])):
             self._note(f"note: {note}")
+        if (errors := proposal.question.errors) is not None:
+            self._note(f"intervals: {errors.words}")
         here = option_of(proposal, candidate(proposal.question, present.name, present.layout))
         pinned = [found for found in proposal.candidates if found.can_be_pinned]
         others = [option_of(proposal, found) for found in pinned if not present.is_at(found.layout)]
