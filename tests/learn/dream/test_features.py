@@ -10,7 +10,6 @@ from streamplace.learn.models.dream.graphs import (
     LEAST,
     FeatureScale,
     operator_features,
-    stream_features,
 )
 from streamplace.model import Cluster, Problem
 
@@ -25,14 +24,12 @@ def test_loads_and_transfers_of_a_diamond() -> None:
     assert found[:, 2] == pytest.approx(load)
     assert found[:, 3] == pytest.approx(transfer)
     assert found[:, :2] == pytest.approx(np.log(np.maximum(np.c_[load, transfer], LEAST)))
-    assert stream_features(DIAMOND).ravel() == pytest.approx(np.log([1.2, 1.2, 0.4, 0.8]))
 
 
 @given(problems())
 def test_features_are_finite(problem: Problem) -> None:
     """Whatever is zero."""
     assert np.isfinite(operator_features(problem)).all()
-    assert np.isfinite(stream_features(problem)).all()
 
 
 def test_a_scale_standardises_what_it_was_made_of() -> None:

@@ -1,7 +1,5 @@
 """The three models of the DREAM paper (Ni et al., AAAI 2020)."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from streamplace.learn.config import MOST_DEVICES, MemoryConfig, Order
@@ -29,5 +27,3 @@ class GraphAllocatorConfig(AllocatorConfig):
 
     hops: int = Field(default=2, ge=1, le=16)  # rounds of messages, K
     shared: bool = True  # share the weights of both views
-    # always false: messages do not contain the traffic of a stream; weights files name the option
-    stream_features: Literal[False] = False

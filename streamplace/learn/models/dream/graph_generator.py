@@ -15,19 +15,14 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.families.branched import STANDARD, Branched, is_small
-from streamplace.learn.models.dream.graphs import (
-    LEAST,
-    OPERATOR_FEATURES,
-    FeatureScale,
-    GraphBatch,
-)
+from streamplace.learn.models.dream.graphs import LEAST, FeatureScale, GraphBatch
 from streamplace.learn.tensors.draws import below, children, uniform
 from streamplace.learn.tensors.memory import Outlines
 from streamplace.learn.tensors.rewards import Costs
 from streamplace.model.problem import Problem
 
 FAMILY = Branched()
-NUMBERS = [i for i, one in enumerate(STANDARD) for _ in range(1 if is_small(one) else 2)]
+NUMBERS = [i for i, shape in enumerate(STANDARD) for _ in range(1 if is_small(shape) else 2)]
 """Numbers of topologies, as often as the standard benchmark has them."""
 
 
@@ -70,9 +65,8 @@ class FreshGraphs:
                 "constraints; set fresh to 0"
             )
         rates = np.unique([problem.graph.source_rate for problem in problems])
-        operators = len(OPERATOR_FEATURES)
-        self._mean = torch.from_numpy(scale.mean[:operators]).to(device)
-        self._std = torch.from_numpy(scale.std[:operators]).to(device)
+        self._mean = torch.from_numpy(scale.mean).to(device)
+        self._std = torch.from_numpy(scale.std).to(device)
         self._devices, self._real = devices, len(classes)
         self._rates = torch.from_numpy(rates).to(device)
         self._speed = float(problems[0].cluster.devices.speed[0]) * 1e6

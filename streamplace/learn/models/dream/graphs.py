@@ -24,10 +24,8 @@ from streamplace.model.units import format_bytes
 LEAST = 1e-4
 """Smaller shares of a device or link are raised to this before the logarithm."""
 
-OPERATOR_FEATURES = ("log load", "log transfer", "load", "transfer")
-STREAM_FEATURES = ("log stream transfer",)
-"""Read by no model, but named and scaled in every weights file."""
-FEATURES = OPERATOR_FEATURES + STREAM_FEATURES
+FEATURES = ("log load", "log transfer", "load", "transfer")
+"""Features of an operator."""
 MOST_OPERATORS = 4096
 """Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
 MOST_BYTES = 16e9
@@ -38,22 +36,16 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FeatureScale:
-    """Mean and standard deviation [F] of every feature over a training set.
-
-    Operators have the features `OPERATOR_FEATURES`, streams `STREAM_FEATURES`; F counts both.
-    """
+    """Mean and standard deviation [F] of the `FEATURES` over the operators of a training set."""
 
     mean: Floats
     std: Floats
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> "FeatureScale":
-        """Measure the scale on the operators and streams of these problems."""
-        columns = [np.concatenate([operator_features(p) for p in problems])]
-        columns.append(np.concatenate([stream_features(p) for p in problems]))
-        columns = [rows if len(rows) else np.zeros((1, rows.shape[1])) for rows in columns]
-        mean = np.concatenate([rows.mean(axis=0) for rows in columns])
-        std = np.concatenate([rows.std(axis=0) for rows in columns])
+        """Measure the scale on the operators of these problems."""
+        rows = np.concatenate([operator_features(problem) for problem in problems])
+        mean, std = rows.mean(axis=0), rows.std(axis=0)
         return cls(mean, np.where(std > 0, std, 1.0))
 
     @classmethod
@@ -68,8 +60,7 @@ class FeatureScale:
 
     def operators(self, problem: Problem) -> Floats:
         """Standardised features [N, F] of operators."""
-        n = len(OPERATOR_FEATURES)
-        return np.asarray((operator_features(problem) - self.mean[:n]) / self.std[:n])
+        return np.asarray((operator_features(problem) - self.mean) / self.std)
 
 
 def operator_features(problem: Problem) -> Floats:
@@ -83,11 +74,6 @@ def operator_features(problem: Problem) -> Floats:
     sent = np.bincount(instance.source, stream_transfers(problem), problem.n_operators)
     shares = np.stack([load, sent], axis=1)
     return np.concatenate([np.log(np.maximum(shares, LEAST)), shares], axis=1)
-
-
-def stream_features(problem: Problem) -> Floats:
-    """Logarithm [M, 1] of the share of a link that a stream would need."""
-    return np.log(np.maximum(stream_transfers(problem), LEAST))[:, None]
 
 
 def stream_transfers(problem: Problem) -> Floats:

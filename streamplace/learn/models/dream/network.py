@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, GraphBatch
+from streamplace.learn.models.dream.graphs import FEATURES, GraphBatch
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
 
@@ -62,7 +62,7 @@ class GraphEncoder(nn.Module):
     def __init__(self, config: GraphAllocatorConfig) -> None:
         super().__init__()
         m = config.width // 2
-        sizes = [len(OPERATOR_FEATURES)] + [m] * (config.hops - 1)
+        sizes = [len(FEATURES)] + [m] * (config.hops - 1)
         self.up = nn.ModuleList(Hop(size, m) for size in sizes)
         self.down = self.up if config.shared else nn.ModuleList(Hop(size, m) for size in sizes)
         self.pool = nn.Linear(config.width, config.width)
@@ -82,7 +82,7 @@ class SequenceEncoder(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.read = nn.Linear(len(OPERATOR_FEATURES), 4 * width)
+        self.read = nn.Linear(len(FEATURES), 4 * width)
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         nn.init.orthogonal_(self.recurrent)
 
