@@ -55,8 +55,6 @@ class Variant:
 
 VARIANTS = (
     Variant("giph"),
-    Variant("giph-3", options="steps = 3"),
-    Variant("giph-5", options="steps = 5"),
     Variant("giph-ne", options="edges = false"),
     Variant("giph-ne-pol", options='form = "plain"\nedges = false'),
     Variant("graphsage-ne", options='form = "sage"\nedges = false'),
@@ -67,10 +65,8 @@ VARIANTS = (
 )
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 SEARCHES = ("random", "eft", "giph-task-eft", "placeto", "giph")
-RIVALS = ("giph", *(v.name for v in VARIANTS[1:7]), "heft", "anneal")
+RIVALS = ("giph", *(v.name for v in VARIANTS[1:5]), "heft", "anneal")
 PUBLISHED = {
-    "giph-3": "53 / 7 / 40",
-    "giph-5": "55 / 6 / 38",
     "giph-ne": "75 / 2 / 23",
     "giph-ne-pol": "61 / 6 / 33",
     "giph-task-eft": "82 / 3 / 15",
@@ -79,8 +75,6 @@ PUBLISHED = {
 """Table 6: GiPH better than, equal to, worse than the others, in per cent."""
 PUBLISHED_S = {
     "giph": (0.340, 0.565),
-    "giph-3": (0.114, 0.145),
-    "giph-5": (0.132, 0.178),
     "giph-ne": (0.240, 0.360),
     "giph-ne-pol": (0.027, 0.027),
     "graphsage-ne": (0.138, 0.157),

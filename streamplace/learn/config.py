@@ -26,7 +26,6 @@ Order = Literal[
     "dfs-postorder",
     "reversed-topological",
     "lexicographic",
-    "heaviest-first",
 ]
 """Orders of `streamplace.learn.algorithms.orders`."""
 

@@ -168,13 +168,13 @@ def log_softmax(scores: Any) -> Any:
     return scores - np.log(np.exp(scores).sum())
 
 
-def scores(net: Net, tensors: Mapping[str, Any], order: Any, rounds: int = 0) -> dict[Pair, float]:
-    """Score of every node by equations 1 and 4, from features scaled to [-1, 1]."""
+def scores(net: Net, tensors: Mapping[str, Any], order: Any) -> dict[Pair, float]:
+    """Score of every node by equation 1, from features scaled to [-1, 1]."""
     backwards = {(j, i, e): x for (i, j, e), x in net.edges.items()}
     against = Net(net.nodes, backwards)
     ways = [
-        summaries(net, tensors, "along", order, rounds),
-        summaries(against, tensors, "against", order[::-1], rounds),
+        summaries(net, tensors, "along", order),
+        summaries(against, tensors, "against", order[::-1]),
     ]
     both = {u: np.concatenate([way[u] for way in ways]) for u in net.nodes}
     hidden = {u: relu(linear(tensors, "hidden", x)) for u, x in both.items()}
@@ -205,11 +205,9 @@ def mean_out(net: Net, u: Pair) -> Vector:
     return np.mean([x for (i, _, _), x in scaled(net.edges).items() if i == u] or [np.zeros(5)], 0)
 
 
-def summaries(
-    net: Net, tensors: Mapping[str, Any], way: str, order: Any, rounds: int
-) -> dict[Pair, Vector]:
+def summaries(net: Net, tensors: Mapping[str, Any], way: str, order: Any) -> dict[Pair, Vector]:
     """What every node knows in the end."""
-    return known_by(scaled(net.nodes), scaled(net.edges), tensors, way, order, rounds)
+    return known_by(scaled(net.nodes), scaled(net.edges), tensors, way, order)
 
 
 def known_by(
@@ -218,7 +216,6 @@ def known_by(
     tensors: Mapping[str, Any],
     way: str,
     order: Any,
-    rounds: int = 0,
 ) -> dict[Pair, Vector]:
     """What every node knows in the end, from features as the network takes them."""
     own = {
@@ -237,8 +234,6 @@ def known_by(
             return own[u]
         return relu(linear(tensors, f"{way}.update", np.mean(seen, axis=0))) + own[u]
 
-    for _ in range(rounds):
-        known = {u: told(u) for u in nodes}
-    for v in [] if rounds else order:
+    for v in order:
         known |= {u: told(u) for u in nodes if u[0] == v}
     return known

@@ -1,6 +1,6 @@
 """Orders in which a policy decides about operators.
 
-All but one are those of Wang et al., "Accelerate Model Parallel Training by Using Efficient Graph
+They are those of Wang et al., "Accelerate Model Parallel Training by Using Efficient Graph
 Traversal Order", II-C. Of operators that may come next, the one of the lowest rank goes first: by
 default the one that comes first in the graph.
 """
@@ -63,22 +63,6 @@ def lexicographic(problem: Problem, rank: Longs) -> list[int]:
     return sorted(range(len(names)), key=names.__getitem__)
 
 
-def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
-    """Begin at the heaviest stream; next is the operator to which most bytes/s lead.
-
-    Operators with heavy streams are placed early, while devices have room for both (maximum
-    adjacency order).
-    """
-    instance = problem.instance
-    ends = np.concatenate((instance.source, instance.target))
-    at = np.argsort(ends, kind="stable")
-    start = np.searchsorted(ends[at], np.arange(problem.n_operators + 1))
-    peer = np.concatenate((instance.target, instance.source))[at]
-    flow = np.tile(instance.traffic, 2)[at]
-    order: list[int] = grown(start, peer, flow, rank, NOWHERE).tolist()
-    return order
-
-
 ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "topological": topological,
     "bfs": bfs,
@@ -86,7 +70,6 @@ ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "dfs-postorder": lambda problem, rank: _depth_first(problem, rank)[1],
     "reversed-topological": lambda problem, rank: topological(problem, rank)[::-1],
     "lexicographic": lexicographic,
-    "heaviest-first": heaviest_first,
 }
 
 

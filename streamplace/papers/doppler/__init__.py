@@ -18,9 +18,8 @@ class DopplerConfig(Config):
     width: int = Field(default=64, ge=1, le=4096)  # width of the messages
     rounds: int = Field(default=6, ge=0, le=64)  # rounds of messages, once per episode
     hidden: int = Field(default=64, ge=1, le=4096)  # hidden units of both heads
-    # which task is placed next: a learned choice, the one with the longest path to an exit, or
-    # topological order
-    select: Literal["learned", "critical-path", "topological"] = "learned"
+    # which task is placed next: a learned choice, or the one with the longest path to an exit
+    select: Literal["learned", "critical-path"] = "learned"
     # which device it is placed on: a learned choice, or the one where it can start first
     place: Literal["learned", "earliest"] = "learned"
     # unit of the differences between devices: the mean task, or their standard deviation

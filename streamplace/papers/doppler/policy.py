@@ -272,10 +272,6 @@ def _ordered(features: DopplerFeatures, heads: DopplerHeads, select: str) -> Dop
     """Heads with the scores of the rule that selects tasks, if that is not learned."""
     if select == "critical-path":
         return heads._replace(score=features.to_exit.astype(np.float32))
-    if select == "topological":
-        position = np.empty(features.tasks.n_tasks, np.float32)
-        position[features.tasks.order] = np.arange(len(position))
-        return heads._replace(score=-position)
     return heads
 
 

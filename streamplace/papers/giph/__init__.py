@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from streamplace.learn.config import TrainingConfig
 from streamplace.papers.walks import ImprovingConfig
 
@@ -15,10 +13,7 @@ class GiphConfig(ImprovingConfig):
 
     # graph network: messages in both directions, GraphSAGE along the streams, or none
     form: Form = "two-way"
-    # rounds of messages; 0 passes through the graph once in topological order
-    steps: int = Field(default=0, ge=0, le=64)
     edges: bool = True  # put the features of edges into messages; otherwise nodes get their mean
-    potential: bool = True  # use the feature of how much earlier a task could start
     # choose a task and its device; otherwise a task, for the device where it finishes first
     pairs: bool = True
 

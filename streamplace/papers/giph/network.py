@@ -39,10 +39,10 @@ class SageLayer(nn.Module):
 class GiphModule(nn.Module):
     """The policy; parameters carry the names that `network_of` reads."""
 
-    def __init__(self, form: Form, rounds: int, edges: bool) -> None:
+    def __init__(self, form: Form, edges: bool) -> None:
         super().__init__()
         features, carried = n_features(form, edges), N_EDGE if edges else 0
-        self.form, self.rounds, self.carries = form, rounds, edges
+        self.form, self.carries = form, edges
         size = features
         if form == "two-way":
             self.along, self.against = (
@@ -64,8 +64,8 @@ class GiphModule(nn.Module):
         if self.form == "two-way":
             edges = steps.edges if self.carries else steps.edges[:, :0]
             directions = (
-                self.along(steps.nodes, edges, steps.along, self.rounds),
-                self.against(steps.nodes, edges, steps.against, self.rounds),
+                self.along(steps.nodes, edges, steps.along),
+                self.against(steps.nodes, edges, steps.against),
             )
             summary = torch.cat(directions, 1)
         elif self.form == "sage":
@@ -89,12 +89,11 @@ class GiphPolicy:
 
     def __init__(self, config: GiphConfig) -> None:
         self._config = config
-        self.module = GiphModule(config.form, config.steps, config.edges)
+        self.module = GiphModule(config.form, config.edges)
 
     def improver(self) -> GiphImprover:
         """Return the policy with its present parameters."""
-        network = network_of(arrays_of(self.module), self._config.form, self._config.steps)
-        return GiphImprover(network, self._config)
+        return GiphImprover(network_of(arrays_of(self.module), self._config.form), self._config)
 
     def choices(self, walked: Sequence[tuple[GiphWalker, Walked]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""

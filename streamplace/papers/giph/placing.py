@@ -9,9 +9,8 @@ Every node u of a gpNet has features x_u, every edge features x_vu, all scaled t
 along the streams, so that e_u depends on all nodes upstream of it, and with other weights against
 them. The score of a node is MLP([e_u along : e_u against]); P(u) is the softmax over open nodes.
 
-Instead of going through the graph once, all nodes can exchange messages k times (equation 4);
-``sage`` is a GraphSAGE of three layers h_u ← relu(A h_u + B mean over ξ(u) of h_v), and ``plain``
-scores each node by its own features.
+``sage`` is a GraphSAGE of three layers h_u ← relu(A h_u + B mean over ξ(u) of h_v) instead, and
+``plain`` scores each node by its own features.
 
 At every step of a walk the present placement is simulated and one task is moved. An action is a
 node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. In the first N + 1
@@ -114,7 +113,6 @@ def look(
     device: Ints,
     state: State,
     criticality: Floats,
-    with_potential: bool,
     features: NodeFeatures,
 ) -> None:
     """Measure all nodes and edges under a simulated placement; nodes [H] are on these devices."""
@@ -131,7 +129,7 @@ def look(
         row[0] = graph.compute[v]
         row[1] = graph.slowness[d]
         row[2] = graph.tasks.work[v, d]
-        row[3] = _potential(graph, place, state, v, d) if with_potential else 0.0
+        row[3] = _potential(graph, place, state, v, d)
         row[4] = of_task[v]
     _fill_edges(graph, place, device, criticality, features)
     scale(features.edges)
@@ -233,7 +231,6 @@ class GiphNetwork(NamedTuple):
     """All weights; those that a form lacks are empty."""
 
     form: int
-    rounds: int  # of messages, 0 for once through the graph
     along: DirectionWeights
     against: DirectionWeights
     layers: tuple[SageWeights, SageWeights, SageWeights]
@@ -253,7 +250,7 @@ def n_features(form: Form, edges: bool) -> int:
     return N_NODE if form == "two-way" and edges else N_NODE + N_EDGE
 
 
-def network_of(tensors: Mapping[str, Singles], form: Form, rounds: int) -> GiphNetwork:
+def network_of(tensors: Mapping[str, Singles], form: Form) -> GiphNetwork:
     """Network from named tensors; matrices there are [out, in], as torch has them."""
     matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
 
@@ -262,7 +259,6 @@ def network_of(tensors: Mapping[str, Singles], form: Form, rounds: int) -> GiphN
 
     return GiphNetwork(
         form=FORMS.index(form),
-        rounds=rounds,
         along=direction_of(tensors, "along"),
         against=direction_of(tensors, "against"),
         layers=(layer("layers.0"), layer("layers.1"), layer("layers.2")),
@@ -294,8 +290,8 @@ def scores(network: GiphNetwork, graph: NodeGraph, features: NodeFeatures) -> Si
     """Score of every node [H]."""
     summary = features.nodes
     if network.form == TWO_WAY:
-        along = summaries(network.along, network.rounds, graph, features, False)
-        against = summaries(network.against, network.rounds, graph, features, True)
+        along = summaries(network.along, graph, features, False)
+        against = summaries(network.against, graph, features, True)
         summary = np.concatenate((along, against), axis=1)
     elif network.form == NEIGHBOURS:
         for layer in network.layers:
@@ -353,7 +349,6 @@ class WalkState(NamedTuple):
 def go(
     graph: NodeGraph,
     network: GiphNetwork,
-    with_potential: bool,
     walk: WalkState,
     uniform: Floats,
     record: WalkRecord,
@@ -368,15 +363,7 @@ def go(
         update_criticality(graph, walk.state, walk.criticality)
         if not graph.pairs:  # nodes are tasks, each on its present device
             copy_row(walk.device, walk.place)
-        look(
-            graph,
-            walk.place,
-            walk.device,
-            walk.state,
-            walk.criticality,
-            with_potential,
-            walk.features,
-        )
+        look(graph, walk.place, walk.device, walk.state, walk.criticality, walk.features)
         _unlock(graph, walk)
         chosen = drawn_open(scores(network, graph, walk.features), walk.features.open, uniform[t])
         if t < len(record.chosen):
@@ -446,7 +433,6 @@ class GiphWalker(Walker):
 
     network: GiphNetwork
     graph: NodeGraph
-    potential: bool
     walk: WalkState | None = None
 
     @property
@@ -479,7 +465,7 @@ class GiphWalker(Walker):
             open=np.zeros((recorded, h), np.bool_),
             chosen=np.zeros(recorded, np.int32),
         )
-        places = go(self.graph, self.network, self.potential, self.walk, uniform, record)
+        places = go(self.graph, self.network, self.walk, uniform, record)
         return Walked(places, record)
 
 
@@ -492,9 +478,7 @@ class GiphImprover:
 
     def on(self, problem: Problem) -> GiphWalker:
         """Return the policy on one problem."""
-        config = self.config
-        graph = node_graph_of(problem, pairs=config.pairs)
-        return GiphWalker(self.network, graph, config.potential)
+        return GiphWalker(self.network, node_graph_of(problem, pairs=self.config.pairs))
 
 
 @loaded
@@ -502,4 +486,4 @@ def trained(path: Path, model: str) -> GiphImprover:
     """GiPH, or a variant, from a weights file."""
     weights, config, where = read_model(path, model, GiphConfig, FEATURES)
     check_shapes(weights.tensors, shapes(config.form, config.edges), where)
-    return GiphImprover(network_of(weights.tensors, config.form, config.steps), config)
+    return GiphImprover(network_of(weights.tensors, config.form), config)

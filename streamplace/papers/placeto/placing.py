@@ -110,8 +110,8 @@ def scores(
     network: PlacetoNetwork, graph: NodeGraph, features: NodeFeatures, upstream: Bools, v: int
 ) -> Singles:
     """Score of every device [D] for operator v."""
-    along = summaries(network.along, 0, graph, features, False)
-    against = summaries(network.against, 0, graph, features, True)
+    along = summaries(network.along, graph, features, False)
+    against = summaries(network.against, graph, features, True)
     states = np.concatenate((along, against), axis=1)
     n = len(states)
     group = np.full(n, 2, np.int64)

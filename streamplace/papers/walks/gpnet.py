@@ -234,7 +234,7 @@ class DirectionState(NamedTuple):
 
 @kernel
 def summaries(
-    weights: DirectionWeights, rounds: int, graph: NodeGraph, features: NodeFeatures, against: bool
+    weights: DirectionWeights, graph: NodeGraph, features: NodeFeatures, against: bool
 ) -> Singles:
     """Summary of the nodes upstream of every node, or downstream if against; [H, 5]."""
     entered = np.maximum(product(features.nodes, weights.enter) + weights.enter_bias, np.float32(0))
@@ -245,12 +245,8 @@ def summaries(
     sent = product(own, weights.node)
     received, row = np.zeros(len(own), np.int64), np.zeros(sent.shape[1], np.float32)
     state = DirectionState(own.copy(), sent, np.zeros_like(sent), received, row)
-    n, m = len(graph.tasks.order), len(features.edges)
-    for _ in range(rounds):
-        state.sums[:], state.received[:] = 0, 0
-        _send(weights, features.edges, senders, receivers, 0, m, state)
-        _finish(weights, own, 0, len(own), state)
-    for at in range(n if rounds == 0 else 0):
+    n = len(graph.tasks.order)
+    for at in range(n):
         v = graph.tasks.order[n - 1 - at] if against else graph.tasks.order[at]
         first, last = graph.tasks.in_start[v], graph.tasks.in_start[v + 1]
         if against:

@@ -5,8 +5,8 @@ The state k_j of a node is computed from the messages m_ij of its senders i:
     m_ij = relu(N k_i + a_ij)                     a_ij is the edge's own part
     k_j  = o_j + relu(U mean m_ij + b)        o_j is the node's own part; only that without edges
 
-once through the graph, every node after its senders, or in rounds for all nodes at once. Tensor
-operations would copy all nodes for every level of the graph.
+once through the graph, every node after its senders. Tensor operations would copy all nodes for
+every level of the graph.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from streamsim.array_copies import copy_rows
-from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.jit import inlined_kernel, kernel
 from streamsim.topology import group_by
 from torch import Tensor, nn
 
@@ -50,7 +49,7 @@ class MessageGradients(NamedTuple):
     node: Floats  # of the weights
     update: Floats
     update_bias: Floats
-    states: Singles  # [X, C] of the states after the round at hand
+    states: Singles  # [X, C] of the states
     sent: Singles  # [X, M] of N k
     messages: Singles  # [M] of every message to the node at hand
     total: Singles  # [M] buffer: sum of these messages
@@ -73,14 +72,13 @@ class Messages(torch.autograd.Function):
         update: Tensor,
         update_bias: Tensor,
         senders: Senders,
-        rounds: int,
     ) -> Tensor:
         """Send messages; ``added`` [Y, M] are the edges' own parts."""
         own_rows, added_rows, *matrices = map(_rows, (own, added, node, update, update_bias))
         weights = MessageWeights(*matrices)
-        states, sent = passed(senders, weights, own_rows, added_rows, rounds)
+        states, sent = passed(senders, weights, own_rows, added_rows)
         ctx.passed = senders, weights, added_rows, states, sent
-        return torch.from_numpy(states[-1].copy())
+        return torch.from_numpy(states.copy())
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> Any:
@@ -89,7 +87,7 @@ class Messages(torch.autograd.Function):
         senders, weights, added, states, sent = ctx.passed
         found = gradients(senders, weights, added, states, sent, _rows(output).copy())
         tensors = (torch.from_numpy(part).to(output.dtype) for part in found)
-        return (*tensors, None, None)
+        return (*tensors, None)
 
 
 def _rows(tensor: Tensor) -> Singles:
@@ -98,40 +96,19 @@ def _rows(tensor: Tensor) -> Singles:
 
 @kernel
 def passed(
-    senders: Senders, weights: MessageWeights, own: Singles, added: Singles, rounds: int
+    senders: Senders, weights: MessageWeights, own: Singles, added: Singles
 ) -> tuple[Singles, Singles]:
-    """States [rounds + 1, X, C] and N k [rounds + 1, X, M] of all nodes; 0 rounds: once through."""
-    states = np.empty((rounds + 1, *own.shape), np.float32)
-    sent = np.empty((rounds + 1, len(own), len(weights.node)), np.float32)
-    copy_rows(states[0], own)
-    for i in range(len(own)):
-        _send(weights, states[0], sent[0], i)
+    """States [X, C] and N k [X, M] of all nodes."""
+    states, sent = np.empty_like(own), np.empty((len(own), len(weights.node)), np.float32)
     total = np.empty(len(weights.node), np.float32)
-    for t in range(max(1, rounds)):
-        into = t + 1 if rounds else 0
-        _forth(senders, weights, own, added, sent[t], states[into], sent[into], total)
-    return states, sent
-
-
-@borrowing_kernel
-def _forth(
-    senders: Senders,
-    weights: MessageWeights,
-    own: Singles,
-    added: Singles,
-    outgoing: Singles,
-    states: Singles,
-    sent: Singles,
-    total: Singles,
-) -> None:
-    """Propagate one round of messages."""
     for j in senders.order:
-        count = _receive(senders, outgoing, added, j, total)
+        count = _receive(senders, sent, added, j, total)
         for c in range(own.shape[1]):
             states[j, c] = own[j, c]
             if count:
                 states[j, c] += max(_updated(weights, total, count, c), np.float32(0))
         _send(weights, states, sent, j)
+    return states, sent
 
 
 @kernel
@@ -144,7 +121,6 @@ def gradients(
     g: Singles,
 ) -> tuple[Singles, Singles, Floats, Floats, Floats]:
     """Gradients of own, added, node, update and update_bias; g [X, C] is that of the result."""
-    rounds = len(states) - 1
     of = MessageGradients(
         np.zeros_like(g),
         np.zeros_like(added),
@@ -152,43 +128,20 @@ def gradients(
         np.zeros(weights.update.shape),
         np.zeros(len(weights.update_bias)),
         g,
-        np.zeros_like(sent[0]),
-        np.empty(sent.shape[2], np.float32),
-        np.empty(sent.shape[2], np.float32),
+        np.zeros_like(sent),
+        np.empty(sent.shape[1], np.float32),
+        np.empty(sent.shape[1], np.float32),
     )
-    for t in range(max(1, rounds) - 1, -1, -1):
-        _back(senders, weights, added, states[0], sent[t], of, rounds == 0)
-        if rounds:
-            g[:] = 0.0
-            for i in range(len(g)):
-                _send_back(weights, states[t], of, i)
-            of.sent[:] = 0.0
-    if rounds:
-        of.own[:] += g
-    return of.own, of.added, of.node, of.update, of.update_bias
-
-
-@borrowing_kernel
-def _back(
-    senders: Senders,
-    weights: MessageWeights,
-    added: Singles,
-    states: Singles,
-    outgoing: Singles,
-    of: MessageGradients,
-    once: bool,
-) -> None:
-    """Gradients of `_forth`; with ``once``, a node's messages come before its state."""
     for at in range(len(senders.order) - 1, -1, -1):
         j = senders.order[at]
-        if once:
-            _send_back(weights, states, of, j)
+        _send_back(weights, states, of, j)
         for c in range(of.own.shape[1]):
             of.own[j, c] += of.states[j, c]
-        count = _receive(senders, outgoing, added, j, of.total)
+        count = _receive(senders, sent, added, j, of.total)
         if count:
             _update_back(weights, count, of, j)
-            _receive_back(senders, outgoing, added, of, j)
+            _receive_back(senders, sent, added, of, j)
+    return of.own, of.added, of.node, of.update, of.update_bias
 
 
 @inlined_kernel
@@ -315,13 +268,13 @@ class DirectionLayer(nn.Module):
         self.message = nn.Linear(WIDTH + edges, WIDTH + edges)
         self.update = nn.Linear(WIDTH + edges, WIDTH)
 
-    def forward(self, nodes: Tensor, edges: Tensor, senders: Senders, rounds: int = 0) -> Tensor:
-        """Summary [X, 5] of every node after so many rounds of messages, 0 for once through."""
+    def forward(self, nodes: Tensor, edges: Tensor, senders: Senders) -> Tensor:
+        """Summary [X, 5] of every node."""
         own = self.lift(self.enter(nodes).relu())
         node, edge = self.message.weight[:, :WIDTH], self.message.weight[:, WIDTH:]
         added = edges @ edge.T + self.message.bias
         parameters = node, self.update.weight, self.update.bias
-        summary: Tensor = Messages.apply(own, added, *parameters, senders, rounds)  # type: ignore[no-untyped-call]
+        summary: Tensor = Messages.apply(own, added, *parameters, senders)  # type: ignore[no-untyped-call]
         return summary
 
 

@@ -1,6 +1,5 @@
 """Orders of decision."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from strategies import problems
 
 from streamplace.learn.algorithms.orders import ORDERS, decision_order
 from streamplace.learn.models.dream import AllocatorConfig
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Problem, StreamGraph
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
 
@@ -37,11 +36,10 @@ def ranks(problem: Any) -> Any:
         ("dfs-preorder", ["src", "left", "sink", "right"]),
         ("dfs-postorder", ["sink", "left", "right", "src"]),
         ("lexicographic", ["left", "right", "sink", "src"]),
-        ("heaviest-first", ["src", "left", "right", "sink"]),
     ],
 )
 def test_orders_of_a_diamond(name: str, expected: list[str]) -> None:
-    """As drawn by hand; the heaviest streams leave the source."""
+    """As drawn by hand."""
     names = DIAMOND.graph.operators.name
     assert [names[v] for v in decision_order(DIAMOND, name)] == expected
 
@@ -93,19 +91,6 @@ def test_an_order_by_rank_does_not_depend_on_how_a_graph_is_stored(name: str) ->
     assert [other.operators.name[v] for v in found] == [
         names[v] for v in decision_order(DIAMOND, name, rank)
     ]
-
-
-def test_heaviest_first_grows_from_the_heaviest_stream() -> None:
-    """Along whatever is heaviest of what leads on."""
-    names = "abcde"
-    payloads = [1e3, 5e3, 9e3, 4e3, 0]
-    operators = [
-        Operator(name, payload=payload, rate=float(name == "a"))
-        for name, payload in zip(names, payloads, strict=True)
-    ]
-    graph = StreamGraph.of("g", operators, [Stream(*pair) for pair in pairwise(names)])
-    order = decision_order(Problem(graph, Cluster.uniform(2)), "heaviest-first")
-    assert [names[v] for v in order] == ["c", "d", "b", "e", "a"]
 
 
 def test_every_order_is_an_option() -> None:
