@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 from kafka import WHY_SKIPPED, kafka_jars
 from module_files import module_of
+from registered import forgetting
 
 from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import Flink
@@ -99,11 +100,9 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty working folder, and registries that forget what a page adds."""
-    for registry in (EXPORTS, FAMILIES, FORMATS, OBJECTIVES, PLACERS):
-        assert list(registry)
-        monkeypatch.setattr(registry, "_found", dict(registry._found))
     monkeypatch.chdir(tmp_path)
-    yield tmp_path
+    with forgetting(EXPORTS, FAMILIES, FORMATS, OBJECTIVES, PLACERS):
+        yield tmp_path
     for file in tmp_path.glob("*.pid"):  # of processes that a page did not come to end
         with suppress(ProcessLookupError):
             os.kill(int(file.read_text()), signal.SIGKILL)

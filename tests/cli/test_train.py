@@ -3,12 +3,13 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stub_model
+from registered import forgetting
 from stub_model import model
 
 from streamplace.io.weights import read_weights
@@ -32,15 +33,13 @@ def stubborn(
 
 
 @pytest.fixture
-def data(run: Callable, monkeypatch: pytest.MonkeyPatch) -> str:
+def data(run: Callable) -> Iterator[str]:
     """Twelve graphs in b.jsonl; a model and a placer called stub."""
-    list(MODELS)
-    list(PLACERS)
-    monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "stub": model()})
-    placer = Placer("stub", "Stubborn.", stubborn)
-    monkeypatch.setattr(PLACERS, "_found", {**PLACERS._found, "stub": placer})
     assert run("generate", "branched", *SIZE, "-o", "b.jsonl").status == 0
-    return "b.jsonl"
+    with forgetting(MODELS, PLACERS):
+        MODELS.add("stub", model())
+        PLACERS.add("stub", Placer("stub", "Stubborn.", stubborn))
+        yield "b.jsonl"
 
 
 def test_json_says_what_training_came_to(run: Callable, data: str) -> None:

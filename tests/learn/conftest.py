@@ -1,7 +1,10 @@
 """One thread for torch, as in training; the stub model, registered, and graphs to train it on."""
 
+from collections.abc import Iterator
+
 import pytest
 from problems import chain
+from registered import forgetting
 from stub_model import model
 from torch_threads import one_torch_thread as one_torch_thread
 
@@ -10,13 +13,13 @@ from streamplace.model import StreamGraph
 
 
 @pytest.fixture
-def tasks(monkeypatch: pytest.MonkeyPatch) -> list[LearningTask]:
+def tasks() -> Iterator[list[LearningTask]]:
     """What learners were built from, while the stubs are registered."""
-    seen: list[LearningTask] = []
-    assert list(MODELS) is not None
-    stubs = {"stub": model(seen), "pupil": model(seen, name="pupil", supervised=True)}
-    monkeypatch.setattr(MODELS, "_found", {**MODELS._found, **stubs})
-    return seen
+    built: list[LearningTask] = []
+    with forgetting(MODELS):
+        MODELS.add("stub", model(built))
+        MODELS.add("pupil", model(built, name="pupil", supervised=True))
+        yield built
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from pilots import answer, tangle, torn, uneven, weights_file
 from placer_cases import counted
 from placer_cases import placed as placed_by
 from problems import PROBLEMS
+from registered import forgetting
 from strategies import problems
 
 from streamplace.errors import FormatError, SettingError
@@ -42,7 +44,7 @@ def counting(seen: list[Any], sense: str = "max") -> Objective:
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def stub() -> Iterator[list[Any]]:
     """Return the calls of a refiner that goes on from a start, and leaves it as it is."""
     calls = []
 
@@ -58,9 +60,9 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((start, seed, budget))
         return Found(start[0])
 
-    assert "stay" not in PLACERS
-    monkeypatch.setitem(PLACERS._found, "stay", Placer("stay", "Stays.", stay))
-    return calls
+    with forgetting(PLACERS):
+        PLACERS.add("stay", Placer("stay", "Stays.", stay))
+        yield calls
 
 
 @pytest.mark.parametrize("name", ALL)
