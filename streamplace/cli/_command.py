@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamplace.cli._options import Output, check_output, spare_inputs
+from streamplace.cli._settings import options_of, with_settings
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
+
+if TYPE_CHECKING:
+    from streamplace.settings.base import VerbSettings
 
 GROUP_OF = {
     **dict.fromkeys(("--cluster", "--devices", "--mips", "--bandwidth", "--constraints"), WHERE),
@@ -21,22 +25,16 @@ GROUP_OF = {
 """Groups of options that are not fields of settings; the others say what is done."""
 
 
-class GroupedOption(click.Option):
-    """An option with its group, and with a word for its value that may have to be loaded."""
+class GroupedCommand(click.Command):
+    """A command with the options of its settings, in groups, of which none is repeated."""
 
     def __init__(
-        self, *words: Any, group: str, names: str | Callable[[], str], **facts: Any
+        self, *arguments: Any, settings: "type[VerbSettings] | None" = None, **facts: Any
     ) -> None:
-        super().__init__(*words, **facts)
-        self.group, self._names = group, names
-
-    def make_metavar(self, ctx: click.Context) -> str:
-        """Word for the value, or all names that there are."""
-        return self._names if isinstance(self._names, str) else self._names()
-
-
-class GroupedCommand(click.Command):
-    """A command whose help groups its options, and which refuses options that are repeated."""
+        super().__init__(*arguments, **facts)
+        self.settings = settings
+        if settings is not None:
+            self.params = [*options_of(settings), *self.params]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usage, the example, the text and the options."""
@@ -69,7 +67,12 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, unless ``-o`` names an input, or a file where a folder is written."""
+        """Run the command with its settings.
+
+        Raise SettingError if ``-o`` names an input, or a file where a folder is written.
+        """
+        if self.settings is not None:
+            ctx.params = with_settings(ctx, self.settings)
         for param in self.params:
             path = ctx.params.get(param.name or "")
             if isinstance(param, Output) and isinstance(path, Path):
@@ -96,11 +99,17 @@ class CommandGroup(click.Group):
 
 
 def verb(
-    name: str, summary: str, example: str, group: click.Group | None = None
+    name: str,
+    summary: str,
+    example: str,
+    *,
+    settings: "type[VerbSettings] | None" = None,
+    group: click.Group | None = None,
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a command, of a group if there is one.
 
-    ``summary`` stands in the list of commands; empty for the first sentence of its help.
+    ``summary`` stands in the list of commands; empty for the first sentence of its help. The fields
+    of ``settings`` are options, and the function receives them as its argument ``settings``.
     """
 
     def made(function: Callable[..., Any]) -> click.Command:
@@ -109,6 +118,7 @@ def verb(
             cls=GroupedCommand,
             short_help=summary or None,
             epilog=f"Example: streamplace {example}",
+            settings=settings,
         )(function)
         if group is not None:
             group.add_command(command)

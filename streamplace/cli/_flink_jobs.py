@@ -10,7 +10,6 @@ import click
 from streamplace.cli._command import verb
 from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, HOME, spare_inputs, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
-from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
 from streamplace.settings.flink import FlinkApplySettings, FlinkCancelSettings, FlinkVerifySettings
 
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
     "apply",
     "Submit a job so that it runs where it is placed.",
     "flink apply job.jar --placement placement.json -- --input x.csv",
+    settings=FlinkApplySettings,
 )
 @click.argument("jar", type=FILE)
 @ARGUMENTS
-@settings_of(FlinkApplySettings)
 @AS_JSON
-def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_json: bool) -> None:
+def apply_(
+    jar: Path, arguments: tuple[str, ...], settings: FlinkApplySettings, as_json: bool
+) -> None:
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
     ARGUMENTS, after --, are passed to the job. The command compiles two small classes that start
@@ -42,12 +43,12 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
 
-    program, rest, saved = asked.program(jar, arguments), asked.client(), asked.savepoint
+    program, rest, saved = settings.program(jar, arguments), settings.client(), settings.savepoint
     assert program is not None
-    flink, layout = find_flink(asked.flink_home), Layout.read(asked.placed())
-    savepoint = None if saved is None else Savepoint(saved, asked.allow_non_restored)
+    flink, layout = find_flink(settings.flink_home), Layout.read(settings.placed())
+    savepoint = None if saved is None else Savepoint(saved, settings.allow_non_restored)
     with waiting(f"submitting {program.jar.name}"):
-        job = apply(rest, flink, program, layout, savepoint=savepoint, seconds=asked.timeout)
+        job = apply(rest, flink, program, layout, savepoint=savepoint, seconds=settings.timeout)
     if rest.job(job)["state"] == FINISHED:
         say(f"note: {finished(job)}")
     print_json({"job": job}) if as_json else print_line(job)
@@ -57,10 +58,10 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     "cancel",
     "End a job, with or without saving its state.",
     "flink cancel --savepoint file:///var/flink/savepoints",
+    settings=FlinkCancelSettings,
 )
-@settings_of(FlinkCancelSettings)
 @AS_JSON
-def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
+def cancel_(settings: FlinkCancelSettings, as_json: bool) -> None:
     """End a job and wait until its slots are free; with --savepoint, print the path of its state.
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
@@ -69,15 +70,15 @@ def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import ENDED, FINISHED, only_job
 
-    rest, path = asked.client(), None
-    ended = only_job(rest, asked.job)
+    rest, path = settings.client(), None
+    ended = only_job(rest, settings.job)
     if (state := rest.jobs().get(ended)) == FINISHED:
         raise SettingError(f"{finished(ended)}; there is nothing to cancel")
-    if asked.savepoint is not None:
+    if settings.savepoint is not None:
         with waiting("saving"):
-            path = stop(rest, ended, asked.savepoint)
+            path = stop(rest, ended, settings.savepoint)
     elif (
-        not asked.drop_state
+        not settings.drop_state
         and state not in ENDED
         and (number := checkpoint_totals(rest, ended).completed)
     ):
@@ -94,10 +95,10 @@ def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
     "verify",
     "Compare where a job runs with its placement.",
     "flink verify --rest http://localhost:8081 --placement placement.json",
+    settings=FlinkVerifySettings,
 )
-@settings_of(FlinkVerifySettings)
 @AS_JSON
-def verify_(asked: FlinkVerifySettings, as_json: bool) -> int:
+def verify_(settings: FlinkVerifySettings, as_json: bool) -> int:
     """Compare where every subtask of a job runs with a placement; exit code 1 if they differ.
 
     An operator differs if its subtasks run on other devices, or if there are too few or too many.
@@ -106,8 +107,8 @@ def verify_(asked: FlinkVerifySettings, as_json: bool) -> int:
     from streamplace.engines.flink.pin.verify import verify
     from streamplace.engines.flink.rest.client import only_job
 
-    placement, rest = Layout.read(asked.placed()), asked.client()
-    outcome = verify(rest, only_job(rest, asked.job), placement)
+    placement, rest = Layout.read(settings.placed()), settings.client()
+    outcome = verify(rest, only_job(rest, settings.job), placement)
     print_json(outcome.to_json()) if as_json else print_report(outcome.report())
     return 0 if outcome.fine else 1
 

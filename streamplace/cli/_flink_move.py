@@ -20,7 +20,6 @@ from streamplace.cli._output import (
     waiting,
 )
 from streamplace.cli._process import interruptible
-from streamplace.cli._settings import settings_of
 from streamplace.display.report import by_device, duration
 from streamplace.errors import SettingError
 from streamplace.settings.flink import FlinkMoveSettings, OfFlink
@@ -45,15 +44,15 @@ UNMOVED = "every subtask is already where it is placed; nothing is moved"
     "move",
     "Move a running job, with its state.",
     "flink move job.jar --savepoints file:///var/flink/savepoints -- --input x.csv",
+    settings=FlinkMoveSettings,
 )
 @JAR
 @ARGUMENTS
-@settings_of(FlinkMoveSettings)
 @AS_JSON
 @verbose
 @interruptible()
 def move_(
-    jar: Path | None, arguments: tuple[str, ...], asked: FlinkMoveSettings, as_json: bool
+    jar: Path | None, arguments: tuple[str, ...], settings: FlinkMoveSettings, as_json: bool
 ) -> None:
     """Try layouts of a running job, measure its rate in each, and end in the best one.
 
@@ -68,50 +67,49 @@ def move_(
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.move.interruption import late_records
 
-    engine = asked.engine(say)
-    is_known = asked.resume and jar is None and not arguments
-    program = None if is_known else asked.program(jar, arguments)
-    program = program or _known_program(engine, asked)
+    engine = settings.engine(say)
+    is_known = settings.resume and jar is None and not arguments
+    program = None if is_known else settings.program(jar, arguments)
+    program = program or _known_program(engine, settings)
     if program is None:
-        _improve(asked, engine, None, engine.job(asked.job), as_json)
+        _improve(settings, engine, None, engine.job(settings.job), as_json)
         return
-    move = engine.moving(program, access(asked))
-    if asked.resume:
-        _show(move.resume(asked.job), asked.job or "", {}, as_json)
+    move = engine.moving(program, access(settings))
+    if settings.resume:
+        _show(move.resume(settings.job), settings.job or "", {}, as_json)
         return
-    running = move.running_job(asked.job)
-    if not asked.dry_run:
+    running = move.running_job(settings.job)
+    if not settings.dry_run:
         move.savepoint_folder()  # before the job is measured for minutes
-    if asked.placement is None:
-        _improve(asked, engine, move, running, as_json)
+    if settings.placement is None:
+        _improve(settings, engine, move, running, as_json)
         return
-    plan = move.plan(running, Layout.read(asked.placement))
+    plan = move.plan(running, Layout.read(settings.placement))
     _tell(plan)
     late = late_records(engine.rest, running)
-    moved = move.run(plan) if plan.is_needed and not asked.dry_run else None
+    moved = move.run(plan) if plan.is_needed and not settings.dry_run else None
     if moved is not None:
-        _follow(move, moved, asked.placement)
+        _follow(move, moved, settings.placement)
         _tell_late(engine.rest, moved.job, late)
     _show(moved, running, plan.moved, as_json)
 
 
-def access(asked: OfFlink) -> list[str]:
+def access(settings: OfFlink) -> list[str]:
     """Options by which another command reaches the cluster as this one does, in any folder."""
-    file = click.get_current_context().params["settings_file"]
-    given = {"--authorization": asked.authorization, "--settings": file}
-    return [word for name, path in given.items() if path for word in (name, str(path.resolve()))]
+    files = {"--authorization": settings.authorization, "--settings": settings.file}
+    return [word for name, path in files.items() if path for word in (name, str(path.resolve()))]
 
 
-def _known_program(engine: "FlinkEngine", asked: FlinkMoveSettings) -> "Program | None":
+def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Program | None":
     """Program that streamplace has submitted; None if a trial does without it."""
     from streamplace.engines.flink.program.program import known_program
 
-    if asked.resume and asked.job is None:
+    if settings.resume and settings.job is None:
         raise SettingError("--resume without JAR needs --job; name the job that was moved")
     try:
-        program = known_program(engine.job(asked.job))
+        program = known_program(engine.job(settings.job))
     except SettingError as error:
-        if not asked.dry_run or asked.placement is not None:
+        if not settings.dry_run or settings.placement is not None:
             raise
         say(f"note: {error}")
         return None
@@ -120,7 +118,7 @@ def _known_program(engine: "FlinkEngine", asked: FlinkMoveSettings) -> "Program 
 
 
 def _improve(
-    asked: FlinkMoveSettings,
+    settings: FlinkMoveSettings,
     engine: "FlinkEngine",
     move: "FlinkMove | None",
     job: str,
@@ -134,7 +132,7 @@ def _improve(
     from streamplace.engines.flink.rest.client import RETRY_SECONDS
 
     def agrees(question: str) -> bool:
-        if asked.yes or not sys.stdin.isatty():
+        if settings.yes or not sys.stdin.isatty():
             say(question)
             return True
         try:
@@ -145,15 +143,15 @@ def _improve(
     improver = JobImprover(
         replace(engine, rest=engine.rest.patient(RETRY_SECONDS, say)),
         move,
-        seconds=asked.seconds,
-        rate=asked.rate,
-        cluster=asked.cluster,
+        seconds=settings.seconds,
+        rate=settings.rate,
+        cluster=settings.cluster,
         tell=say,
-        tries=asked.tries,
-        most_interruption=asked.max_interruption,
+        tries=settings.tries,
+        most_interruption=settings.max_interruption,
         agrees=agrees,
     )
-    with waiting(f"watching in windows of {asked.seconds:g} s"):
+    with waiting(f"watching in windows of {settings.seconds:g} s"):
         proposal = improver.propose(job)
     notes = proposal.measured.notes
     say_notes(note for note in notes if isinstance(note, Remedy))
@@ -163,7 +161,7 @@ def _improve(
     for sentence in proposal.sentences():
         say(sentence)
     proposal = improver.planned(proposal)
-    if asked.dry_run or proposal.target is None or move is None:
+    if settings.dry_run or proposal.target is None or move is None:
         plan = proposal.plan
         if plan is not None:
             _tell(plan)

@@ -13,7 +13,6 @@ from streamplace.cli._flink_move import access
 from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
-from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.settings.flink import FlinkWatchSettings
 
@@ -35,13 +34,13 @@ INTERRUPTED = (
     "watch",
     "Keep a job on TaskManagers that carry its rate.",
     "flink watch --rest http://localhost:8081",
+    settings=FlinkWatchSettings,
 )
 @JAR
 @ARGUMENTS
-@settings_of(FlinkWatchSettings)
 @writes("Write every new placement to this file.")
 def watch_(
-    jar: Path | None, arguments: tuple[str, ...], asked: FlinkWatchSettings, output: Path | None
+    jar: Path | None, arguments: tuple[str, ...], settings: FlinkWatchSettings, output: Path | None
 ) -> None:
     """Watch a job, print which moves would pay, and with --apply carry them out.
 
@@ -68,33 +67,35 @@ def watch_(
     try:
         with ExitStack() as stack:
             stack.enter_context(interruptible())
-            engine, program = asked.engine(say), asked.program(jar, arguments)
-            guards, judge = asked.guards(), asked.judge()
+            engine, program = settings.engine(say), settings.program(jar, arguments)
+            guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
-            job = first_job(engine.rest, store, asked.job)
+            job = first_job(engine.rest, store, settings.job)
             document = engine.rest.job(job)
             check_watchable(engine.rest, job, document)
             log = WatchLog.claimed(store, job, str(document["name"]), say)
-            may_start = asked.apply or asked.spare
-            mover = _mover(asked, engine, program, job, log) if may_start else None
-            improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
-            model_of = JobModeller(improver, asked.at_most)
-            moves = mover if asked.apply else None
+            may_start = settings.apply or settings.spare
+            mover = _mover(settings, engine, program, job, log) if may_start else None
+            improver = JobImprover(
+                engine, None, settings.seconds, cluster=settings.cluster, tell=say
+            )
+            model_of = JobModeller(improver, settings.at_most)
+            moves = mover if settings.apply else None
             rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves)
-            if asked.metrics is not None:
+            if settings.metrics is not None:
                 metrics = WatchMetrics(str(document["name"]))
-                stack.enter_context(served(metrics, asked.metrics))
+                stack.enter_context(served(metrics, settings.metrics))
                 rounds.on_round = metrics.add
-            placement = None if asked.placement is None else Layout.read(asked.placement)
+            placement = None if settings.placement is None else Layout.read(settings.placement)
             started = partial(_started, output)
-            watch = Watch(engine.rest, log, mover, rounds, started, asked.patience)
+            watch = Watch(engine.rest, log, mover, rounds, started, settings.patience)
             watch.begin(job, placement)
     except KeyboardInterrupt:
         say(INTERRUPTED if log is not None and log.is_starting else STOPPED)
 
 
 def _mover(
-    asked: FlinkWatchSettings,
+    settings: FlinkWatchSettings,
     engine: "FlinkEngine",
     program: "Program | None",
     job: str,
@@ -107,8 +108,8 @@ def _mover(
 
     check_upload(engine.rest)
     program = program or known_program(job)
-    spares = Spares(engine.rest, [*asked.spare], takes_free=asked.apply)
-    move = replace(engine.moving(program, access(asked)), without_lost=spares.of_move)
+    spares = Spares(engine.rest, [*settings.spare], takes_free=settings.apply)
+    move = replace(engine.moving(program, access(settings)), without_lost=spares.of_move)
     return WatchMover(move, spares, log, SubmittedProgram.of(program).check)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
-from click.core import ParameterSource
 
 from streamplace.cli._output import verbose
 from streamplace.errors import SettingError
@@ -125,12 +124,6 @@ def with_each(function: F, *options: Callable[[F], F]) -> F:
     for option in options:
         function = option(function)
     return function
-
-
-def is_given(name: str) -> bool:
-    """Whether an option of the running command stands on its command line."""
-    context = click.get_current_context()
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def read_problem(

@@ -1,102 +1,98 @@
-"""Options of a command that are the fields of its settings, and ``--settings``."""
+"""Options of a command from the fields of its settings, and ``--settings``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from streamplace.cli._command import GroupedOption
-from streamplace.cli._options import FILE, is_given, reads, spare_inputs, with_each
-from streamplace.settings.base import VerbSettings
+from streamplace.cli._options import FILE, reads
 from streamplace.settings.option import OUTPUT
+
+if TYPE_CHECKING:
+    from streamplace.settings.base import VerbSettings
 
 SIMULATED = (
     *("rate", "objective", "present", "startup", "constraints", "scale", "set", "preset"),
     *("cluster", "devices", "mips", "bandwidth"),
 )
 """Fields of other verbs that are options of ``simulate`` as well."""
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def settings_of(model: type[VerbSettings]) -> Decorator:
-    """Options of the fields, and ``--settings`` if some have none, passed on as ``asked``."""
-    options = model.options()
-    flags = {name: option for name, option in options.items() if option.flag}
-    keys = sorted(
-        (option.key or name).replace("_", "-")
-        for name, option in options.items()
-        if not option.flag
-    )
+class GroupedOption(click.Option):
+    """An option with its group, and with names as its values that may have to be loaded."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, settings_file: Path | None = None, **values: Any) -> Any:
-            texts = {name: values.pop(name) for name in flags}
-            typed = {name: text for name, text in texts.items() if is_given(name)}
-            asked = model.of_command(typed, settings_file)
-            for file in asked.files():
-                reads(file)
-            if isinstance(output := values.get("output"), Path):
-                spare_inputs(output)
-            return function(*args, asked=asked, **values)
+    def __init__(
+        self,
+        *words: Any,
+        group: str,
+        names: Callable[[], Iterable[str]] | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(*words, **facts)
+        self.group, self._names = group, names
 
-        from_file = click.option(
-            "--settings",
-            "settings_file",
-            cls=GroupedOption,
-            type=FILE,
-            names="FILE",
-            group=OUTPUT,
-            help=f"TOML file of options and of {', '.join(keys)}.",
-        )
-        generated = [_option(model, name) for name in flags]
-        added = (from_file, *reversed(generated)) if keys else reversed(generated)
-        made: Any = wrapper
-        made.__name__, made.__doc__ = function.__name__, function.__doc__
-        made.__click_params__ = getattr(function, "__click_params__", [])
-        made.settings = model  # for what is a key of a file
-        result: Callable[..., Any] = with_each(made, *added)
-        return result
-
-    return decorate
+    def make_metavar(self, ctx: click.Context) -> str:
+        """Word for the value, or all names that there are."""
+        return super().make_metavar(ctx) if self._names is None else "|".join(self._names())
 
 
-def _option(model: type[VerbSettings], name: str) -> Decorator:
-    """Option of a field, whose text the settings convert."""
-    option, kind, usual = model.options()[name], model.kind(name), model.model_fields[name].default
-    is_shown = isinstance(usual, str | int | float) and usual not in ("", False, inf)
-    shown = f"{usual:g}" if isinstance(usual, float) else usual
-    facts: dict[str, Any] = {"is_flag": True} if kind.form == "flag" else {}
-    if kind.form == "file":
-        facts["type"] = FILE
-    return click.option(
-        *option.words,
-        name,
-        cls=GroupedOption,
-        group=option.group,
-        names=kind.metavar,
-        multiple=kind.form == "several",
-        help=option.help + (f"  [default: {shown}]" if is_shown else ""),
-        **facts,
-    )
+def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
+    """Options of a command for the fields of its settings, whose values the settings convert.
+
+    ``--settings`` is one of them if some fields are keys of its file alone.
+    """
+    options: list[click.Parameter] = []
+    for field, option in model.options().items():
+        if option.words:
+            default = model.model_fields[field].default
+            is_shown = isinstance(default, str | int | float) and default not in ("", False, inf)
+            shown = f"{default:g}" if isinstance(default, float) else default
+            options.append(
+                GroupedOption(
+                    [*option.words, field],
+                    group=option.group,
+                    names=option.names,
+                    metavar=option.value or None,
+                    is_flag=not option.value or None,
+                    type=FILE if option.value == "FILE" else None,
+                    multiple=option.is_repeatable,
+                    help=option.help + (f"  [default: {shown}]" if is_shown else ""),
+                )
+            )
+    if keys := sorted(o.key_of(field) for field, o in model.options().items() if not o.words):
+        text = f"TOML file of options and of {', '.join(keys)}."
+        words = ["--settings", "settings_file"]
+        options.append(GroupedOption(words, group=OUTPUT, metavar="FILE", type=FILE, help=text))
+    return options
 
 
-def as_key(context: click.Context, word: str) -> str | None:
-    """How to give an option that a command has only as a key of its file of settings, if so."""
-    model: Any = getattr(context.command.callback, "settings", None)
-    for name, option in () if model is None else model.options().items():
-        key, kind = (option.key or name).replace("_", "-"), model.kind(name)
-        if word == f"--{key}":
-            metavar = kind.metavar if isinstance(kind.metavar, str) else kind.metavar()
-            value = "true" if kind.form == "flag" else f"'{metavar}'"
-            return f"put {key} = {value} into a file for --settings"
+def with_settings(context: click.Context, model: "type[VerbSettings]") -> dict[str, Any]:
+    """Parameters of a command, with ``settings`` in place of their fields."""
+    params = dict(context.params)
+    values = {name: params.pop(name) for name, o in model.options().items() if o.words}
+    typed = {
+        name: value
+        for name, value in values.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    settings = model.of_command(typed, params.pop("settings_file", None))
+    for file in settings.files():
+        reads(file)
+    return params | {"settings": settings}
+
+
+def as_key(model: "type[VerbSettings]", word: str) -> str | None:
+    """How to set a field that a command has only as a key of its file of settings, if so."""
+    for field, option in model.options().items():
+        if word == f"--{option.key_of(field)}":
+            value = f"'{option.value}'" if option.value else "true"
+            return f"put {option.key_of(field)} = {value} into a file for --settings"
     return None
 
 
-def simulated(asked: VerbSettings) -> dict[str, Any]:
+def simulated(settings: "VerbSettings") -> dict[str, Any]:
     """Options with which ``simulate`` evaluates a placement that was found with these settings."""
-    options = asked.options()
-    return {
-        (options[name].key or name): asked.given[name] for name in SIMULATED if name in asked.given
-    }
+    options, inputs = settings.options(), settings.inputs
+    return {options[field].key_of(field): inputs[field] for field in SIMULATED if field in inputs}

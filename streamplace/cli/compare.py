@@ -12,7 +12,6 @@ from streamplace.cli._command import verb
 from streamplace.cli._data_sets import FailedGraphs, print_estimate, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, save_json, say
-from streamplace.cli._settings import settings_of
 from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
@@ -32,11 +31,11 @@ REPORT = "report.html"
     "compare branched.jsonl.gz --split test "
     "--placers metis,fuser --rate 10000 --rate 20000 -o out/ "
     "(after: streamplace generate branched -o branched.jsonl.gz)",
+    settings=CompareSettings,
 )
 @click.argument("data", type=FILE)
-@settings_of(CompareSettings)
 @_options.common("Folder for results.jsonl, table.json, report.html and the plots.", folder=True)
-def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | None) -> int:
+def command(data: Path, settings: CompareSettings, as_json: bool, output: Path | None) -> int:
     """Compare placers on DATA: a graph, a problem, a data set or a folder of them.
 
     With -o, every result is written to the folder at once: a run that was stopped continues where
@@ -49,16 +48,16 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     from streamplace.evaluate.runner import Runner
     from streamplace.io.datasets import Reader
 
-    split, failures = asked.split, FailedGraphs()
-    reader = Reader(asked.machines(), asked.constraints)
-    with resumable(output), ray_connection(asked.on):
-        facts, problems = scanned(asked, data, reader)
-        run = run_of(asked, facts)
-        if asked.dry_run:
+    split, failures = settings.split, FailedGraphs()
+    reader = Reader(settings.machines(), settings.constraints)
+    with resumable(output), ray_connection(settings.on):
+        facts, problems = scanned(settings, data, reader)
+        run = run_of(settings, facts)
+        if settings.dry_run:
             runner = Runner(run, reader)
             print_estimate(estimate(runner, problems, facts.total, run.per_problem), as_json)
             return 0
-        comparison = compared(asked, run, facts, problems, output, failures)
+        comparison = compared(settings, run, facts, problems, output, failures)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(comparison, title, output, as_json)
     return failures.status

@@ -7,7 +7,7 @@ import click
 from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, common, read_problem
 from streamplace.cli._output import print_json, say, with_command
-from streamplace.cli._settings import settings_of, simulated
+from streamplace.cli._settings import simulated
 from streamplace.errors import SettingError
 from streamplace.settings.shared import ObjectiveSettings, OnDevices
 
@@ -16,15 +16,14 @@ class DrawSettings(ObjectiveSettings, OnDevices):
     """What a drawing shows."""
 
 
-@verb("draw", "", "draw graph.json placement.json -o placement.svg")
+@verb("draw", "", "draw graph.json placement.json -o placement.svg", settings=DrawSettings)
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1)
-@settings_of(DrawSettings)
 @common("File to write: a drawing (.svg, .png or .pdf), or a report (.html).")
 def command(
     graph: Path,
     placements: tuple[Path, ...],
-    asked: DrawSettings,
+    settings: DrawSettings,
     as_json: bool,
     output: Path | None,
 ) -> None:
@@ -46,22 +45,22 @@ def command(
     check_suffix(output, ".html")
     page = output.suffix == ".html"
     if placements:
-        problem = read_problem(graph, asked.machines(), asked.rate)
+        problem = read_problem(graph, settings.machines(), settings.rate)
         named = [(path.stem, whole_placement(problem, path)) for path in placements]
-        judge = objective_of(problem, asked.objective)
+        judge = objective_of(problem, settings.objective)
         if page:
             report = NamedPlacements(problem, tuple(named), judge).report()
-            with_command(report, graph, simulated(asked)).save(output)
+            with_command(report, graph, simulated(settings)).save(output)
         else:
             draw_placements(problem, named, judge).save(output)
     else:
-        if asked.given.keys() - {"rate"}:
+        if settings.inputs.keys() - {"rate"}:
             raise SettingError(
                 "a graph alone has no devices and no value; add a placement, or drop --objective "
                 "and the options of the cluster"
             )
         alone = read_graph(graph)
-        drawn = alone if asked.rate is None else alone.at_rate(asked.rate)
+        drawn = alone if settings.rate is None else alone.at_rate(settings.rate)
         if page:
             drawn.report().save(output)
         else:

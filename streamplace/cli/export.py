@@ -6,19 +6,20 @@ from pathlib import Path
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedOption, verb
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import print_file, print_json, say
+from streamplace.cli._settings import GroupedOption
 from streamplace.errors import SettingError
 from streamplace.settings.option import WHAT
 
 LOG = logging.getLogger(__name__)
 
 
-def _exports() -> str:
+def _exports() -> list[str]:
     from streamplace.engines.registry import EXPORTS
 
-    return "|".join(EXPORTS)
+    return list(EXPORTS)
 
 
 @verb(

@@ -30,7 +30,6 @@ from streamplace.cli._output import (
     waiting,
 )
 from streamplace.cli._process import interruptible
-from streamplace.cli._settings import settings_of
 from streamplace.model.message_text import counted
 from streamplace.settings.flink import (
     FlinkAdviseSettings,
@@ -112,10 +111,10 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     "Write a running cluster as a cluster file.",
     "flink cluster -o cluster.toml",
     group=command,
+    settings=FlinkClusterSettings,
 )
-@settings_of(FlinkClusterSettings)
 @writes("Write the cluster to this TOML file.")
-def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
+def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
     """Write a cluster file with a device for every TaskManager.
 
     The command watches the given job, or one that runs. Of TaskManagers on this machine it measures
@@ -126,9 +125,9 @@ def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
     from streamplace.engines.flink.pin.free_resources import unpinnable
     from streamplace.io.files import write_text
 
-    engine = asked.engine()
-    with waiting(f"watching for {asked.seconds:g} s"):
-        measured = engine.cluster(asked.job, asked.seconds, beside=asked.beside)
+    engine = settings.engine()
+    with waiting(f"watching for {settings.seconds:g} s"):
+        measured = engine.cluster(settings.job, settings.seconds, beside=settings.beside)
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say(
@@ -206,10 +205,10 @@ def config_(
     "Measure a running job as a graph.",
     "flink profile --rest http://localhost:8081 -o graph.json",
     group=command,
+    settings=FlinkProfileSettings,
 )
-@settings_of(FlinkProfileSettings)
 @common("File to write: the graph (.json), or a report (.html).")
-def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) -> None:
+def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
     The job is watched until it is steady, since a job that has just started needs more CPU.
@@ -226,10 +225,10 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     from streamplace.model.units import digits
     from streamplace.model.units import mips as parsed_mips
 
-    rest, speed = asked.client(), parsed_mips(asked.mips)
-    with waiting(f"watching in windows of {asked.seconds:g} s"):
-        job = only_job(rest, asked.job)
-        seen = steady_profile(rest, job, asked.seconds, asked.patience)
+    rest, speed = settings.client(), parsed_mips(settings.mips)
+    with waiting(f"watching in windows of {settings.seconds:g} s"):
+        job = only_job(rest, settings.job)
+        seen = steady_profile(rest, job, settings.seconds, settings.patience)
     graph = measured_graph(seen, speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)
@@ -261,10 +260,10 @@ def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     "Plan the cheapest machines for a running job.",
     "flink advise --rest http://localhost:8081 --rate 2x --offers offers.toml",
     group=command,
+    settings=FlinkAdviseSettings,
 )
 @JAR
 @ARGUMENTS
-@settings_of(FlinkAdviseSettings)
 @common(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
     "the report alone (.html).",
@@ -273,7 +272,7 @@ def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
 def advise_(
     jar: Path | None,
     arguments: tuple[str, ...],
-    asked: FlinkAdviseSettings,
+    settings: FlinkAdviseSettings,
     as_json: bool,
     output: Path | None,
 ) -> None:
@@ -293,14 +292,14 @@ def advise_(
     if folder is not None:
         spare_inputs(*(folder / name for name in FILES))
     check_output(output, is_folder=folder is not None)
-    program, engine = asked.program(jar, arguments), asked.engine(say)
+    program, engine = settings.program(jar, arguments), settings.engine(say)
     with waiting("watching the job until it is steady, then planning"):
         advice = engine.advise(
-            engine.job(asked.job),
-            asked.rate or "",
-            asked.offers or asked.cluster,
-            asked.of_plan(),
-            seconds=asked.seconds,
+            engine.job(settings.job),
+            settings.rate or "",
+            settings.offers or settings.cluster,
+            settings.of_plan(),
+            seconds=settings.seconds,
             program=program,
             folder=folder,
         )

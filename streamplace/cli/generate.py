@@ -3,18 +3,17 @@
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._options import FILE, SEED, common
 from streamplace.cli._output import counted, print_json, progress, say
-from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.convert import COUNT, text
-from streamplace.settings.option import HOW_LONG
+from streamplace.settings.convert import Count
+from streamplace.settings.option import HOW_LONG, option
 
 if TYPE_CHECKING:
     from streamplace.families.dataset import Manifest
@@ -62,22 +61,16 @@ def command() -> None:
 class InShards(VerbSettings):
     """How many files a data set has, and what generates them."""
 
-    shards: Annotated[
-        int | None,
-        COUNT.option("--files", "Number of files of the data set. They are made in parallel."),
-    ] = None
-    jobs: Annotated[
-        int | None, COUNT.option("--jobs", "Number of processes.  [default: all cores]", HOW_LONG)
-    ] = None
-    on: Annotated[
-        str | None,
-        text("RAY").option(
-            "--on",
-            "Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a "
-            "running cluster.",
-            HOW_LONG,
-        ),
-    ] = None
+    shards: Count | None = option(
+        "--files N", "Number of files of the data set. They are made in parallel."
+    )
+    jobs: Count | None = option("--jobs N", "Number of processes.  [default: all cores]", HOW_LONG)
+    on: str | None = option(
+        "--on RAY",
+        "Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
+        "cluster.",
+        HOW_LONG,
+    )
 
     def check(self) -> None:
         """Refuse what is for files that are made in parallel."""
@@ -89,39 +82,41 @@ class InShards(VerbSettings):
     "recipe",
     "Generate the data set that a TOML file describes.",
     "generate recipe recipe.toml -o graphs.jsonl.gz",
+    settings=InShards,
 )
 @click.argument("file", type=FILE)
-@settings_of(InShards)
 @common(WHERE)
-def recipe(file: Path, asked: InShards, as_json: bool, output: Path | None) -> None:
+def recipe(file: Path, settings: InShards, as_json: bool, output: Path | None) -> None:
     """Generate the data set that the TOML file FILE describes, with the seed that it names."""
     from streamplace.families.dataset import read_recipe
 
     chosen = read_recipe(file)
-    _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, asked)
+    _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, settings)
 
 
 def _family_command(family: "Family") -> click.Command:
     from streamplace.families.parameters import options, parameters_of
 
-    def run(asked: InShards, as_json: bool, seed: int, output: Path | None, **values: Any) -> None:
+    def run(
+        settings: InShards, as_json: bool, seed: int, output: Path | None, **values: Any
+    ) -> None:
         given = {name: value for name, value in values.items() if value is not None}
         parameters = parameters_of(family.parameters, given)
-        _write(family.name, parameters, seed, output, as_json, asked)
+        _write(family.name, parameters, seed, output, as_json, settings)
 
     run.__doc__ = family.summary
-    shards = settings_of(InShards)
     example = EXAMPLES.get(family.name) or _example(family)
-    made = verb(family.name, family.summary, example)(shards(SEED(common(WHERE)(run))))
-    for option in options(family.parameters):
-        flags = [f"--{option.name.replace('_', '-')}", option.name]
-        shown = option.default is not None
-        text = option.help[0].upper() + option.help[1:] + "."
-        if option.type is bool:
-            flags[0] += "/--no-" + option.name.replace("_", "-")
+    decorated = verb(family.name, family.summary, example, settings=InShards)
+    made = decorated(SEED(common(WHERE)(run)))
+    for parameter in options(family.parameters):
+        flags = [f"--{parameter.name.replace('_', '-')}", parameter.name]
+        shown = parameter.default is not None
+        text = parameter.help[0].upper() + parameter.help[1:] + "."
+        if parameter.type is bool:
+            flags[0] += "/--no-" + parameter.name.replace("_", "-")
         made.params.append(
             click.Option(
-                flags, type=option.type, default=option.default, show_default=shown, help=text
+                flags, type=parameter.type, default=parameter.default, show_default=shown, help=text
             )
         )
     return made
@@ -138,12 +133,12 @@ def _write(
     seed: int,
     output: Path | None,
     as_json: bool,
-    asked: InShards,
+    settings: InShards,
 ) -> None:
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.jsonl.gz or -o FILE.json")
-    if asked.shards is not None:
-        manifest, noun = _in_parallel(family, parameters, seed, output, asked), "graph"
+    if settings.shards is not None:
+        manifest, noun = _in_parallel(family, parameters, seed, output, settings), "graph"
     else:
         manifest, noun = _in_one(family, parameters, seed, output)
     if as_json:
@@ -175,11 +170,11 @@ def _in_one(
 
 
 def _in_parallel(
-    family: str, parameters: "Parameters", seed: int, output: Path, asked: InShards
+    family: str, parameters: "Parameters", seed: int, output: Path, settings: InShards
 ) -> "Manifest":
     from streamplace.evaluate.parallel import parallel_map
     from streamplace.families.shards import write_shards
 
-    made_by = partial(parallel_map, jobs=asked.jobs, on=asked.on, few=1)
-    with progress(f"generating shards of {family}", asked.shards) as tick:
-        return write_shards(family, parameters, seed, output, asked.shards or 1, made_by, tick)
+    made_by = partial(parallel_map, jobs=settings.jobs, on=settings.on, few=1)
+    with progress(f"generating shards of {family}", settings.shards) as tick:
+        return write_shards(family, parameters, seed, output, settings.shards or 1, made_by, tick)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._command import CommandGroup, GroupedOption, verb
+from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._options import FILE, with_json
 from streamplace.cli._output import counted, print_json, print_line, print_report, progress, say
+from streamplace.cli._settings import GroupedOption
 from streamplace.settings.option import WHAT
 
 LIBRARY = click.option(
@@ -23,10 +24,10 @@ OBJECTIVE = click.option(
 )
 
 
-def _sizes() -> str:
+def _sizes() -> tuple[str, ...]:
     from streamplace.library.folder import SIZES
 
-    return "|".join(SIZES)
+    return SIZES
 
 
 of_class = click.option(

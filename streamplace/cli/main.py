@@ -117,7 +117,8 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and context is not None:
         from streamplace.cli._settings import as_key
 
-        if (key := as_key(context, error.option_name)) is not None:
+        model = getattr(context.command, "settings", None)
+        if model is not None and (key := as_key(model, error.option_name)) is not None:
             return f"{error.option_name} is gone: {key}"
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())

@@ -20,7 +20,7 @@ from streamplace.cli._output import (
     say_written,
     with_command,
 )
-from streamplace.cli._settings import settings_of, simulated
+from streamplace.cli._settings import simulated
 from streamplace.errors import SettingError
 from streamplace.settings.place import OF_DATA_SETS, OF_ONE_GRAPH, PlaceSettings
 
@@ -36,14 +36,18 @@ SUFFIXES = (".json", ".html")
 """Suffixes of files for a single graph."""
 
 
-@verb("place", "", "place graph.json --devices 5 --budget 1 --seed 1 -o placement.json")
+@verb(
+    "place",
+    "",
+    "place graph.json --devices 5 --budget 1 --seed 1 -o placement.json",
+    settings=PlaceSettings,
+)
 @click.argument("graph", type=FILE)
-@settings_of(PlaceSettings)
 @_options.common(
     "File to write: the placement (.json), a report (.html), or the placements of a data set "
     "(.jsonl)."
 )
-def command(graph: Path, asked: PlaceSettings, as_json: bool, output: Path | None) -> int:
+def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | None) -> int:
     """Place the operators of GRAPH on devices.
 
     GRAPH is a stream graph, which is placed for the highest throughput, a task graph (its operators
@@ -53,29 +57,29 @@ def command(graph: Path, asked: PlaceSettings, as_json: bool, output: Path | Non
     a data set: with -o FILE.jsonl, every graph gets a line of the file, in order, and a command
     that was stopped continues where it ended.
     """
-    request = asked.request()
-    if not asked.dry_run and not (output is not None and output.name.endswith(ANSWERS)):
-        _check_single(asked, output)
-        _place(request, asked, graph, output, as_json)
+    request = settings.request()
+    if not settings.dry_run and not (output is not None and output.name.endswith(ANSWERS)):
+        _check_single(settings, output)
+        _place(request, settings, graph, output, as_json)
         return 0
     from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.placing import Placing
     from streamplace.io.datasets import DataSet, Reader, no_graph
 
     for name in OF_ONE_GRAPH:
-        asked.refuse(name, "is for a single graph; drop it, or place the graphs one by one")
-    reader = Reader(asked.machines(), asked.constraints)
-    data = DataSet(graph, asked.split, asked.limit, reader).rereadable()
+        settings.refuse(name, "is for a single graph; drop it, or place the graphs one by one")
+    reader = Reader(settings.machines(), settings.constraints)
+    data = DataSet(graph, settings.split, settings.limit, reader).rereadable()
     if not (total := sum(1 for _ in data.lines())):
         raise no_graph(graph, data)
-    if asked.dry_run:
+    if settings.dry_run:
         print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
         return 0
     assert output is not None
-    return _place_all(request, data, total, asked, output, as_json)
+    return _place_all(request, data, total, settings, output, as_json)
 
 
-def _check_single(asked: PlaceSettings, output: Path | None) -> None:
+def _check_single(settings: PlaceSettings, output: Path | None) -> None:
     """Refuse files for a data set, and settings of one."""
     from streamplace.io.files import is_special, spot
 
@@ -85,12 +89,12 @@ def _check_single(asked: PlaceSettings, output: Path | None) -> None:
             "or .jsonl for the placements of a data set"
         )
     for name in OF_DATA_SETS:
-        asked.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")
+        settings.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")
 
 
 def _place(
     request: "PlacementRequest",
-    asked: PlaceSettings,
+    settings: PlaceSettings,
     graph: Path,
     output: Path | None,
     as_json: bool,
@@ -101,15 +105,15 @@ def _place(
     from streamplace.placers.stopwatch import start_up_seconds
 
     problem = _options.read_problem(
-        graph, asked.machines(), None, asked.constraints, asked.changes()
+        graph, settings.machines(), None, settings.constraints, settings.changes()
     )
-    say_trust(problem.graph, trusts=asked.trust_profile)
+    say_trust(problem.graph, trusts=settings.trust_profile)
     before = start_up_seconds()
     with request.waiting(problem.graph.name):
         result = request.answer(problem)
     took = start_up_seconds() - before
     if output is not None and output.suffix == ".html":
-        with_command(result.report(), graph, simulated(asked)).save(output)
+        with_command(result.report(), graph, simulated(settings)).save(output)
     elif output is not None:
         write_placement(result.placement, output, **result.facts())
     say_doubts(result.problem.graph)
@@ -127,7 +131,7 @@ def _place_all(
     request: "PlacementRequest",
     data: "DataSet",
     total: int,
-    asked: PlaceSettings,
+    settings: PlaceSettings,
     output: Path,
     as_json: bool,
 ) -> int:
@@ -135,7 +139,7 @@ def _place_all(
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.placing import Placing, place_all
 
-    jobs, on = asked.jobs, asked.on
+    jobs, on = settings.jobs, settings.on
     placing = Placing(request, data.reader)
     failures, values, graphs = FailedGraphs(), list[float](), 0
     with resumable(output), ray_connection(on), progress("placing", total) as tick:

@@ -18,7 +18,6 @@ from streamplace.cli._output import (
     say_written,
     waiting,
 )
-from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
 from streamplace.settings.plan import PlanSettings
 
@@ -31,16 +30,16 @@ if TYPE_CHECKING:
     "plan",
     "Find the cheapest machines that carry a rate.",
     "plan graph.json --rate 50000 --offers offers.toml -o plan/",
+    settings=PlanSettings,
 )
 @click.argument("graph", type=FILE)
-@settings_of(PlanSettings)
 @_options.common(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
     "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report; for a "
     "schedule, a folder.",
     folder=None,
 )
-def command(graph: Path, asked: PlanSettings, as_json: bool, output: Path | None) -> int:
+def command(graph: Path, settings: PlanSettings, as_json: bool, output: Path | None) -> int:
     """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
 
     The plan says how many subtasks each operator has and where they run, what it costs per hour,
@@ -51,19 +50,19 @@ def command(graph: Path, asked: PlanSettings, as_json: bool, output: Path | None
     from streamplace.api.planning import PlanRequest
     from streamplace.model.what_if import changed_graph
 
-    rates = asked.rate or ()
-    _check_output(output, is_curve=len(rates) > 1, is_schedule=asked.schedule)
-    whole = changed_graph(planned_graph(graph), **asked.changes())
-    say_trust(whole, trusts=asked.trust_profile)
-    request = PlanRequest.of(whole, asked)
+    rates = settings.rate or ()
+    _check_output(output, is_curve=len(rates) > 1, is_schedule=settings.schedule)
+    whole = changed_graph(planned_graph(graph), **settings.changes())
+    say_trust(whole, trusts=settings.trust_profile)
+    request = PlanRequest.of(whole, settings)
     answer: PlanResult | PlanCurve | PlanSchedule
     with waiting(f"planning {whole.name}"):
-        if asked.schedule:
-            answer = request.schedule(asked)
+        if settings.schedule:
+            answer = request.schedule(settings)
         elif len(rates) > 1:
             answer = request.frontier(rates)
         else:
-            answer = request.single(asked)
+            answer = request.single(settings)
     say_doubts(whole)
     _tell(answer, as_json, output)
     return 0

@@ -19,7 +19,7 @@ from streamplace.cli._output import (
     say_written,
     with_command,
 )
-from streamplace.cli._settings import settings_of, simulated
+from streamplace.cli._settings import simulated
 from streamplace.errors import SettingError
 from streamplace.settings.simulate import SimulateSettings
 
@@ -41,10 +41,10 @@ TRACE = ".trace.json"
     "simulate",
     "Show what limits a placement, and what to move.",
     "simulate tasks.json placement.json -o run.svg",
+    settings=SimulateSettings,
 )
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
-@settings_of(SimulateSettings)
 @common(
     "File to write: the JSON document (.json), a report (.html), the Gantt chart of one pass "
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
@@ -53,7 +53,7 @@ TRACE = ".trace.json"
 def command(
     graph: Path,
     placement: Path,
-    asked: SimulateSettings,
+    settings: SimulateSettings,
     as_json: bool,
     output: Path | None,
 ) -> int:
@@ -72,14 +72,16 @@ def command(
     from streamplace.api.arguments import objective_of
     from streamplace.engines.reading import read_placed
 
-    changed = read_problem(graph, asked.machines(), asked.rate, asked.constraints, asked.changes())
+    changed = read_problem(
+        graph, settings.machines(), settings.rate, settings.constraints, settings.changes()
+    )
     problem, placed = read_placed(placement, changed)
-    objective = asked.judged_by()
-    explanation = simulate(problem, placed, objective=objective, relocation=asked.move())
+    objective = settings.judged_by()
+    explanation = simulate(problem, placed, objective=objective, relocation=settings.move())
     queues, figure = None, None
-    if asked.engine:
-        queues, figure = _queues(problem, placed, asked.queues(), output)
-    offered = partial(with_command, graph=graph, options=simulated(asked))
+    if settings.engine:
+        queues, figure = _queues(problem, placed, settings.queues(), output)
+    offered = partial(with_command, graph=graph, options=simulated(settings))
     judge = objective_of(problem, objective)
     run = _Simulated(problem, placed, judge, explanation, queues, figure, offered)
     if output is not None:
@@ -107,14 +109,14 @@ class _Simulated(NamedTuple):
 
 
 def _queues(
-    problem: "Problem", placed: "Placement", asked: "GivenSettings", output: Path | None
+    problem: "Problem", placement: "Placement", engine: "GivenSettings", output: Path | None
 ) -> "tuple[QueueRun, Figure | None]":
     """Run with queues, with its picture if that is written."""
     from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 
     if output is None or output.suffix in (".json", ".html"):
-        return run_queues(problem, placed, asked), None
-    run, ticks, settings = run_queues_traced(problem, placed, asked)
+        return run_queues(problem, placement, engine), None
+    run, ticks, settings = run_queues_traced(problem, placement, engine)
     return run, draw_queues(problem, ticks, settings)
 
 

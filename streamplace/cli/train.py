@@ -11,7 +11,6 @@ import click
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import AS_JSON, FILE
 from streamplace.cli._output import counted, print_json, save_json, say, verbose
-from streamplace.cli._settings import settings_of
 from streamplace.settings.train import TrainSettings
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ class TrainCommand(GroupedCommand):
     epilog="Example: streamplace train dream --data b.jsonl.gz --rate 10000 --rate 20000 "
     "--out runs/dream; then: streamplace place g.json "
     "--placer dream:weights=runs/dream/best.safetensors",
+    settings=TrainSettings,
 )
 @click.argument("model")
 @click.option(
@@ -46,14 +46,13 @@ class TrainCommand(GroupedCommand):
 @click.option(
     "--out", type=FILE, required=True, help="Folder of the run; an existing one needs --resume."
 )
-@settings_of(TrainSettings)
 @AS_JSON
 @verbose
 def command(
     model: str,
     data: Path,
     out: Path,
-    asked: TrainSettings,
+    settings: TrainSettings,
     as_json: bool,
 ) -> None:
     """Train MODEL on graphs or problems.
@@ -68,8 +67,8 @@ def command(
     from streamplace.progress import tracked
 
     typed = shlex.join(["streamplace", *click.get_current_context().obj])
-    with _resumable(typed, out, asked.resume):
-        trained = train_as(asked, model, data, out, Display(model), tracked, typed)
+    with _resumable(typed, out, settings.resume):
+        trained = train_as(settings, model, data, out, Display(model), tracked, typed)
     _report(trained, data, as_json)
 
 

@@ -1,6 +1,7 @@
 """Parsing of native files; errors are one line with place and remedy."""
 
 import codecs
+import re
 import tomllib
 from collections.abc import Hashable
 from functools import cache
@@ -20,6 +21,7 @@ GRAPHS = ("graph", "problem")
 MADE = "; make a graph with: streamplace generate, or from another format: streamplace import"
 _MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+_DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
@@ -57,6 +59,8 @@ def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
     """
     text = utf8(content, where)
     try:
+        if _DEEP_KEY.search(text):  # tomllib takes the square of its length
+            raise RecursionError
         return tomllib.loads(text.decode())
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None

@@ -1,136 +1,126 @@
-"""Settings of a verb: fields with their option, and where each of them was given."""
+"""Settings of a verb: typed fields, and how each of them was named by the user."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from inspect import get_annotations
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PrivateAttr, ValidationError
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError, UnitError
 from streamplace.model.message_text import quoted, suggestion
-from streamplace.settings.option import WHAT, OptionField
+from streamplace.settings.option import OptionField
 
-
-@dataclass(frozen=True, slots=True)
-class FieldKind:
-    """A kind of value: its conversion, and how the help calls it.
-
-    ``convert`` raises ValueError with what the value must be, or an error of streamplace.
-    """
-
-    convert: Callable[[Any], Any]
-    metavar: str | Callable[[], str] = "TEXT"
-    form: Literal["one", "several", "flag", "file"] = "one"
-    given: OptionField | None = None  # how the field is given, other than in Python
-
-    def option(self, flag: str, help: str, group: str = WHAT, *, key: str = "") -> Self:
-        """Values of this kind, given as an option or in a settings file."""
-        return replace(self, given=OptionField(flag, help, group, key))
-
-    def key(self, name: str = "") -> Self:
-        """Values of this kind, given in a settings file, perhaps by another name."""
-        return self.option("", "", key=name)
-
-    def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
-        schema = core_schema.no_info_plain_validator_function(self.convert)
-        return core_schema.nullable_schema(schema) if type(None) in get_args(source) else schema
+PLAIN_REASONS = {
+    "bool_parsing": "it must be true or false",
+    "int_parsing": "it must be a whole number",
+    "path_type": "it must be a path",
+    "tuple_type": "it must be a list",
+}
+"""Words for errors of pydantic that speak of Python."""
 
 
 class VerbSettings(BaseModel):
-    """Base of the settings of a verb.
-
-    Fields that cannot be given otherwise are keywords of Python alone: what they take is an object.
-    """
+    """Base of the settings of a verb; see `streamplace.settings.option` for their fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    _given: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _inputs: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _names: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _file: Path | None = None
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
         """Settings of the keywords of a Python function, which may be among its ``locals()``.
 
-        Keywords that equal their defaults count as not given.
+        Keywords that equal their defaults count as left out.
         """
-        given = {
+        inputs = {
             name: keywords[name]
             for name in cls.model_fields
-            if name in keywords and not cls._is_usual(name, keywords[name])
+            if name in keywords and not cls._is_default(name, keywords[name])
         }
-        return cls._made(given, {name: name for name in cls.model_fields})
+        return cls._validated(inputs, {name: name for name in cls.model_fields})
 
     @classmethod
     def of_command(cls, typed: Mapping[str, Any], file: Path | None = None) -> Self:
         """Settings of a command line, and of a settings file for what is not typed."""
-        fields = cls.options()
-        names = {
-            name: option.words[-1] or f"{_written(option.key or name)!r} in a file for --settings"
-            for name, option in fields.items()
-        }
         stored = {} if file is None else cls._read(file)
-        names |= {
-            name: f"{_written(fields[name].key or name)} in {file}"
-            for name in stored.keys() - typed.keys()
-        }
-        return cls._made({**stored, **typed}, names)
+        names = {}
+        for name, option in cls.options().items():
+            if name in stored and name not in typed:
+                names[name] = f"{option.key_of(name)} in {file}"
+            elif option.words:
+                names[name] = option.words[-1]
+            else:
+                names[name] = f"'{option.key_of(name)}' in a file for --settings"
+        settings = cls._validated({**stored, **typed}, names)
+        settings._file = file
+        return settings
 
     @classmethod
     def options(cls) -> dict[str, OptionField]:
-        """Fields that can be given without Python: first the verb's own, then the shared."""
-        names = (name for owner in cls.__mro__ for name in vars(owner).get("__annotations__", ()))
-        kinds = {name: cls.kind(name) for name in dict.fromkeys(names) if name in cls.model_fields}
-        return {name: kind.given for name, kind in kinds.items() if kind.given is not None}
-
-    @classmethod
-    def kind(cls, name: str) -> FieldKind:
-        """Kind of a field."""
-        return next(mark for mark in cls.model_fields[name].metadata if isinstance(mark, FieldKind))
+        """Options and keys of settings files by field: first the verb's own, then the shared."""
+        names = (name for owner in cls.__mro__ for name in get_annotations(owner))
+        extras: dict[str, Any] = {
+            name: cls.model_fields[name].json_schema_extra
+            for name in dict.fromkeys(names)
+            if name in cls.model_fields
+        }
+        return {name: extra["option"] for name, extra in extras.items() if extra is not None}
 
     @property
-    def given(self) -> Mapping[str, Any]:
-        """What was given, by field, as it was written."""
-        return self._given
+    def inputs(self) -> Mapping[str, Any]:
+        """Values by field as the user wrote them, without those that were left out."""
+        return self._inputs
+
+    @property
+    def file(self) -> Path | None:
+        """Settings file that the user named."""
+        return self._file
 
     def name(self, field: str) -> str:
-        """Field as it was given, or as it could be: an option, a keyword, or a key of a file."""
+        """Name of a field for this user: an option, a keyword, or a key of a file."""
         return self._names[field]
 
     def check(self) -> None:
         """Raise SettingError for settings that do not go together."""
 
-    def exclude(self, one: str, other: str) -> None:
-        """Raise SettingError if two fields are given of which one is enough."""
-        if one in self.given and other in self.given:
+    def exclude(self, field: str, other: str) -> None:
+        """Raise SettingError if two fields are set of which a single one is enough."""
+        if field in self.inputs and other in self.inputs:
             raise SettingError(
-                f"{self.name(one)} and {self.name(other)} exclude each other; drop one"
+                f"{self.name(field)} and {self.name(other)} exclude each other; drop one"
             )
 
-    def need(self, needed: str, *names: str) -> None:
+    def need(self, needed: str, *fields: str) -> None:
         """Raise SettingError for the first of some fields without effect where one is missing."""
-        for name in names if needed not in self.given else ():
-            self.refuse(name, f"has no effect without {self.name(needed)}; add it, or drop {{}}")
+        for field in fields if needed not in self.inputs else ():
+            self.refuse(field, f"has no effect without {self.name(needed)}; add it, or drop {{}}")
 
-    def refuse(self, name: str, reason: str) -> None:
-        """Raise SettingError if a field is given; ``{}`` in the reason stands for it."""
-        if name in self.given:
-            called = self.name(name)
-            raise SettingError(f"{called} {reason.format(called)}")
+    def refuse(self, field: str, reason: str) -> None:
+        """Raise SettingError if a field is set; ``{}`` in the reason stands for its name."""
+        if field in self.inputs:
+            raise SettingError(f"{self.name(field)} {reason.format(self.name(field))}")
+
+    def files(self) -> Iterator[Path]:
+        """Files that the user named."""
+        for value in self.inputs.values():
+            values = value if isinstance(value, tuple) else (value,)
+            yield from (path for path in values if isinstance(path, Path))
 
     @classmethod
-    def _is_usual(cls, name: str, value: Any) -> bool:
-        usual = cls.model_fields[name].default
-        plain = isinstance(value, bool | int | float | str | None) and type(value) is type(usual)
-        return value is usual or (plain and bool(value == usual))
+    def _is_default(cls, field: str, value: Any) -> bool:
+        default = cls.model_fields[field].default
+        plain = isinstance(value, bool | int | float | str | None) and type(value) is type(default)
+        return value is default or (plain and bool(value == default))
 
     @classmethod
-    def _made(cls, given: Mapping[str, Any], names: Mapping[str, str]) -> Self:
+    def _validated(cls, inputs: Mapping[str, Any], names: Mapping[str, str]) -> Self:
         try:
-            settings = cls.model_validate(given)
+            settings = cls.model_validate(inputs)
         except ValidationError as error:
-            raise _fault(error, names) from None
-        settings._given, settings._names = given, names
+            raise _refusal(error, names) from None
+        settings._inputs, settings._names = inputs, names
         settings.check()
         return settings
 
@@ -139,35 +129,30 @@ class VerbSettings(BaseModel):
         """Values of a settings file by field; raise FormatError for unknown keys."""
         from streamplace.io.files import read_toml, spot
 
-        fields = {option.key or name: name for name, option in cls.options().items()}
-        found = {}
-        for written, value in read_toml(file).items():
-            known = written.replace("-", "_")
-            if known not in fields:
-                hint = suggestion(written, fields) or f"; known are {', '.join(sorted(fields))}"
-                raise FormatError(f"{spot(file)}: {quoted(written)} is not a known setting{hint}")
-            is_file = isinstance(value, str) and cls.kind(fields[known]).form == "file"
-            found[fields[known]] = Path(value) if is_file else value
-        return found
-
-    def files(self) -> Iterator[Path]:
-        """Files that are given."""
-        return (value for value in self.given.values() if isinstance(value, Path))
-
-
-def _written(field: str) -> str:
-    """Key of a settings file."""
-    return field.replace("_", "-")
+        options = cls.options()
+        fields = {option.key_of(name): name for name, option in options.items()}
+        values: dict[str, Any] = {}
+        for key, value in read_toml(file).items():
+            field = fields.get(key.replace("_", "-"))
+            if field is None:
+                hint = suggestion(key, fields) or f"; known are {', '.join(sorted(fields))}"
+                raise FormatError(f"{spot(file)}: {quoted(key)} is not a known setting{hint}")
+            if field in values:
+                raise FormatError(f"{spot(file)}: {quoted(key)} is set twice; drop one")
+            is_file = isinstance(value, str) and options[field].value == "FILE"
+            values[field] = Path(value) if is_file else value
+        return values
 
 
-def _fault(error: ValidationError, names: Mapping[str, str]) -> StreamplaceError:
-    """First error of a model, with the name of its field as it was given."""
+def _refusal(error: ValidationError, names: Mapping[str, str]) -> StreamplaceError:
+    """First error of a model in one line, with the user's name of the field."""
     fault = error.errors(include_url=False)[0]
     name = names[str(fault["loc"][0])]
     cause = fault.get("ctx", {}).get("error")
     if not isinstance(cause, StreamplaceError):
-        wanted = f"it must be {cause}" if cause else "it cannot be None"
-        return SettingError(f"{name} is {quoted(fault['input'])}; {wanted}")
+        words = str(cause or fault["msg"]).replace("Input should be", "it must be")
+        reason = PLAIN_REASONS.get(fault["type"], words)
+        return SettingError(f"{name} is {quoted(fault['input'])}; {reason}")
     if not isinstance(cause, SettingError | UnitError) or name in str(cause):
         return cause
     return type(cause)(f"{name}: {cause}")

@@ -1,17 +1,20 @@
-"""Kinds of settings: what converts them, and how the help calls them.
+"""Types of settings, and what converts texts, numbers and objects to them.
 
 Libraries are imported where a value is converted, since the help needs none.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
+
+from annotated_types import Interval
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
-from streamplace.settings.base import FieldKind as FieldKind
 
 if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster as Cluster
@@ -21,8 +24,8 @@ if TYPE_CHECKING:
     from streamplace.objectives.registry import Objective as Objective
     from streamplace.placers.registry import Budget as Budget
     from streamplace.placers.registry import Placer as Placer
-else:  # annotations of fields, which are checked by their kinds
-    Budget = Cluster = Constraints = Objective = Placement = Placer = Relocation = object
+else:  # not imported for the help; what converts a value checks its type
+    Budget = Cluster = Constraints = Objective = Placement = Placer = Relocation = Any
 
 FilePath = str | PathLike[str]
 ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
@@ -101,10 +104,8 @@ def budget_of(budget: BudgetLike | None) -> "Budget | None":
 
     if budget is None or isinstance(budget, Budget):
         return budget
-    if isinstance(budget, str):
+    if isinstance(budget, str | Real) and not isinstance(budget, bool):
         return Budget(_seconds(budget))
-    if isinstance(budget, Real) and not isinstance(budget, bool):
-        return Budget(float(budget))
     raise wrong("budget", budget, "a number of seconds, a text such as '50 ms', or a Budget")
 
 
@@ -161,111 +162,31 @@ def wrong(argument: str, value: object, wanted: str) -> SettingError:
     return SettingError(f"{argument} is {quoted(value)}; it must be {wanted}")
 
 
-def whole(least: int = 0) -> FieldKind:
-    """Whole numbers from a least one on."""
-
-    def convert(value: Any) -> int:
-        if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-            return int(value)
-        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
-            return convert(int(value))
-        raise ValueError(f"a whole number, {least} or more")
-
-    return FieldKind(convert, "N")
-
-
-def number(low: float, high: float, wanted: str, metavar: str = "NUMBER") -> FieldKind:
-    """Numbers above a low one, up to a high one, also as texts."""
-
-    def convert(value: Any) -> float:
-        try:
-            plain = float(value) if isinstance(value, str | Real) else low
-        except ValueError:
-            plain = low
-        if low < plain <= high and not isinstance(value, bool):
-            return plain
-        raise ValueError(wanted)
-
-    return FieldKind(convert, metavar)
-
-
-def share(*, zero: bool, one: bool) -> FieldKind:
-    """Shares of 1, as numbers or percentages, with or without 0 and 1."""
-
-    def convert(value: Any) -> float:
-        found = share_of(value)
-        if (0 < found < 1) or (zero and found == 0) or (one and found == 1):
-            return found
-        ends = f"{'0 or more' if zero else 'above 0'} and {'at most 1' if one else 'below 1'}"
-        raise ValueError(f"a share, {ends}")
-
-    return FieldKind(convert, "SHARE")
-
-
 def share_of(value: Any) -> float:
     """Parse a share.
 
     >>> share_of("20%"), share_of(0.2)
     (0.2, 0.2)
     """
-    if isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
-    text = str(value).strip()
-    number = text.removesuffix("%").strip()
     try:
-        return float(number) / (100 if text.endswith("%") else 1)
+        text = str(value).strip()
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         raise SettingError(
             f"{quoted(value)} is not a share; write a number or a percentage: 0.2 or 20%"
         ) from None
 
 
-def text(metavar: str | Callable[[], str] = "TEXT") -> FieldKind:
-    """Any text; ``metavar`` is its name in the help."""
-
-    def convert(value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        raise ValueError("a text")
-
-    return FieldKind(convert, metavar)
+def _number(value: Any) -> Any:
+    """Refuse a truth value, which pydantic takes for 0 or 1."""
+    if isinstance(value, bool):
+        raise ValueError("it must be a number")
+    return value
 
 
-def names(registry: Callable[[], Iterable[str]]) -> Callable[[], str]:
-    """Names of a registry in the help, which loads them."""
-    return lambda: "|".join(registry())
-
-
-def texts(metavar: str = "TEXT") -> FieldKind:
-    """One text or several."""
-
-    def convert(value: Any) -> tuple[str, ...]:
-        several = (value,) if isinstance(value, str) else value
-        column = tuple(several) if isinstance(several, Iterable) else (None,)
-        if all(isinstance(one, str) for one in column):
-            return column
-        raise ValueError("a text or several texts")
-
-    return FieldKind(convert, metavar, "several")
-
-
-def _flag(value: Any) -> bool:
-    if value in (True, False):
-        return bool(value)
-    raise ValueError("true or false")
-
-
-def _path(value: Any) -> Path:
-    if is_path(value):
-        return Path(value)
-    raise ValueError("a path")
-
-
-def _quantity(value: Any) -> str:
-    """Quantity as it would be typed, so that it needs its unit in a file as well."""
-    if isinstance(value, str | Real) and not isinstance(value, bool):
-        return str(value)
-    raise ValueError("a number with a unit")
+def in_tuple(value: Any) -> Any:
+    """Several values, of which one may stand alone."""
+    return (value,) if isinstance(value, str | Real) else value
 
 
 def _seconds(value: Any) -> float:
@@ -280,12 +201,8 @@ def _rate(value: Any) -> float:
     return total_rate(value)
 
 
-def _rates(value: Any) -> tuple[float, ...]:
-    if isinstance(value, str | Real):
-        return (_rate(value),)
-    if isinstance(value, Iterable):
-        return tuple(dict.fromkeys(map(_rate, value)))
-    raise ValueError("a number of tuples/s, a text such as '10 k/s', or several")
+def _without_repeats(values: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 def _placer(value: Any) -> "str | Placer":
@@ -293,36 +210,33 @@ def _placer(value: Any) -> "str | Placer":
     return value  # type: ignore[no-any-return]
 
 
-def _placers(value: Any) -> tuple[str, ...]:
+def _placers(names: tuple[str, ...]) -> tuple[str, ...]:
     from streamplace.placers.named import placer_names
 
-    names = TEXTS.convert(value)
     return placer_names(names[0].split(",") if len(names) == 1 else names)
 
 
 def _placement(value: Any) -> "Placement":
     from streamplace.io.placements import read_placement
 
-    return read_placement(_path(value))
+    return read_placement(path_of("placement", value))
 
 
-def _objectives() -> Iterable[str]:
-    from streamplace.objectives.registry import OBJECTIVES
-
-    return OBJECTIVES
-
-
-FLAG = FieldKind(_flag, "", "flag")
-TEXT, TEXTS, COUNT = text(), texts(), whole(1)
-PATH = FieldKind(_path, "FILE", "file")
-RATE, RATES = FieldKind(_rate, "RATE"), FieldKind(_rates, "RATE", "several")
-TIME = FieldKind(_seconds, "TIME")
-BUDGET = FieldKind(budget_of, "TIME")
-CLUSTER = FieldKind(cluster_of, "FILE", "file")
-CONSTRAINTS = FieldKind(constraints_of, "FILE", "file")
-PRESENT = FieldKind(_placement, "FILE", "file")
-QUANTITY = FieldKind(_quantity, "QUANTITY")
-OBJECTIVE = FieldKind(checked_objective, names(_objectives))
-PLACER = FieldKind(_placer, "NAME")
-PLACERS = FieldKind(_placers, "NAMES")
-RELOCATION = FieldKind(checked_relocation)
+Whole = Annotated[int, BeforeValidator(_number), Interval(ge=0, le=sys.maxsize)]
+Count = Annotated[int, BeforeValidator(_number), Interval(ge=1, le=sys.maxsize)]
+Positive = Annotated[float, BeforeValidator(_number), Interval(gt=0)]
+Quantity = Annotated[str, Field(coerce_numbers_to_str=True)]
+"""Text as it would be typed, so that a number needs its unit in a file as well."""
+Share = Annotated[float, BeforeValidator(share_of)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+Rate = Annotated[float, BeforeValidator(_rate)]
+Rates = Annotated[tuple[Rate, ...], BeforeValidator(in_tuple), AfterValidator(_without_repeats)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(in_tuple)]
+ObjectiveName = Annotated[str | Objective, BeforeValidator(checked_objective)]
+PlacerName = Annotated[str | Placer, BeforeValidator(_placer)]
+PlacerNames = Annotated[Texts, AfterValidator(_placers)]
+SearchBudget = Annotated[Budget | None, BeforeValidator(budget_of)]
+ClusterFile = Annotated[Cluster | None, BeforeValidator(cluster_of)]
+ConstraintsFile = Annotated[Constraints | None, BeforeValidator(constraints_of)]
+PlacementFile = Annotated[Placement, BeforeValidator(_placement)]
+Moved = Annotated[Relocation | None, BeforeValidator(checked_relocation)]

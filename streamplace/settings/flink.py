@@ -1,12 +1,14 @@
 """Settings of the commands on a running Flink, and the objects that they configure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from inspect import get_annotations
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from annotated_types import Interval
+from pydantic import BeforeValidator
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import (
@@ -18,27 +20,19 @@ from streamplace.model.defaults import (
 )
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
-    BUDGET,
-    CLUSTER,
-    COUNT,
-    FLAG,
-    PATH,
-    QUANTITY,
-    RATE,
-    TEXT,
-    TEXTS,
-    TIME,
-    Budget,
-    Cluster,
-    FieldKind,
-    names,
-    share,
-    text,
-    texts,
-    whole,
+    ClusterFile,
+    Count,
+    Quantity,
+    Rate,
+    SearchBudget,
+    Seconds,
+    Share,
+    Texts,
+    Whole,
+    in_tuple,
 )
-from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE
-from streamplace.settings.plan import Offered
+from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, option
+from streamplace.settings.plan import OffersFile
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -51,75 +45,45 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-def _time(low: float, high: float = inf) -> FieldKind:
-    """Times from a shortest to a longest one."""
-
-    def convert(value: Any) -> float:
-        from streamplace.model.units import seconds
-
-        if low <= (found := seconds(value)) <= high:
-            return found
-        longest = "" if high == inf else f" and at most {high:g} s"
-        raise ValueError(f"a time of at least {low:g} s{longest}")
-
-    return FieldKind(convert, "TIME")
-
-
-def _port(value: Any) -> int:
-    if (port := COUNT.convert(value)) <= 65_535:
-        return int(port)
-    raise ValueError("a port, at most 65535")
-
-
-def _paths(value: Any) -> tuple[Path, ...]:
-    return tuple(map(Path, TEXTS.convert(value)))
-
-
-def _cards(value: Any) -> dict[str, str]:
+def _cards(value: Any) -> Any:
     from streamplace.engines.flink.measure.cluster import parse_cards
 
-    return parse_cards(TEXTS.convert(value))
+    texts = in_tuple(value)
+    return parse_cards(texts) if all(isinstance(text, str) for text in texts) else texts
 
 
-def _policies() -> Iterable[str]:
+def _policies() -> list[str]:
     from streamplace.control.policy import POLICIES
 
-    return POLICIES
+    return list(POLICIES)
 
 
-Window = Annotated[float, _time(2, 3600).key()]  # length of a window of measurement
-Patience = Annotated[float, _time(0, 86_400).key()]  # longest time until a job counts as steady
-# Time in which every subtask must run, its state restored.
-Timeout = Annotated[float, _time(1).key()]
-Speed = Annotated[str, QUANTITY.key()]  # speed of a core of the TaskManagers
-# Drop state of the savepoint that belongs to no operator of the job.
-NonRestored = Annotated[bool, FLAG.key()]
-Placed = Annotated[
-    Path | None,
-    PATH.option("--placement", "Placement of the job's operators or subtasks (JSON)."),
-]
+Window = Annotated[Seconds, Interval(ge=2, le=3600)]
+Patience = Annotated[Seconds, Interval(ge=0, le=86_400)]
+StartTime = Annotated[Seconds, Interval(ge=1)]
+NON_RESTORED: bool = file_key(
+    "",
+    "Drop state of the savepoint that belongs to no operator of the job.",
+)
 
 
 class OfFlink(VerbSettings):
     """Flink's REST interface, and access to it."""
 
-    rest: Annotated[
-        str, text("URL").option("--rest", "Address of Flink's REST interface.", WHERE)
-    ] = "http://localhost:8081"
-    authorization: Annotated[
-        Path | None,
-        PATH.option(
-            "--authorization",
-            "File with 'Bearer TOKEN' or 'NAME:PASSWORD', in place of "
-            "$STREAMPLACE_FLINK_AUTHORIZATION.",
-            WHERE,
-        ),
-    ] = None
-    # Certificates that the server's is checked against (PEM).
-    cacert: Annotated[Path | None, PATH.key()] = None
-    cert: Annotated[Path | None, PATH.key()] = None  # certificate of the client (PEM)
-    # Key of the certificate (PEM), if that is another file.
-    key: Annotated[Path | None, PATH.key()] = None
+    rest: str = option(
+        "--rest URL", "Address of Flink's REST interface.", WHERE, default="http://localhost:8081"
+    )
+    authorization: Path | None = option(
+        "--authorization FILE",
+        "File with 'Bearer TOKEN' or 'NAME:PASSWORD', in place of "
+        "$STREAMPLACE_FLINK_AUTHORIZATION.",
+        WHERE,
+    )
+    cacert: Path | None = file_key(
+        "FILE", "Certificates that the server's is checked against (PEM)."
+    )
+    cert: Path | None = file_key("FILE", "Certificate of the client (PEM).")
+    key: Path | None = file_key("FILE", "Key of the certificate (PEM), if that is another file.")
 
     def client(self) -> "Rest":
         """REST interface of the cluster."""
@@ -133,50 +97,48 @@ class OfFlink(VerbSettings):
 class OfJob(OfFlink):
     """A job of the cluster."""
 
-    job: Annotated[str | None, text("ID").option("--job", "Id of the job, where several run.")] = (
-        None
+    job: str | None = option("--job ID", "Id of the job, where several run.")
+
+
+class OfPlacement(VerbSettings):
+    """A placement of the job."""
+
+    placement: Path | None = option(
+        "--placement FILE", "Placement of the job's operators or subtasks (JSON)."
     )
 
 
 class OfProgram(OfFlink):
     """What a job is submitted with, but for its jar and its arguments."""
 
-    entry_class: Annotated[
-        str | None,
-        text("NAME").option("--entry-class", "Main class of the job.  [default: the jar's own]"),
-    ] = None
-    classpaths: Annotated[
-        tuple[str, ...],
-        texts("URL").option(
-            "-C/--classpath", "Classes that all machines can read. May be repeated."
-        ),
-    ] = ()
-    libraries: Annotated[
-        tuple[Path, ...],
-        FieldKind(_paths, "FILE", "several").option(
-            "--library", "Further jar that the job needs. May be repeated."
-        ),
-    ] = ()
-    settings: Annotated[
-        tuple[str, ...],
-        texts("KEY=VALUE").option("-D", "Flink's setting for this job. May be repeated."),
-    ] = ()
-    parallelism: Annotated[
-        int | None, COUNT.option("-p/--parallelism", "Parallelism of operators that have none.")
-    ] = None
-    # Most managed memory that the job takes of a TaskManager.
-    managed_memory: Annotated[str | None, QUANTITY.key()] = None
-    # Folder of a Flink, by default $FLINK_HOME or the fetched one.
-    flink_home: Annotated[Path | None, PATH.key()] = None
+    entry_class: str | None = option(
+        "--entry-class NAME", "Main class of the job.  [default: the jar's own]"
+    )
+    classpaths: Texts = option(
+        "-C, --classpath URL…", "Classes that all machines can read. May be repeated."
+    )
+    libraries: Annotated[tuple[Path, ...], BeforeValidator(in_tuple)] = option(
+        "--library FILE…", "Further jar that the job needs. May be repeated."
+    )
+    settings: Texts = option("-D KEY=VALUE…", "Flink's setting for this job. May be repeated.")
+    parallelism: Count | None = option(
+        "-p, --parallelism N", "Parallelism of operators that have none."
+    )
+    managed_memory: Quantity | None = file_key(
+        "QUANTITY", "Most managed memory that the job takes of a TaskManager."
+    )
+    flink_home: Path | None = file_key(
+        "FILE", "Folder of a Flink, by default $FLINK_HOME or the fetched one."
+    )
 
     def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
         """Program that a job is submitted with; None without a jar."""
         from streamplace.engines.flink.program.program import Program, parse_settings
         from streamplace.model.units import size_bytes
 
-        own = [name for name in vars(OfProgram)["__annotations__"] if name != "flink_home"]
+        of_jar = get_annotations(OfProgram).keys() - {"flink_home"}
         if jar is None:
-            if arguments or any(name in self.given for name in own):
+            if arguments or of_jar & self.inputs.keys():
                 raise SettingError(
                     "what a job is submitted with is given together with its jar; name JAR, too, "
                     "or drop the other options of the submission"
@@ -200,10 +162,11 @@ class OfProgram(OfFlink):
 class OfMachines(OfFlink):
     """What Flink does not measure of its TaskManagers."""
 
-    mips: Speed = SPEED
-    bandwidth: Annotated[str | None, QUANTITY.key()] = None  # bandwidth between two TaskManagers
-    # Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps'].
-    nic: Annotated[Mapping[str, str], FieldKind(_cards).key()] = Field(default_factory=dict)
+    mips: Quantity = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
+    bandwidth: Quantity | None = file_key("SPEED", "Bandwidth between two TaskManagers.")
+    nic: Annotated[dict[str, str], BeforeValidator(_cards)] = file_key(
+        "SPEED", "Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps'].", default={}
+    )
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures and moves jobs."""
@@ -214,28 +177,22 @@ class OfMachines(OfFlink):
         )
 
 
-class OfMoves(OfProgram, OfMachines):
+class OfMoves(OfPlacement, OfProgram, OfMachines):
     """Where a job may run, and how it is saved and started again."""
 
-    placement: Placed = None
-    cluster: Annotated[
-        Cluster | None,
-        CLUSTER.option(
-            "--cluster", "Cluster file of the devices (TOML).  [default: measure them]", WHERE
-        ),
-    ] = None
-    savepoints: Annotated[
-        str | None,
-        text("FOLDER").option(
-            "--savepoints",
-            "Folder (path or URI) that the JobManager can write to.  [default: the cluster's]",
-            WHERE,
-        ),
-    ] = None
-    # Save in the format of the state backend, which is faster.
-    native: Annotated[bool, FLAG.key()] = False
-    seconds: Window = 5.0
-    timeout: Timeout = START_SECONDS
+    cluster: ClusterFile = option(
+        "--cluster FILE", "Cluster file of the devices (TOML).  [default: measure them]", WHERE
+    )
+    savepoints: str | None = option(
+        "--savepoints FOLDER",
+        "Folder (path or URI) that the JobManager can write to.  [default: the cluster's]",
+        WHERE,
+    )
+    native: bool = file_key("", "Save in the format of the state backend, which is faster.")
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
+    timeout: StartTime = file_key(
+        "TIME", "Time in which every subtask must run, its state restored.", default=START_SECONDS
+    )
 
     def check(self) -> None:
         """Refuse network cards of machines that are described."""
@@ -256,39 +213,33 @@ class OfMoves(OfProgram, OfMachines):
 class FlinkMoveSettings(OfMoves, OfJob):
     """How a job is measured, tried elsewhere and moved."""
 
-    rate: Annotated[
-        float | None,
-        RATE.option(
-            "--rate",
-            "Rate that all sources are offered together, as in '10 k/s'.  [default: their rate, or "
-            "as much as possible where they are held back]",
-        ),
-    ] = None
-    tries: Annotated[
-        int,
-        whole().option("--tries", "Most layouts that are tried. Each stops the job for seconds."),
-    ] = TRIES
-    max_interruption: Annotated[
-        float,
-        TIME.option(
-            "--max-interruption",
-            "Time for which all trials may stop the job, going back included.  [default: no limit]",
-            HOW_LONG,
-        ),
-    ] = inf
-    yes: Annotated[bool, FLAG.option("--yes", "Try layouts without asking on a terminal.")] = False
-    dry_run: Annotated[
-        bool, FLAG.option("--dry-run", "Print what would be moved, and move nothing.")
-    ] = False
-    resume: Annotated[bool, FLAG.option("--resume", "Finish the move that was interrupted.")] = (
-        False
+    rate: Rate | None = option(
+        "--rate RATE",
+        "Rate that all sources are offered together, as in '10 k/s'.  [default: their rate, or as "
+        "much as possible where they are held back]",
     )
-    patience: Patience = PATIENCE_SECONDS
-    # Time in which the savepoint must be complete.
-    savepoint_timeout: Annotated[float, _time(1).key()] = SAVEPOINT_SECONDS
-    # Time for which the moved job is watched, and moved back.
-    settle: Annotated[float, _time(0).key()] = 30.0
-    allow_non_restored: NonRestored = False
+    tries: Whole = option(
+        "--tries N", "Most layouts that are tried. Each stops the job for seconds.", default=TRIES
+    )
+    max_interruption: Seconds = option(
+        "--max-interruption TIME",
+        "Time for which all trials may stop the job, going back included.  [default: no limit]",
+        HOW_LONG,
+        default=inf,
+    )
+    yes: bool = option("--yes", "Try layouts without asking on a terminal.")
+    dry_run: bool = option("--dry-run", "Print what would be moved, and move nothing.")
+    resume: bool = option("--resume", "Finish the move that was interrupted.")
+    patience: Patience = file_key(
+        "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
+    )
+    savepoint_timeout: StartTime = file_key(
+        "TIME", "Time in which the savepoint must be complete.", default=SAVEPOINT_SECONDS
+    )
+    settle: Seconds = file_key(
+        "TIME", "Time for which the moved job is watched, and moved back.", default=30.0
+    )
+    allow_non_restored: bool = NON_RESTORED
 
     def check(self) -> None:
         """Refuse what does not go together; a resumed move may keep the rest of its command."""
@@ -319,49 +270,40 @@ class FlinkMoveSettings(OfMoves, OfJob):
 class FlinkWatchSettings(OfMoves, OfJob):
     """How a job is kept on TaskManagers that carry its rate."""
 
-    apply: Annotated[
-        bool,
-        FLAG.option(
-            "--apply", "Move the job when that pays, and replace lost TaskManagers by free ones."
-        ),
-    ] = False
-    policy: Annotated[
-        str,
-        text(names(_policies)).option("--policy", "Rule that chooses the number of TaskManagers."),
-    ] = "work-function"
-    spare: Annotated[
-        tuple[str, ...],
-        texts("DEVICE").option(
-            "--spare", "TaskManager to replace a lost one. May be repeated.", WHERE
-        ),
-    ] = ()
-    every: Annotated[
-        float, _time(10, 86_400).option("--every", "Time from one round to the next.", HOW_LONG)
-    ] = 60.0
-    at_most: Annotated[
-        int | None, COUNT.option("--at-most", "Most TaskManagers of the job.  [default: all]")
-    ] = None
-    not_between: Annotated[
-        tuple[str, ...],
-        texts("HH:MM-HH:MM").option(
-            "--not-between",
-            "Hours, by this clock, without moves for the rate. May be repeated.",
-            HOW_LONG,
-        ),
-    ] = ()
-    metrics: Annotated[
-        int | None,
-        FieldKind(_port, "PORT").option(
-            "--metrics", "Serve metrics for Prometheus here, on loopback.", OUTPUT
-        ),
-    ] = None
-    # Time to wait for a lost TaskManager before it is replaced.
-    patience: Annotated[float, _time(0).key()] = 30.0
-    # Least time from one move to the next.
-    least_time: Annotated[float, _time(0, 604_800).key()] = 300.0
-    # Price of a move, as time of running the mean of both layouts.
-    move_price: Annotated[float, TIME.key()] = 1800.0
-    lag: Annotated[float, TIME.key()] = 60.0  # time by which tuples may be late
+    apply: bool = option(
+        "--apply", "Move the job when that pays, and replace lost TaskManagers by free ones."
+    )
+    policy: str = option(
+        "--policy NAME",
+        "Rule that chooses the number of TaskManagers.",
+        default="work-function",
+        names=_policies,
+    )
+    spare: Texts = option(
+        "--spare DEVICE…", "TaskManager to replace a lost one. May be repeated.", WHERE
+    )
+    every: Annotated[Seconds, Interval(ge=10, le=86_400)] = option(
+        "--every TIME", "Time from one round to the next.", HOW_LONG, default=60.0
+    )
+    at_most: Count | None = option("--at-most N", "Most TaskManagers of the job.  [default: all]")
+    not_between: Texts = option(
+        "--not-between HH:MM-HH:MM…",
+        "Hours, by this clock, without moves for the rate. May be repeated.",
+        HOW_LONG,
+    )
+    metrics: Annotated[Count, Interval(le=65_535)] | None = option(
+        "--metrics PORT", "Serve metrics for Prometheus here, on loopback.", OUTPUT
+    )
+    patience: Seconds = file_key(
+        "TIME", "Time to wait for a lost TaskManager before it is replaced.", default=30.0
+    )
+    least_time: Annotated[Seconds, Interval(le=604_800)] = file_key(
+        "TIME", "Least time from one move to the next.", default=300.0
+    )
+    move_price: Seconds = file_key(
+        "TIME", "Price of a move, as time of running the mean of both layouts.", default=1800.0
+    )
+    lag: Seconds = file_key("TIME", "Time by which tuples may be late.", default=60.0)
 
     def check(self) -> None:
         """Refuse settings of moves for a watch that moves nothing."""
@@ -391,41 +333,34 @@ class FlinkWatchSettings(OfMoves, OfJob):
 class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     """How a job is measured, and which machines are planned for it."""
 
-    rate: Annotated[
-        str | None,
-        QUANTITY.option(
-            "--rate",
-            "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of "
-            "what they are offered now, such as 2x.",
-        ),
-    ] = None
-    offers: Offered = None
-    cluster: Annotated[
-        Cluster | None,
-        CLUSTER.option(
-            "--cluster",
-            "TOML file of the machines that there are, of which the plan uses as few as possible.  "
-            "[default without --offers: the TaskManagers]",
-            WHERE,
-        ),
-    ] = None
-    headroom: Annotated[
-        float,
-        share(zero=True, one=False).option(
-            "--headroom",
-            "With --offers, share h of CPU and network cards that stays free: the plan is for 1 / "
-            "(1 − h) times the rate.",
-        ),
-    ] = 0.03
-    budget: Annotated[
-        Budget | None,
-        BUDGET.option("--budget", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG),
-    ] = None
-    seed: Annotated[
-        int, whole().option("--seed", "The same seed gives the same result.", HOW_LONG)
-    ] = 0
-    seconds: Window = 10.0
-    patience: Patience = PATIENCE_SECONDS
+    rate: Quantity | None = option(
+        "--rate QUANTITY",
+        "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
+        "they are offered now, such as 2x.",
+    )
+    offers: OffersFile | None = option(
+        "--offers FILE", "TOML file with the types of machines and their prices.", WHERE
+    )
+    cluster: ClusterFile = option(
+        "--cluster FILE",
+        "TOML file of the machines that there are, of which the plan uses as few as possible.  "
+        "[default without --offers: the TaskManagers]",
+        WHERE,
+    )
+    headroom: Annotated[Share, Interval(ge=0, lt=1)] = option(
+        "--headroom SHARE",
+        "With --offers, share h of CPU and network cards that stays free: the plan is for 1 / "
+        "(1 − h) times the rate.",
+        default=0.03,
+    )
+    budget: SearchBudget = option(
+        "--budget TIME", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG
+    )
+    seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
+    patience: Patience = file_key(
+        "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
+    )
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -449,10 +384,8 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class AsPlaced(OfFlink):
+class AsPlaced(OfPlacement, OfFlink):
     """A placement, which is needed."""
-
-    placement: Placed = None
 
     def placed(self) -> Path:
         """File of the placement."""
@@ -464,11 +397,13 @@ class AsPlaced(OfFlink):
 class FlinkApplySettings(AsPlaced, OfProgram):
     """How a job is submitted with a placement."""
 
-    savepoint: Annotated[
-        str | None, TEXT.option("--savepoint", "Savepoint (path or URI) that the job starts from.")
-    ] = None
-    allow_non_restored: NonRestored = False
-    timeout: Timeout = START_SECONDS
+    savepoint: str | None = option(
+        "--savepoint TEXT", "Savepoint (path or URI) that the job starts from."
+    )
+    allow_non_restored: bool = NON_RESTORED
+    timeout: StartTime = file_key(
+        "TIME", "Time in which every subtask must run, its state restored.", default=START_SECONDS
+    )
 
     def check(self) -> None:
         """Refuse a setting without effect."""
@@ -483,35 +418,29 @@ class FlinkVerifySettings(AsPlaced, OfJob):
 class FlinkCancelSettings(OfJob):
     """How a job is ended."""
 
-    savepoint: Annotated[
-        str | None,
-        text("FOLDER").option(
-            "--savepoint", "Folder (path or URI) in which to save the job's state."
-        ),
-    ] = None
-    drop_state: Annotated[
-        bool, FLAG.option("--drop-state", "End the job even though its state is lost.")
-    ] = False
+    savepoint: str | None = option(
+        "--savepoint FOLDER", "Folder (path or URI) in which to save the job's state."
+    )
+    drop_state: bool = option("--drop-state", "End the job even though its state is lost.")
 
 
 class FlinkClusterSettings(OfMachines, OfJob):
     """How TaskManagers are measured."""
 
-    beside: Annotated[
-        tuple[str, ...],
-        texts("JOB").option(
-            "--beside",
-            "Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
-            "repeated.",
-            WHERE,
-        ),
-    ] = ()
-    seconds: Window = 10.0
+    beside: Texts = option(
+        "--beside JOB…",
+        "Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
+        "repeated.",
+        WHERE,
+    )
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
 
 
 class FlinkProfileSettings(OfJob):
     """How a job is measured."""
 
-    seconds: Window = 5.0
-    patience: Patience = PATIENCE_SECONDS
-    mips: Speed = SPEED
+    seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
+    patience: Patience = file_key(
+        "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
+    )
+    mips: Quantity = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)

@@ -1,6 +1,17 @@
-"""How fields are given: options of commands in groups, and keys of settings files."""
+"""Fields of settings: options of a command, keys of settings files, or keywords of Python alone.
 
+>>> from streamplace.settings.base import VerbSettings
+>>> class Example(VerbSettings):
+...     copies: int = option("-n, --copies N", "Number of copies.", default=1)
+...     is_random: bool = file_key("", "Shuffle the copies.")
+...     watcher: object = None  # a keyword of Python alone
+>>> {name: option.words for name, option in Example.options().items()}
+{'copies': ['-n', '--copies'], 'is_random': []}
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 WHAT, WHERE, HOW_LONG, OUTPUT = "What", "Where", "How long", "Output"
 GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
@@ -9,14 +20,49 @@ GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """How a field is given: as an option, or only in a settings file if it has no ``flag``."""
+    """How users name a field, and what they write as its value."""
 
-    flag: str  # words of the option, with slashes between them
+    words: list[str]  # of the option, the longest last; empty for a key of settings files alone
+    value: str  # word for the value in the help, FILE for a path; empty for a flag
+    is_repeatable: bool
     help: str
-    group: str = WHAT
-    key: str = ""  # in a settings file, if it is not the name of the field
+    group: str
+    key: str  # in settings files, if it is not the name of the field
+    names: Callable[[], Iterable[str]] | None  # all values, which may have to be loaded
 
-    @property
-    def words(self) -> list[str]:
-        """Words of the option, the longest last."""
-        return self.flag.split("/")
+    def key_of(self, field: str) -> str:
+        """Key of a field in settings files."""
+        return (self.key or field).replace("_", "-")
+
+
+def option(
+    usage: str,
+    help: str,
+    group: str = WHAT,
+    *,
+    default: Any = None,
+    key: str = "",
+    names: Callable[[], Iterable[str]] | None = None,
+) -> Any:
+    """Field that is an option of the command, and a key of settings files.
+
+    ``usage`` is its line in the help: its words, and a word for its value. Without this word, the
+    option is a flag; with "…" after it, the option may be repeated. The default of a flag is False,
+    and that of several values is ().
+    """
+    from pydantic import Field  # which the help of some commands does without
+
+    parts = usage.replace(",", " ").split()
+    words = [part for part in parts if part.startswith("-")]
+    value = "".join(parts[len(words) :])
+    is_repeatable = value.endswith("…")
+    if default is None:
+        default = () if is_repeatable else None if value else False
+    field = OptionField(words, value.rstrip("…"), is_repeatable, help, group, key, names)
+    extra: Any = {"option": field}
+    return Field(default=default, json_schema_extra=extra)
+
+
+def file_key(value: str, help: str, *, default: Any = None, name: str = "") -> Any:
+    """Field that is a key of settings files alone, perhaps by another name."""
+    return option(value, help, default=default, key=name)

@@ -2,21 +2,17 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from streamplace.settings.convert import (
-    COUNT,
-    FLAG,
-    PATH,
-    PLACER,
-    PRESENT,
-    RELOCATION,
-    TIME,
-    Placement,
-    Placer,
-    Relocation,
-    number,
+    Count,
+    Moved,
+    PlacementFile,
+    PlacerName,
+    Positive,
+    Seconds,
 )
+from streamplace.settings.option import file_key, option
 from streamplace.settings.shared import (
     Conditions,
     ObjectiveSettings,
@@ -36,35 +32,39 @@ OF_DATA_SETS = ("split", "limit", "jobs", "on")
 
 
 class PlaceSettings(
-    ObjectiveSettings, WhatIfs, OfDataSet, OnDevices, UnderRules, SearchLimits, OfMeasuredGraph
+    ObjectiveSettings,
+    Conditions,
+    WhatIfs,
+    OfDataSet,
+    OnDevices,
+    UnderRules,
+    SearchLimits,
+    OfMeasuredGraph,
 ):
     """How a graph, or every graph of a data set, is placed."""
 
-    placer: Annotated[
-        str | Placer,
-        PLACER.option(
-            "--placer",
-            "Placement algorithm (see: streamplace placers). Options follow after colons, as in "
-            "metis:k=3 or pilot:weights=best.safetensors.",
-        ),
-    ] = "auto"
-    weights: Annotated[Path | None, PATH.key()] = None  # weights file of a learned placer
-    require: Conditions = ()
-    subtasks: Annotated[
-        bool,
-        FLAG.option(
-            "--subtasks", "Place the subtasks of parallel operators one by one (join#0, join#1, …)."
-        ),
-    ] = False
-    relocation: Annotated[Relocation | None, RELOCATION] = None
-    # Current placement: the objective includes the cost of moving.
-    present: Annotated[Placement | None, PRESENT.key("from")] = None
-    # Passes until the next change, which share the cost of moving.
-    passes: Annotated[float | None, number(0, inf, "a number above 0").key()] = None
-    # Time that a moved operator takes to start, if the problem has none.
-    startup: Annotated[float | None, TIME.key()] = None
-    jobs: Annotated[int | None, COUNT.key()] = None  # processes; one per core
-    dry_run: Annotated[bool, FLAG.key()] = False  # try some graphs, and estimate the time of all
+    placer: PlacerName = option(
+        "--placer NAME",
+        "Placement algorithm (see: streamplace placers). Options follow after colons, as in "
+        "metis:k=3 or pilot:weights=best.safetensors.",
+        default="auto",
+    )
+    weights: Path | None = file_key("FILE", "Weights file of a learned placer.")
+    subtasks: bool = option(
+        "--subtasks", "Place the subtasks of parallel operators one by one (join#0, join#1, …)."
+    )
+    relocation: Moved = None
+    present: PlacementFile | None = file_key(
+        "FILE", "Current placement: the objective includes the cost of moving.", name="from"
+    )
+    passes: Positive | None = file_key(
+        "N", "Passes until the next change, which share the cost of moving."
+    )
+    startup: Seconds | None = file_key(
+        "TIME", "Time that a moved operator takes to start, if the problem has none."
+    )
+    jobs: Count | None = file_key("N", "Number of processes, by default one per core.")
+    dry_run: bool = file_key("", "Try some graphs, and estimate the time of all placements.")
 
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""

@@ -1,30 +1,27 @@
 """Settings of ``plan``: for a rate, a range of rates, or rates over time."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from annotated_types import Interval
+from pydantic import BeforeValidator
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.settings.convert import (
-    BUDGET,
-    CLUSTER,
-    COUNT,
-    FLAG,
-    TEXTS,
-    TIME,
-    Budget,
     Cluster,
-    FieldKind,
-    names,
-    share,
-    texts,
+    ClusterFile,
+    Count,
+    SearchBudget,
+    Seconds,
+    Share,
+    Texts,
+    in_tuple,
 )
-from streamplace.settings.option import HOW_LONG, WHERE
+from streamplace.settings.option import HOW_LONG, WHERE, file_key, option
 from streamplace.settings.shared import OfMeasuredGraph, SearchLimits, WhatIfs
 
 if TYPE_CHECKING:
@@ -33,8 +30,9 @@ if TYPE_CHECKING:
     from streamplace.planning.offers import Catalogue
     from streamplace.planning.problem import PlannerSettings
     from streamplace.planning.traces import RateTrace
-else:  # annotations of fields, which are checked by their kinds
-    Catalogue = MakePolicy = MoveTerms = RateTrace = object
+else:  # not imported for the help; what converts a value checks its type
+    Catalogue = MoveTerms = RateTrace = Any
+    MakePolicy = Callable[..., Any]
 
 HIGHEST_RATE = "max"
 """Rate of a plan for the most that the machines can carry."""
@@ -55,7 +53,9 @@ def rates_of(value: Any) -> tuple[float, ...]:
     ends = value.split("..", 1) if isinstance(value, str) else [value]
     rates = [tuple_rate(end) for end in ends if end != ""]
     if len(rates) < len(ends) or rates[0] <= 0 or (len(rates) > 1 and rates[0] >= rates[1]):
-        raise ValueError("above 0, or a range from a lower to a higher rate, as in 20000..80000")
+        raise ValueError(
+            "it must be above 0, or a range from a lower to a higher rate, as in 20000..80000"
+        )
     if len(rates) == 1:
         return (rates[0],)
     low, high = rates
@@ -69,7 +69,7 @@ def _trace(value: Any) -> "RateTrace":
         return value
     if isinstance(value, str | PathLike):
         return read_trace(Path(value))
-    raise ValueError("a RateTrace, or the path of a CSV file with rates")
+    raise ValueError("it must be a RateTrace, or the path of a CSV file with rates")
 
 
 def _offers(value: Any) -> "Catalogue":
@@ -82,40 +82,33 @@ def _offers(value: Any) -> "Catalogue":
     listed = list(value) if isinstance(value, Iterable) else [value]
     if all(isinstance(offer, Offer) for offer in listed):
         return Catalogue.of(listed)
-    raise ValueError("a list of Offer, or the path of a file with offers")
+    raise ValueError("it must be a list of Offer, or the path of a file with offers")
 
 
-Offered = Annotated[
-    Catalogue | None,
-    FieldKind(_offers, "FILE", "file").option(
-        "--offers", "TOML file with the types of machines and their prices.", WHERE
-    ),
-]
-"""What machines may be bought, for every verb that plans."""
+def _operators(value: Any) -> Any:
+    return frozenset([value]) if isinstance(value, str) else value
 
 
-def _kept(value: Any) -> bool | frozenset[str]:
-    return value if isinstance(value, bool) else frozenset(TEXTS.convert(value))
-
-
-def _policies(value: Any) -> "tuple[tuple[str, MakePolicy], ...]":
+def _policies(value: Any) -> Any:
     """Names and makers of policies; of all that are registered for the name ``"all"``."""
     from streamplace.control.policy import POLICIES
 
-    chosen: list[tuple[str, MakePolicy]] = []
-    for policy in (value,) if isinstance(value, str) else value:
-        names = list(POLICIES) if policy == "all" else [policy]
-        made = [(one, POLICIES[one]) if isinstance(one, str) else one for one in names]
-        chosen += [one for one in made if one not in chosen]
-    return tuple(chosen)
+    if not isinstance(value, Iterable):
+        return value
+    chosen: list[Any] = []
+    for policy in in_tuple(value):
+        names = POLICIES if policy == "all" else [policy]
+        pairs = [(name, POLICIES[name]) for name in names] if isinstance(policy, str) else [policy]
+        chosen += [pair for pair in pairs if pair not in chosen]
+    return chosen
 
 
-def _terms(value: Any) -> "MoveTerms":
+def _terms(value: Any) -> "MoveTerms | None":
     from streamplace.control.problem import MoveTerms
 
-    if isinstance(value, MoveTerms):
+    if value is None or isinstance(value, MoveTerms):
         return value
-    raise ValueError("MoveTerms")
+    raise ValueError("it must be MoveTerms")
 
 
 def _policy_names() -> Iterable[str]:
@@ -124,108 +117,85 @@ def _policy_names() -> Iterable[str]:
     return (*POLICIES, "all")
 
 
-class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
+OffersFile = Annotated[Catalogue, BeforeValidator(_offers)]
+
+
+class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph, validate_default=True):
     """What is planned, for which rates, with which machines."""
 
-    rate: Annotated[
-        tuple[float, ...] | None,
-        FieldKind(rates_of, "RATE").option(
-            "--rate",
-            "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
-            "20000..80000, or max for the highest rate that the machines carry.  [default: that of "
-            "GRAPH]",
-        ),
-    ] = None
-    trace: Annotated[
-        RateTrace | None,
-        FieldKind(_trace, "FILE", "file").option(
-            "--trace",
-            "CSV file with rates over time: a column 'time' (seconds or dates), and 'rate' or a "
-            "column for each source. The plan carries their peaks, and every hour is planned "
-            "alone, too.",
-        ),
-    ] = None
-    quantile: Annotated[
-        float,
-        share(zero=False, one=True).option(
-            "--quantile",
-            "Quantile of the rates of --trace that the plan carries, for each source; 1 is the "
-            "peak.",
-        ),
-    ] = 1.0
-    schedule: Annotated[
-        bool,
-        FLAG.option(
-            "--schedule",
-            "Find the cheapest sequence of plans for --trace, and a bound for every controller.",
-        ),
-    ] = False
-    policies: Annotated[
-        tuple[tuple[str, MakePolicy], ...],
-        FieldKind(_policies, names(_policy_names), "several").option(
-            "--policy",
-            "Also replay this policy, which does not know the rates to come, with --schedule. May "
-            "be repeated.",
-            key="policy",
-        ),
-    ] = ()
-    slot: Annotated[  # time between two decisions
-        float, Field(validate_default=True), TIME.key()
-    ] = "5 min"  # type: ignore[assignment]
-    terms: Annotated[MoveTerms | None, FieldKind(_terms)] = None
-    # Price of a move, as time of running both plans.
-    move_price: Annotated[float, TIME.key()] = 1800.0
-    lag: Annotated[float, TIME.key()] = 60.0  # time by which tuples may be late
-    restart: Annotated[float, TIME.key()] = 5.0  # time for which a move stops the job
-    offers: Offered = None
-    cluster: Annotated[
-        Cluster | None,
-        CLUSTER.option(
-            "--cluster",
-            "Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
-            "possible.",
-            WHERE,
-        ),
-    ] = None
-    headroom: Annotated[
-        float,
-        share(zero=True, one=False).option(
-            "--headroom",
-            "Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times "
-            "the rate.",
-        ),
-    ] = 0.0
-    keep_parallelism: Annotated[
-        bool | frozenset[str],
-        FieldKind(_kept, "", "flag").option(
-            "--keep-parallelism",
-            "Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
-        ),
-    ] = False
-    keep: Annotated[
-        tuple[str, ...],
-        texts("OPERATOR").option(
-            "--keep",
-            "Keep the parallelism of this operator, as of one whose program sets it. May be "
-            "repeated.",
-        ),
-    ] = ()
-    budget: Annotated[
-        Budget | None,
-        BUDGET.option(
-            "--budget",
-            "Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
-            f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
-            HOW_LONG,
-        ),
-    ] = None
-    jobs: Annotated[int | None, COUNT.key()] = None  # processes that plan; one per core for many
+    rate: Annotated[tuple[float, ...], BeforeValidator(rates_of)] | None = option(
+        "--rate RATE",
+        "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
+        "20000..80000, or max for the highest rate that the machines carry.  [default: that of "
+        "GRAPH]",
+    )
+    trace: Annotated[RateTrace, BeforeValidator(_trace)] | None = option(
+        "--trace FILE",
+        "CSV file with rates over time: a column 'time' (seconds or dates), and 'rate' or a "
+        "column for each source. The plan carries their peaks, and every hour is planned alone, "
+        "too.",
+    )
+    quantile: Annotated[Share, Interval(gt=0, le=1)] = option(
+        "--quantile SHARE",
+        "Quantile of the rates of --trace that the plan carries, for each source; 1 is the peak.",
+        default=1.0,
+    )
+    schedule: bool = option(
+        "--schedule",
+        "Find the cheapest sequence of plans for --trace, and a bound for every controller.",
+    )
+    policies: Annotated[tuple[tuple[str, MakePolicy], ...], BeforeValidator(_policies)] = option(
+        "--policy NAME…",
+        "Also replay this policy, which does not know the rates to come, with --schedule. May be "
+        "repeated.",
+        key="policy",
+        names=_policy_names,
+    )
+    slot: Seconds = file_key("TIME", "Time between two decisions.", default="5 min")
+    terms: Annotated[MoveTerms | None, BeforeValidator(_terms)] = None
+    move_price: Seconds = file_key(
+        "TIME", "Price of a move, as time of running both plans.", default=1800.0
+    )
+    lag: Seconds = file_key("TIME", "Time by which tuples may be late.", default=60.0)
+    restart: Seconds = file_key("TIME", "Time for which a move stops the job.", default=5.0)
+    offers: OffersFile | None = option(
+        "--offers FILE", "TOML file with the types of machines and their prices.", WHERE
+    )
+    cluster: ClusterFile = option(
+        "--cluster FILE",
+        "Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
+        "possible.",
+        WHERE,
+    )
+    headroom: Annotated[Share, Interval(ge=0, lt=1)] = option(
+        "--headroom SHARE",
+        "Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times the "
+        "rate.",
+        default=0.0,
+    )
+    keep_parallelism: Annotated[bool | frozenset[str], BeforeValidator(_operators)] = option(
+        "--keep-parallelism",
+        "Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
+    )
+    keep: Texts = option(
+        "--keep OPERATOR…",
+        "Keep the parallelism of this operator, as of one whose program sets it. May be repeated.",
+    )
+    budget: SearchBudget = option(
+        "--budget TIME",
+        "Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
+        f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
+        HOW_LONG,
+    )
+    jobs: Count | None = file_key(
+        "N", "Number of processes that plan, by default one per core for many."
+    )
 
     def check(self) -> None:
         """Refuse settings without effect, and two words for the same."""
         super().check()
-        for one, other in (("rate", "trace"), ("offers", "cluster"), ("quantile", "schedule")):
-            self.exclude(one, other)
+        for field, other in (("rate", "trace"), ("offers", "cluster"), ("quantile", "schedule")):
+            self.exclude(field, other)
         self.need("trace", "quantile", "schedule")
         self.need("schedule", "policies", "slot", "terms", "move_price", "lag", "restart")
 
@@ -241,8 +211,9 @@ class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         """What a move takes."""
         from streamplace.control.problem import MoveTerms
 
-        given = MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
-        return given if self.terms is None else self.terms
+        if self.terms is not None:
+            return self.terms
+        return MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
 
     def of_plans(self) -> "PlannerSettings":
         """Settings of each plan, but for the errors of predictions for the graph."""

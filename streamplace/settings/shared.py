@@ -2,93 +2,87 @@
 
 from typing import Annotated, Any
 
+from annotated_types import Interval
+
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.model.message_text import quoted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
-    BUDGET,
-    CLUSTER,
-    CONSTRAINTS,
-    COUNT,
-    FLAG,
-    OBJECTIVE,
-    QUANTITY,
-    RATE,
-    RATES,
-    TEXT,
     Budget,
     Cluster,
-    Constraints,
-    Objective,
-    share,
-    texts,
-    whole,
+    ClusterFile,
+    ConstraintsFile,
+    Count,
+    ObjectiveName,
+    Quantity,
+    Rate,
+    Rates,
+    SearchBudget,
+    Share,
+    Texts,
+    Whole,
 )
-from streamplace.settings.option import HOW_LONG, WHERE
+from streamplace.settings.option import HOW_LONG, WHERE, file_key, option
+
+
+def objective_names() -> list[str]:
+    """Names of all objectives."""
+    from streamplace.objectives.registry import OBJECTIVES
+
+    return list(OBJECTIVES)
 
 
 class ObjectiveSettings(VerbSettings):
     """What a placement is judged by."""
 
-    objective: Annotated[
-        str | Objective,
-        OBJECTIVE.option(
-            "--objective",
-            "What to optimise (see: streamplace objectives), with options after colons, as in "
-            "makespan:network=link.  [default: makespan for task graphs, else throughput]",
-        ),
-    ] = ""
-    rate: Annotated[
-        float | None,
-        RATE.option("--rate", "Total rate of the sources. Replaces the rate of the graph."),
-    ] = None
+    objective: ObjectiveName = option(
+        "--objective NAME",
+        "What to optimise (see: streamplace objectives), with options after colons, as in "
+        "makespan:network=link.  [default: makespan for task graphs, else throughput]",
+        default="",
+        names=objective_names,
+    )
+    rate: Rate | None = option(
+        "--rate RATE", "Total rate of the sources. Replaces the rate of the graph."
+    )
 
 
-Conditions = Annotated[
-    tuple[str, ...],
-    texts("CONDITION").option(
-        "--require",
+class Conditions(VerbSettings):
+    """What a placement must meet."""
+
+    require: Texts = option(
+        "--require CONDITION…",
         "Condition that the placement must meet, such as 'throughput>=0.99' or 'latency<=20ms'. "
         "May be repeated.",
-    ),
-]
+    )
 
 
 class AtRates(VerbSettings):
     """Rates at which every graph is placed or learned."""
 
-    rate: Annotated[
-        tuple[float, ...],
-        RATES.option(
-            "--rate",
-            "Total rate of the sources; repeat it for several rates.  [default: the rate of each "
-            "graph]",
-        ),
-    ] = ()
+    rate: Rates = option(
+        "--rate RATE…",
+        "Total rate of the sources; repeat it for several rates.  [default: the rate of each "
+        "graph]",
+    )
 
 
 class OnDevices(VerbSettings):
     """Devices: a cluster, or three numbers of equal devices instead, without Python."""
 
-    cluster: Annotated[
-        Cluster | None,
-        CLUSTER.option(
-            "--cluster", "TOML file of the devices (see: streamplace schema cluster).", WHERE
-        ),
-    ] = None
-    devices: Annotated[
-        int | None,
-        COUNT.option("--devices", "Number of equal devices d0…  [default: 5]", WHERE),
-    ] = None
-    mips: Annotated[
-        str | None,
-        QUANTITY.option("--mips", "Speed of every device.  [default: 2500 MIPS]", WHERE),
-    ] = None
-    bandwidth: Annotated[
-        str | None,
-        QUANTITY.option("--bandwidth", "Bandwidth of every link.  [default: 1000 Mbps]", WHERE),
-    ] = None
+    cluster: ClusterFile = option(
+        "--cluster FILE", "TOML file of the devices (see: streamplace schema cluster).", WHERE
+    )
+    devices: Count | None = option(
+        "--devices N", "Number of equal devices d0…  [default: 5]", WHERE
+    )
+    mips: Quantity | None = option(
+        "--mips QUANTITY", "Speed of every device.  [default: 2500 MIPS]", WHERE
+    )
+    bandwidth: Quantity | None = option(
+        "--bandwidth QUANTITY", "Bandwidth of every link.  [default: 1000 Mbps]", WHERE
+    )
 
     def check(self) -> None:
         """Refuse numbers beside a cluster."""
@@ -108,34 +102,25 @@ class OnDevices(VerbSettings):
 class UnderRules(VerbSettings):
     """Constraints of a placement."""
 
-    constraints: Annotated[
-        Constraints | None,
-        CONSTRAINTS.option(
-            "--constraints",
-            "TOML file of constraints, such as pins (see: streamplace schema constraints).",
-            WHERE,
-        ),
-    ] = None
+    constraints: ConstraintsFile = option(
+        "--constraints FILE",
+        "TOML file of constraints, such as pins (see: streamplace schema constraints).",
+        WHERE,
+    )
 
 
 class WhatIfs(VerbSettings):
     """Changes of a graph without an edited file; in Python, `streamplace.what_if` makes them."""
 
-    set: Annotated[
-        tuple[str, ...],
-        texts("OPERATOR.FIELD=VALUE").option(
-            "--set",
-            "What if: set a number of the graph, as in kafka.rate=100k or "
-            "'parse->sink.selectivity=0.5'. May be repeated.",
-        ),
-    ] = ()
-    scale: Annotated[
-        tuple[str, ...],
-        texts("OPERATOR=FACTOR").option(
-            "--scale",
-            "What if: multiply the CPU per tuple of an operator, as in enrich=2. May be repeated.",
-        ),
-    ] = ()
+    set: Texts = option(
+        "--set OPERATOR.FIELD=VALUE…",
+        "What if: set a number of the graph, as in kafka.rate=100k or "
+        "'parse->sink.selectivity=0.5'. May be repeated.",
+    )
+    scale: Texts = option(
+        "--scale OPERATOR=FACTOR…",
+        "What if: multiply the CPU per tuple of an operator, as in enrich=2. May be repeated.",
+    )
 
     def changes(self) -> dict[str, Any]:
         """Arguments of `streamplace.what_if`."""
@@ -153,13 +138,13 @@ class WhatIfs(VerbSettings):
     def _pairs(self, field: str, texts: tuple[str, ...], example: str) -> dict[str, str]:
         """Values by name; a name may contain an equals sign."""
         pairs: dict[str, str] = {}
-        option = self.name(field)
+        called = self.name(field)
         for text in texts:
             name, equals, value = text.rpartition("=")
             if not (name and equals and value):
-                raise SettingError(f"{option} is {quoted(text)}; write it as in {option} {example}")
+                raise SettingError(f"{called} is {quoted(text)}; write it as in {called} {example}")
             if name in pairs:
-                raise SettingError(f"{option} is given twice for {quoted(name)}; drop one")
+                raise SettingError(f"{called} is given twice for {quoted(name)}; drop one")
             pairs[name] = value
         return pairs
 
@@ -167,26 +152,18 @@ class WhatIfs(VerbSettings):
 class SearchLimits(VerbSettings):
     """Limits of a search, and its seed."""
 
-    budget: Annotated[
-        Budget | None,
-        BUDGET.option(
-            "--budget",
-            "Search time per graph, in seconds or with a unit, as in '50 ms'.  "
-            f"[default: {PLACE_SECONDS:g}; no limit where --evaluations is given]",
-            HOW_LONG,
-        ),
-    ] = None
-    evaluations: Annotated[
-        int | None,
-        COUNT.option(
-            "--evaluations",
-            "Maximum number of steps of the search. Results then do not depend on the machine.",
-            HOW_LONG,
-        ),
-    ] = None
-    seed: Annotated[
-        int, whole().option("--seed", "The same seed gives the same result.", HOW_LONG)
-    ] = 0
+    budget: SearchBudget = option(
+        "--budget TIME",
+        "Search time per graph, in seconds or with a unit, as in '50 ms'.  "
+        f"[default: {PLACE_SECONDS:g}; no limit where --evaluations is given]",
+        HOW_LONG,
+    )
+    evaluations: Count | None = option(
+        "--evaluations N",
+        "Maximum number of steps of the search. Results then do not depend on the machine.",
+        HOW_LONG,
+    )
+    seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
 
     def limits(self) -> Budget | None:
         """Budget of both limits; None without any."""
@@ -200,18 +177,21 @@ class SearchLimits(VerbSettings):
 class OfDataSet(VerbSettings):
     """Graphs of a data set, and what computes."""
 
-    split: Annotated[
-        str | None, TEXT.option("--split", "Use only the graphs of this split, such as test.")
-    ] = None
-    limit: Annotated[int | None, COUNT.key()] = None  # number of graphs to read, from the first
-    # Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one.
-    on: Annotated[str | None, TEXT.key()] = None
+    split: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
+    limit: Count | None = file_key("N", "Number of graphs to read, from the first.")
+    on: str | None = file_key(
+        "RAY", "Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."
+    )
 
 
 class OfMeasuredGraph(VerbSettings):
     """What is predicted for a graph that was measured on a running job."""
 
-    # Confidence of the interval of what is predicted; 0 uses the prediction alone.
-    confidence: Annotated[float | None, share(zero=True, one=False).key()] = None
-    # Use a measured graph whose model is off by more than 30 % for the placement that was profiled.
-    trust_profile: Annotated[bool, FLAG.key()] = False
+    confidence: Annotated[Share, Interval(ge=0, lt=1)] | None = file_key(
+        "SHARE", "Confidence of the interval of what is predicted; 0 uses the prediction alone."
+    )
+    trust_profile: bool = file_key(
+        "",
+        "Use a measured graph whose model is off by more than 30 % for the placement that was "
+        "profiled.",
+    )

@@ -1,22 +1,18 @@
 """Settings of ``simulate``, with and without queues."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from streamplace.errors import SettingError
 from streamplace.settings.convert import (
-    FLAG,
-    PRESENT,
-    RELOCATION,
-    TIME,
+    Moved,
     Objective,
-    Placement,
+    PlacementFile,
+    Positive,
     Relocation,
-    names,
-    number,
-    text,
+    Seconds,
 )
-from streamplace.settings.option import HOW_LONG
+from streamplace.settings.option import HOW_LONG, file_key, option
 from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
 
 if TYPE_CHECKING:
@@ -39,59 +35,43 @@ def _policies() -> Iterable[str]:
 class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     """How a placement is simulated and judged."""
 
-    relocation: Annotated[Relocation | None, RELOCATION] = None
-    present: Annotated[
-        Placement | None,
-        PRESENT.option(
-            "--from",
-            "The current placement: lists the moves, their time, and when they pay off.",
-            key="from",
-        ),
-    ] = None
-    startup: Annotated[
-        float | None,
-        TIME.option(
-            "--startup",
-            "Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
-            "not specify it.",
-            HOW_LONG,
-        ),
-    ] = None
-    preset: Annotated[
-        str | None,
-        text(names(_presets)).option(
-            "--preset",
-            "Simulate one pass by the rules of a paper (short for --objective "
-            "makespan:preset=NAME).",
-        ),
-    ] = None
-    engine: Annotated[
-        bool,
-        FLAG.option(
-            "--engine",
-            "Also simulate with queues, which gives latencies and transients.",
-        ),
-    ] = False
-    duration: Annotated[
-        float | None,
-        TIME.option(
-            "--duration",
-            "Simulated time with queues.  [default: as long as it takes to settle and to measure]",
-            HOW_LONG,
-        ),
-    ] = None
-    # Time step with queues, by default from latencies and windows.
-    dt: Annotated[float | None, TIME.key()] = None
-    # Largest queue in tuples, by default from what each stream carries.
-    capacity: Annotated[
-        float | None, number(0, float("inf"), "a number of tuples above 0").key()
-    ] = None
-    policy: Annotated[
-        str,
-        text(names(_policies)).option(
-            "--policy", "How a device shares its CPU among its operators, with queues."
-        ),
-    ] = "dynamic"
+    relocation: Moved = None
+    present: PlacementFile | None = option(
+        "--from FILE",
+        "The current placement: lists the moves, their time, and when they pay off.",
+        key="from",
+    )
+    startup: Seconds | None = option(
+        "--startup TIME",
+        "Time that a moved operator needs to start, such as '2 s'. Only for problems that do not "
+        "specify it.",
+        HOW_LONG,
+    )
+    preset: str | None = option(
+        "--preset NAME",
+        "Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
+        names=_presets,
+    )
+    engine: bool = option(
+        "--engine", "Also simulate with queues, which gives latencies and transients."
+    )
+    duration: Seconds | None = option(
+        "--duration TIME",
+        "Simulated time with queues.  [default: as long as it takes to settle and to measure]",
+        HOW_LONG,
+    )
+    dt: Seconds | None = file_key(
+        "TIME", "Time step with queues, by default from latencies and windows."
+    )
+    capacity: Positive | None = file_key(
+        "N", "Largest queue in tuples, by default from what each stream carries."
+    )
+    policy: str = option(
+        "--policy NAME",
+        "How a device shares its CPU among its operators, with queues.",
+        default="dynamic",
+        names=_policies,
+    )
 
     def check(self) -> None:
         """Refuse settings of queues without them, and of a pass where none is simulated."""

@@ -13,7 +13,7 @@ export placement.json --to json -o graph.json
 export placement.json --to json --constraints folder/graph.json -o folder/graph.json
 export placement.json --to flink -o .
 place graph.json --settings move.toml -o placement.json
-simulate graph.json placement.json --settings move.toml -o move.toml
+simulate graph.json placement.json --settings from.toml -o from.toml
 place graph.json -o hard-link.json
 place graph.json -o soft-link.json
 plan folder/graph.json --rate 5 --offers offers.toml -o folder
@@ -29,6 +29,7 @@ def test_an_output_that_is_an_input_is_refused(
     """By whatever name, and the file stays as it is."""
     Path("folder").mkdir()
     Path("folder/graph.json").write_bytes(Path(graph).read_bytes())
+    Path("from.toml").write_text("from = 'placement.json'\n")
     Path("move.toml").write_text("from = 'placement.json'\npasses = 5\n")
     Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
     os.link(graph, "hard-link.json")

@@ -21,6 +21,11 @@ TABLES = {
     "day.csv": "time,rate\n0,5\n3600,9\n",
     "offers.toml": "offers = [{name = 'small', price = 0.1}]\n",
     "never-ends.toml": 'from = "present.json"\n',
+    "twice.toml": "dry-run = true\ndry_run = false\n",
+    "policy.toml": "policy = 5\n",
+    "large.toml": f"limit = {10**20}\n",
+    "larger.toml": f"confidence = {10**310}\n",
+    "deep.toml": f"{'.'.join(['a'] * 50_000)} = 1\n",
     "rules.toml": 'pin = {src = "d3"}\n',
 }
 
@@ -56,6 +61,11 @@ MISTAKES = [
     ("place tasks.json --settings never.toml", "passes never.toml"),
     ("place tasks.json --settings typo.toml", "'pases' 'passes'"),
     ("place tasks.json --settings never-ends.toml", "from never-ends.toml 'passes'"),
+    ("place tasks.json --settings twice.toml", "twice.toml 'dry_run'"),
+    ("place tasks.json --settings large.toml", "limit large.toml"),
+    ("place tasks.json --settings larger.toml", "confidence larger.toml"),
+    ("place tasks.json --settings deep.toml", "deep.toml"),
+    (f"{TRACE} --settings policy.toml", "policy policy.toml 5"),
     ("simulate graph.json placement.json --preset giph --objective energy", "energy"),
     ("place graph.json --scale sink=2 -o x.jsonl", "--scale"),
     (f"{PLAN} --settings no-slot.toml", "slot no-slot.toml --schedule"),
