@@ -9,8 +9,9 @@ YOUNG_OBJECTS = (10_000, 10, 10)
 
 
 def main() -> None:
-    """Run the command line and exit; Ctrl-C exits with status 130 from here on."""
+    """Run the command line and exit; Ctrl-C and SIGTERM exit with status 130 from here on."""
     gc.set_threshold(*YOUNG_OBJECTS)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from streamplace.cli.main import main as run
 
@@ -20,6 +21,7 @@ def main() -> None:
         sys.exit(130)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one, while Python ends
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The functions accept objects, files, numbers, texts and dictionaries."""
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from streamplace import (
     Constraints,
     Operator,
     Problem,
+    Relocation,
     Stream,
     StreamGraph,
     StreamplaceError,
@@ -23,9 +25,11 @@ from streamplace import (
     export,
     generate,
     place,
+    read_graph,
     simulate,
     simulate_queues,
     train,
+    what_if,
 )
 from streamplace.io.problems import Draft, write_problem
 
@@ -248,8 +252,26 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "model": (lambda: train(3, [PIPE], "x"), "model is 3"),  # type: ignore[arg-type]
     "folder": (lambda: train("dream", [PIPE], 3), "out is 3"),  # type: ignore[arg-type]
     "graphs": (lambda: train("dream", 3, "x"), "data is 3"),  # type: ignore[arg-type]
+    "path": (lambda: read_graph(None), "path is None"),  # type: ignore[arg-type]
+    "cluster of a problem": (lambda: Problem(PIPE, None), "not None"),  # type: ignore[arg-type]
+    "devices": (lambda: Cluster.of("x"), "'x'"),  # type: ignore[arg-type]
+    "scale": (lambda: what_if(PIPE, scale=True), "scale is True"),  # type: ignore[arg-type]
+    "too large a number": (lambda: Operator("a", ipt=10**400), "ipt"),
+    "seconds": (lambda: Budget("x"), "budget is x"),  # type: ignore[arg-type]
     "a problem and a cluster": (lambda: place(Problem(PIPE, Cluster.uniform(2)), 3), "drop yours"),
 }
+
+
+@pytest.mark.parametrize("objective", ["throughput", "makespan:network=link", "devices"])
+def test_results_can_be_pickled(objective: str) -> None:
+    require = ["throughput>=0.1"] if objective == "devices" else []
+    result = place(PIPE, 2, placer="metis", objective=objective, require=require)
+    for answer in (result, result.explain(), compare([PIPE], "metis", objective=objective)):
+        assert str(pickle.loads(pickle.dumps(answer))) == str(answer)
+    moved = place(
+        PIPE, 2, objective="makespan", relocation=Relocation(result.placement), placer="metis"
+    )
+    assert pickle.loads(pickle.dumps(moved)).value == moved.value
 
 
 @pytest.mark.parametrize("case", WRONG)

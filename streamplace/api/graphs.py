@@ -20,7 +20,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.model.what_if import changed_graph, changed_problem
-from streamplace.settings.convert import FilePath
+from streamplace.settings.convert import FilePath, wrong
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
@@ -72,6 +72,9 @@ def what_if(
     >>> busier.operators.ipt.tolist(), busier.source_rate
     ([5.0, 20.0], 100000.0)
     """
+    for argument, changes in (("scale", scale), ("change", change)):
+        if not isinstance(changes, Mapping | None):
+            raise wrong(argument, changes, "a dictionary by the names of operators")
     original, factors, values = _graph_or_problem(graph), scale or {}, change or {}
     if isinstance(original, StreamGraph):
         return changed_graph(original, factors, values)

@@ -4,10 +4,12 @@ Workers get chunks of items. Ray repeats the tasks of lost nodes, and gets items
 needed, a few per core, so that neither they nor the results accumulate in its object store.
 """
 
+import linecache
 import logging
 import multiprocessing
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -100,6 +102,7 @@ def _map_on_processes(
     When a process dies, the items in progress are repeated one at a time. An item is lost if it
     kills a new process that has done nothing else.
     """
+    _check_script()
     coming = _chunks(items, jobs)
     while unfinished := (yield from _pooled(function, coming, jobs)):
         suspects = [[item] for chunk in unfinished for item in chunk]
@@ -109,6 +112,17 @@ def _map_on_processes(
             if len(unfinished) == len(suspects):
                 yield lost(unfinished.pop(0)[0], KILLED)
             suspects = unfinished
+
+
+def _check_script() -> None:
+    """Raise SettingError for a script that every process would run, because it is imported."""
+    main = sys.modules["__main__"]
+    source = "".join(linecache.getlines(getattr(main, "__file__", None) or ""))
+    if main.__spec__ is None and source and "__name__" not in source:
+        raise SettingError(
+            "every process would run the script from its beginning; put its calls below "
+            "if __name__ == '__main__':, or give jobs=1"
+        )
 
 
 def _pooled(

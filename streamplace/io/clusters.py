@@ -5,14 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tomli_w
 
 from streamplace.io.fields import plain
-from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
+from streamplace.io.files import LARGEST_TOML, file_path, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import BPS, Cluster, check_size
@@ -31,13 +30,13 @@ from streamplace.model.units import (
 
 def read_cluster(name: str | PathLike[str]) -> Cluster:
     """Cluster from a TOML file; see ``streamplace schema cluster``."""
-    path = Path(name)
+    path = file_path(name)
     return parse_cluster(read_bytes(path, LARGEST_TOML), spot(path))
 
 
 def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
     """Write a cluster as a TOML file, which `read_cluster` and ``--cluster`` read."""
-    write_text(Path(path), cluster_text(cluster))
+    write_text(file_path(path), cluster_text(cluster))
 
 
 def cluster_text(cluster: Cluster) -> str:

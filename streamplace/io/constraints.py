@@ -1,25 +1,24 @@
 """Constraints in TOML files and in problem documents."""
 
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from streamplace.io.files import LARGEST_TOML, read_bytes, spot, write_text
+from streamplace.io.files import LARGEST_TOML, file_path, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
 from streamplace.model.constraints import Constraints
 
 
 def read_constraints(name: str | PathLike[str]) -> Constraints:
     """Constraints from a TOML file; see ``streamplace schema constraints``."""
-    path = Path(name)
+    path = file_path(name)
     return parse_constraints(read_bytes(path, LARGEST_TOML), spot(path))
 
 
 def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
     """Write constraints as a TOML file, which `read_constraints` and ``--constraints`` read."""
-    write_text(Path(path), tomli_w.dumps(constraints_to_tables(constraints)))
+    write_text(file_path(path), tomli_w.dumps(constraints_to_tables(constraints)))
 
 
 def parse_constraints(content: bytes, where: str) -> Constraints:

@@ -18,9 +18,9 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from streamplace.errors import FormatError, StreamplaceError
+from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.parsing import parse_toml_text
-from streamplace.model.message_text import shown
+from streamplace.model.message_text import quoted, shown
 
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
@@ -30,6 +30,13 @@ REMEDY = "wait until it has ended, or choose another folder"
 CHUNK = 2**20
 STANDARD_OUTPUT = Path("/dev/stdout")
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
+
+
+def file_path(path: object) -> Path:
+    """Path that a caller gave; SettingError if it is something else."""
+    if not isinstance(path, str | os.PathLike):
+        raise SettingError(f"path is {quoted(path)}; it must be the path of a file")
+    return Path(path)
 
 
 def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import plain
-from streamplace.io.files import LONGEST_LINE, encoded, located, spot, writing
+from streamplace.io.files import LONGEST_LINE, encoded, file_path, located, spot, writing
 from streamplace.io.lines import LINES, lines_of
 from streamplace.io.parsing import parse_json, untyped
 from streamplace.io.schema import OperatorJson, StreamJson
@@ -87,7 +87,7 @@ def read_graphs(path: str | Path) -> Iterator[StreamGraph]:
 
 def write_graph(graph: StreamGraph, name: str | Path) -> None:
     """Write one graph as readable JSON, or as the only line of a data set."""
-    path = Path(name)
+    path = file_path(name)
     if path.name.endswith(LINES):
         write_graphs([graph], path)
         return
@@ -113,7 +113,7 @@ def _compact(value: Any) -> str:
 
 def write_graphs(graphs: Iterable[StreamGraph], path: str | Path) -> int:
     """Write a data set, one graph per line, and return their number."""
-    return write_lines(map(_named_line, graphs), Path(path), "graph")
+    return write_lines(map(_named_line, graphs), file_path(path), "graph")
 
 
 def _named_line(graph: StreamGraph) -> tuple[str, bytes]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamplace.errors import FormatError
-from streamplace.io.files import is_folder, read_bytes, read_lines, reading, spot
+from streamplace.io.files import file_path, is_folder, read_bytes, read_lines, reading, spot
 
 LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 def lines_of(name: str | Path) -> Iterator[Line]:
     """Documents of a file, of the files of a folder, or of shards, one after the other."""
-    for path in files_of(Path(name)):
+    for path in files_of(file_path(name)):
         if path.name.endswith(LINES):
             for number, line in read_lines(path):
                 yield Line(line, f"{spot(path)}:{number}", f"{_unicode(path.name)}:{number}")

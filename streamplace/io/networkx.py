@@ -80,7 +80,7 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     >>> from_networkx(g).input_rate.tolist()
     [100.0, 50.0]
     """
-    if not graph.is_directed():
+    if not (hasattr(graph, "is_directed") and graph.is_directed()):
         raise GraphError("a stream graph needs directed edges; pass a DiGraph")
     attributes = _stated(graph.graph)
     for key in DEFAULTS_OF_GRAPHML:

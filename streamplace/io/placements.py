@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamplace.errors import FormatError, PlacementError
-from streamplace.io.files import json_text, located, read_bytes, read_lines, spot, write_text
+from streamplace.io.files import (
+    file_path,
+    json_text,
+    located,
+    read_bytes,
+    read_lines,
+    spot,
+    write_text,
+)
 from streamplace.io.parsing import parse_json, parse_tables, untyped
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
@@ -24,7 +32,7 @@ READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism"})
 
 def read_placement(name: str | PathLike[str], problem: Problem | None = None) -> Placement:
     """Placement of the operators on the devices of a problem, by default of those in the file."""
-    path = Path(name)
+    path = file_path(name)
     if problem is None:
         return parse_given(read_bytes(path), spot(path))
     return parse_placement(read_bytes(path), spot(path), problem)
@@ -35,7 +43,7 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
 
     The placement is None for a graph that could not be placed.
     """
-    path = Path(name)
+    path = file_path(name)
     for number, line in read_lines(path):
         where, document = f"{spot(path)}:{number}", fields_of(line)
         if not isinstance(document.get("graph"), str):
@@ -146,4 +154,4 @@ def order_facts(placement: Placement) -> dict[str, Any]:
 def write_placement(placement: Placement, path: str | PathLike[str], **facts: Any) -> None:
     """Write a placement, with other fields such as ``graph`` and ``placer``."""
     document = {**facts, "assignment": placement.as_dict(), **order_facts(placement)}
-    write_text(Path(path), json_text(document))
+    write_text(file_path(path), json_text(document))

@@ -17,7 +17,7 @@ from streamplace.errors import FormatError
 from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
 from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.fields import plain
-from streamplace.io.files import encoded, json_text, located, write_text
+from streamplace.io.files import encoded, file_path, json_text, located, write_text
 from streamplace.io.graphs import (
     Document,
     documents,
@@ -86,10 +86,10 @@ def write_problem(problem: Known, path: str | Path) -> None:
     """Write one problem as readable JSON, or as the only line of a data set."""
     if isinstance(problem, StreamGraph):
         write_graph(problem, path)
-    elif Path(path).name.endswith(LINES):
+    elif file_path(path).name.endswith(LINES):
         write_problems([problem], path)
     else:
-        write_text(Path(path), json_text(problem_to_dict(problem)))
+        write_text(file_path(path), json_text(problem_to_dict(problem)))
 
 
 def write_problems(problems: Iterable[Known], path: str | Path) -> int:
@@ -98,7 +98,7 @@ def write_problems(problems: Iterable[Known], path: str | Path) -> int:
         (one.name if isinstance(one, StreamGraph) else one.graph.name, problem_line(one))
         for one in problems
     )
-    return write_lines(lines, Path(path), "problem")
+    return write_lines(lines, file_path(path), "problem")
 
 
 def problem_line(problem: Known) -> bytes:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.columns import frozen
+from streamplace.model.columns import checked_rows, frozen, reduced
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.mixins import Caching, Displayed, data_frame, same_fields
@@ -141,7 +141,7 @@ class Cluster(Caching, Displayed):
         overhead_per_byte: Quantity = 0.0,
     ) -> "Cluster":
         """Cluster of the given devices; bandwidth and latency are one quantity or a matrix."""
-        columns = Devices.of(devices)
+        columns = Devices.of(checked_rows(devices, Device, "Device('d0')", ClusterError))
         size = len(columns)
         if isinstance(bandwidth, str | int | float):
             check_bandwidth("bandwidth", bandwidth_bps(bandwidth), float(columns.mips.max()))
@@ -182,6 +182,9 @@ class Cluster(Caching, Displayed):
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(self)
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)

@@ -84,7 +84,10 @@ class NumberRule(FieldRule):
         number = self.parse(given) if self.parse and isinstance(given, str) else given
         if type(number) is not float and not isinstance(number, Real):
             raise BrokenRule(quoted(number), "it must be a number")
-        value = float(number)
+        try:
+            value = float(number)
+        except OverflowError:
+            raise BrokenRule(quoted(number), self._rule(inf)) from None
         fits = self.least <= value <= LARGEST and (value >= self.smallest or value == 0)
         if not fits and not value == self.default == inf:
             raise BrokenRule(f"{value:g}", self._rule(value))
@@ -313,6 +316,9 @@ class CheckedColumns(Generic[R]):
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(self)
+
     def _owner(self, i: int) -> str:
         """Row i in messages."""
         raise NotImplementedError
@@ -411,6 +417,20 @@ class NamedColumns(CheckedColumns[R]):
         return cls._row.__name__.lower()
 
 
+def checked_rows(
+    given: Iterable[R], kind: type[R], example: str, error: type[StreamplaceError] = GraphError
+) -> list[R]:
+    """Rows as a list, each of which must be of a kind."""
+    noun = kind.__name__.lower()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise error(f"{quoted(given)} is given for the {noun}s; give a list")
+    rows = list(given)
+    for row in rows:
+        if not isinstance(row, kind):
+            raise error(f"{quoted(row)} is no {noun}; write each {noun} as {example}")
+    return rows
+
+
 def name_column(
     names: Iterable[str], what: str, error: type[StreamplaceError]
 ) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -435,6 +455,18 @@ def frozen(array: _Array) -> _Array:
     """Return the array itself, read-only from here on."""
     array.setflags(write=False)
     return array
+
+
+def reduced(item: Any) -> tuple[object, ...]:
+    """Return what copies of a dataclass are made from, whose arrays are read-only as well."""
+    return _restored, (type(item), {f.name: getattr(item, f.name) for f in fields(item)})
+
+
+def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    item = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(item, name, frozen(value) if isinstance(value, np.ndarray) else value)
+    return item
 
 
 def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:

@@ -12,7 +12,7 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads, check_messages
-from streamplace.model.columns import frozen, is_text
+from streamplace.model.columns import checked_rows, frozen, is_text
 from streamplace.model.key_groups import balanced_parallelism
 from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.mixins import Caching, Pictured, data_frame, same_fields
@@ -121,8 +121,8 @@ class StreamGraph(Caching, Pictured):
             raise GraphError(
                 f"the name of a graph is {quoted(name)}; it must be a string, and comes first"
             )
-        columns = Operators.of(_rows(operators, Operator), fires)
-        rows = Streams.of(columns, _rows(streams, Stream))
+        columns = Operators.of(checked_rows(operators, Operator, "Operator('a')"), fires)
+        rows = Streams.of(columns, checked_rows(streams, Stream, "Stream('a', 'b')"))
         if fires == ALL:
             columns, rows = rated(columns, rows)
         return cls(name, columns, rows, attributes or {})
@@ -346,19 +346,6 @@ class StreamGraph(Caching, Pictured):
             f"operator {name} has neither input streams nor a rate above 0, so no tuples "
             "reach it; give it a rate if it is a source, else connect or remove it"
         )
-
-
-def _rows(given: Iterable[R], kind: type[R]) -> list[R]:
-    """Rows of a graph, each of which must be of a kind."""
-    noun = kind.__name__.lower()
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise GraphError(f"the graph has {quoted(given)} for its {noun}s; give a list")
-    rows = list(given)
-    for row in rows:
-        if not isinstance(row, kind):
-            example = "Operator('a')" if kind is Operator else "Stream('a', 'b')"
-            raise GraphError(f"{quoted(row)} is no {noun}; write each {noun} as {example}")
-    return rows
 
 
 def rated(operators: Operators, streams: Streams) -> tuple[Operators, Streams]:

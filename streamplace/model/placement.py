@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.columns import BrokenRule, CountRule, NumberRule
+from streamplace.model.columns import BrokenRule, CountRule, NumberRule, reduced
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Displayed, data_frame, same_fields
 from streamplace.model.units import LARGEST
@@ -127,6 +127,9 @@ class Placement(Displayed, Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self.operators)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(self)
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import frozen
+from streamplace.model.columns import frozen, reduced
 from streamplace.model.compiled_constraints import PlacementRules, compile_rules
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -48,6 +48,9 @@ class Moving:
         put = partial(object.__setattr__, self)
         put("state", _checked("state", state))
         put("startup", _checked("startup", startup))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(self)
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
@@ -125,6 +128,9 @@ class Problem(Caching, Pictured):
         known: Placement | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
+        for kind, part in ((StreamGraph, graph), (Cluster, cluster)):
+            if not isinstance(part, kind):
+                raise ProblemError(f"a problem needs a {kind.__name__}, not {quoted(part)}")
         put("graph", graph)
         put("cluster", cluster)
         put("constraints", constraints or Constraints())

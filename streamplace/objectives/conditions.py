@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -69,31 +70,34 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
     if not conditions:
         return objective
 
-    def evaluate(
-        problem: Problem,
-        placements: Ints,
-        priorities: Floats | None = None,
-        queue: str = "priority",
-    ) -> Floats:
-        values = objective.values(problem, placements, priorities, queue)
-        missing = sum(
-            (c.shortfall(problem, placements, priorities, queue) for c in conditions),
-            np.zeros(len(values)),
-        )
-        worst = BEYOND * (1.0 + missing)
-        return np.where(missing > 0, worst if objective.sense == "min" else -worst, values)
-
     texts = ", ".join(sorted(condition.text for condition in conditions))
     return replace(
         objective,
         name=f"{objective.name} with {texts}",
-        evaluate=evaluate,
+        evaluate=partial(_restricted, objective, tuple(conditions)),
         ordered=objective.ordered or any(c.objective.ordered for c in conditions),
         usual=False,
         quick=False,
         base=objective,
         conditions=tuple(conditions),
     )
+
+
+def _restricted(
+    objective: Objective,
+    conditions: tuple[Condition, ...],
+    problem: Problem,
+    placements: Ints,
+    priorities: Floats | None = None,
+    queue: str = "priority",
+) -> Floats:
+    values = objective.values(problem, placements, priorities, queue)
+    missing = sum(
+        (c.shortfall(problem, placements, priorities, queue) for c in conditions),
+        np.zeros(len(values)),
+    )
+    worst = BEYOND * (1.0 + missing)
+    return np.where(missing > 0, worst if objective.sense == "min" else -worst, values)
 
 
 def composed_objective(

@@ -395,7 +395,7 @@ def explain(problem: Problem, placement: Placement, options: PassOptions = USUAL
         transfers=transfers_of(problem, placement, schedule),
         busy={name: float(schedule.device_busy[d]) for d, name in enumerate(placement.devices)},
         queue=options.rules_of(placement)[0].queue,
-        find_move=lambda: best_move(problem, placement, schedule, options),
+        find_move=partial(best_move, problem, placement, schedule, options),
         assumptions=assumptions(problem),
     )
 

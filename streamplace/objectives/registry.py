@@ -31,6 +31,14 @@ EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """With priorities of the operators [B, N], None for the default order, and their discipline."""
 
 
+def _nothing(problem: Problem) -> None:
+    return None
+
+
+def _no_measures(problem: Problem, value: float) -> Mapping[str, float]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """A value of placements to maximise or minimise.
@@ -89,12 +97,12 @@ class Objective:
     unit: str = ""
     of: str = ""
     explain: Callable[[Problem, Placement], Explanation] | None = None
-    bound: Callable[[Problem], float | None] = lambda problem: None
+    bound: Callable[[Problem], float | None] = _nothing
     limit: float | None = None
-    refuses: Callable[[Problem], str | None] = lambda problem: None
+    refuses: Callable[[Problem], str | None] = _nothing
     picture: Callable[[Problem, Placement], Picture] | None = None
     timeline: Callable[[Problem, Placement], PassTimeline] | None = None
-    measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
+    measures: Callable[[Problem, float], Mapping[str, float]] = _no_measures
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None
     kind: Kind = ""
     usual: bool = True

@@ -6,6 +6,7 @@ and added to the duration of a pass.
 """
 
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -51,35 +52,45 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
             "it; use makespan, latency or cost"
         )
 
-    def evaluate(
-        problem: Problem,
-        placements: Ints,
-        priorities: Floats | None = None,
-        queue: str = "priority",
-    ) -> Floats:
-        batch = np.atleast_2d(placements)
-        seconds = relocation.seconds(problem)[np.arange(problem.n_operators), batch].sum(axis=1)
-        values = objective.values(problem, batch, priorities, queue)
-        return np.asarray(values + seconds / relocation.passes)
-
-    def explain(problem: Problem, placement: Placement) -> Explanation:
-        return Relocated(
-            objective.explained(problem, placement),
-            objective.quantity,
-            moves(problem, placement, relocation),
-            relocation.passes,
-            _value_before(problem, objective, relocation),
-        )
-
     return replace(
         objective,
         name=f"{objective.name} after a move every {exact_digits(relocation.passes)} passes",
-        evaluate=evaluate,
-        explain=explain,
-        refuses=lambda problem: relocation.fault(problem) or objective.refuses(problem),
+        evaluate=partial(_evaluate, objective, relocation),
+        explain=partial(_explain, objective, relocation),
+        refuses=partial(_refuses, objective, relocation),
         base=objective,
         relocation=relocation,
     )
+
+
+def _evaluate(
+    objective: Objective,
+    relocation: Relocation,
+    problem: Problem,
+    placements: Ints,
+    priorities: Floats | None = None,
+    queue: str = "priority",
+) -> Floats:
+    batch = np.atleast_2d(placements)
+    seconds = relocation.seconds(problem)[np.arange(problem.n_operators), batch].sum(axis=1)
+    values = objective.values(problem, batch, priorities, queue)
+    return np.asarray(values + seconds / relocation.passes)
+
+
+def _explain(
+    objective: Objective, relocation: Relocation, problem: Problem, placement: Placement
+) -> Explanation:
+    return Relocated(
+        objective.explained(problem, placement),
+        objective.quantity,
+        moves(problem, placement, relocation),
+        relocation.passes,
+        _value_before(problem, objective, relocation),
+    )
+
+
+def _refuses(objective: Objective, relocation: Relocation, problem: Problem) -> str | None:
+    return relocation.fault(problem) or objective.refuses(problem)
 
 
 @dataclass(frozen=True, slots=True)

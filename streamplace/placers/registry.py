@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isfinite
-from numbers import Integral
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
@@ -44,7 +44,9 @@ class Budget:
     __repr__ = call_of
 
     def __post_init__(self) -> None:
-        if self.seconds is not None and not 0 < self.seconds <= 1e6:
+        if self.seconds is not None and not (
+            isinstance(self.seconds, Real) and 0 < self.seconds <= 1e6
+        ):
             raise SettingError(
                 f"the budget is {self.seconds} s; it must be above 0 and at most 1e6"
             )

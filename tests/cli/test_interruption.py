@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -139,6 +140,18 @@ def test_ctrl_c_says_what_to_add_where_nothing_is_kept(
     told = "stopped; nothing was kept, but with -o the same command continues where it ended"
     assert answer.err.split("\n") == [told, "", "error: interrupted", ""]
     assert (answer.status, answer.out) == (130, "")
+
+
+def test_sigterm_leaves_no_temporary_file(tmp_path: Path) -> None:
+    words = ["generate", "branched", "--copies", "100000", "-o", "set.jsonl"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "streamplace", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None and not list(tmp_path.glob(".streamplace-*")):
+            time.sleep(0.05)
+        process.terminate()
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -47,6 +47,16 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert_end(*workers)
 
 
+def test_a_script_that_every_process_would_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "from streamplace.evaluate.parallel import parallel_map\n"
+        "print(*parallel_map(abs, range(40), 2))"
+    )
+    run = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True)
+    assert run.stdout == ""
+    assert "SettingError: every process would run the script" in run.stderr
+
+
 def deadly(number: int) -> int:
     """Double a number; 7 and 30 kill the process."""
     logging.getLogger("streamplace.test").warning("at %d", number)

@@ -125,12 +125,18 @@ def pickled(thing: Any) -> Any:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickled])
 def test_copies_compile_anew(duplicate: Callable[[Any], Any]) -> None:
-    """To the arrays of their original."""
+    """To the arrays of their original; their own are read-only as well."""
     problem = Problem(diamond(), heterogeneous())
     assert problem.one_pass.n_operators == problem.n_operators
     again = Problem(duplicate(problem.graph), duplicate(problem.cluster))
     assert np.array_equal(again.one_pass.streams, problem.one_pass.streams)
     assert np.array_equal(again.one_pass.links, problem.one_pass.links)
+    placement = duplicate(problem.placement(np.zeros(problem.n_operators, np.int32)))
+    for array in (
+        again.graph.operators.ipt, again.cluster.latency_s, again.cluster.devices.mips,
+        placement.index,
+    ):  # fmt: skip
+        assert not array.flags.writeable
 
 
 @given(problems(), st.integers(0, 99))

@@ -9,7 +9,7 @@ these are full as well, subtasks move to other devices. Where a subtask is limit
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -539,10 +539,14 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         devices=devices,
         links=links,
         cards=cards,
-        find_move=lambda: best_move(problem, place, top) if value < 1 else None,
-        find_parallelism=lambda: more_subtasks(problem, place, top) if value < 1 else None,
+        find_move=partial(best_move, problem, place, top) if value < 1 else _nothing,
+        find_parallelism=partial(more_subtasks, problem, place, top) if value < 1 else _nothing,
         assumptions=assumptions(problem),
     )
+
+
+def _nothing() -> None:
+    return None
 
 
 def _plain(value: Any) -> Any:
