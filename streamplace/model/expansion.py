@@ -1,6 +1,7 @@
 """Expansion: the graph of subtasks, with p subtasks for every operator of parallelism p."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
@@ -29,6 +30,7 @@ LEAST_SHARE = 1e-9
 """Share of a subtask that gets no tuples."""
 SUM_ERROR = 1e-6
 """Maximum error of the sum of shares."""
+_SECOND_SUBTASK = re.compile(r"(.+?)(#+)1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,17 +159,22 @@ class Expansion:
 def operators_by_subtask(names: Iterable[str]) -> dict[str, str]:
     """Operator of each of these names: of subtasks that of `expand`, of operators they themselves.
 
+    A name with a number is that of a subtask if the number 1 and all smaller ones exist, too.
+
     >>> operators_by_subtask(["src", "join#0", "join#1", "filter#7"])
     {'src': 'src', 'join#0': 'join', 'join#1': 'join', 'filter#7': 'filter#7'}
+    >>> operators_by_subtask(["join##0", "join##1", "join#0"])
+    {'join##0': 'join', 'join##1': 'join', 'join#0': 'join#0'}
     """
     operators = {name: name for name in names}
     for name in operators:
-        operator, mark, number = name.rpartition("#")
-        if (mark, number) == ("#", "1") and f"{operator}#0" in operators:
+        match = _SECOND_SUBTASK.fullmatch(name)
+        if match is not None and f"{match[1]}{match[2]}0" in operators:
             for i in itertools.count():
-                if f"{operator}#{i}" not in operators:
+                subtask = f"{match[1]}{match[2]}{i}"
+                if subtask not in operators:
                     break
-                operators[f"{operator}#{i}"] = operator
+                operators[subtask] = match[1]
     return operators
 
 

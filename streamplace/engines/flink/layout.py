@@ -1,6 +1,5 @@
 """Layout: the TaskManager of every subtask of a job."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,9 @@ from streamplace.engines.flink.program.chains import operators_in
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import parse_document
+from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
-
-_SUBTASK = re.compile(r"(.+?)#+(\d{1,9})")
 
 
 class Layout(Mapping[str, tuple[str, ...]]):
@@ -72,6 +70,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
         whole: dict[str, Sequence[str]] = {}
         numbered: dict[str, list[tuple[int, str]]] = {}
         uncounted = set[str]()
+        operators = operators_by_subtask(placement)
         for name, devices in placement.items():
             if not devices:
                 raise PlacementError(
@@ -80,8 +79,9 @@ class Layout(Mapping[str, tuple[str, ...]]):
             if not isinstance(devices, str):
                 whole[name] = devices
                 continue
-            owner = None if name in (parallelism or ()) else subtask_owner(name, placement)
-            if owner is not None and (parallelism is None or owner in parallelism):
+            owner = operators[name]
+            is_subtask = owner != name and name not in (parallelism or ())
+            if is_subtask and (parallelism is None or owner in parallelism):
                 numbered.setdefault(owner, []).append((int(name.rpartition("#")[2]), devices))
             elif parallelism is None:
                 whole[name] = [devices]
@@ -255,21 +255,6 @@ class Layout(Mapping[str, tuple[str, ...]]):
             handler(dict[str, list[str]]),
             serialization=core_schema.plain_serializer_function_ser_schema(cls.to_json),
         )
-
-
-def subtask_owner(name: str, names: Collection[str]) -> str | None:
-    """Operator of a subtask name such as ``join#2``; None if the name is that of an operator.
-
-    A name with a number is that of a subtask if all smaller numbers exist, too.
-
-    >>> subtask_owner("join#1", {"join#0", "join#1"}), subtask_owner("join#1", {"join#1"})
-    ('join', None)
-    """
-    match = _SUBTASK.fullmatch(name)
-    if match is None:
-        return None
-    stem = name[: match.start(2)]
-    return match[1] if all(f"{stem}{i}" in names for i in range(int(match[2]) + 1)) else None
 
 
 def _sorted(counts: Mapping[str, int]) -> dict[str, int]:

@@ -205,7 +205,7 @@ def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
             raise EndedByOthers("the job was cancelled by another user")
 
     monkeypatch.setattr(improving, "sent_since", lambda *_: None)
-    monkeypatch.setattr(improving, "chain_states", states)
+    monkeypatch.setattr(improving, "live_states", states)
     monkeypatch.setattr(improving, "refuse_ended", refuse_ended)
     monkeypatch.setattr(
         improving, "stopped_with", lambda rest, job: None if job == rest.world.job else "savepoint"

@@ -176,7 +176,7 @@ LONG = f"m#{'9' * 5000}"
             {f"m#{i}": f"d{i}" for i in sorted(range(11), key=str)},
             {"m": [f"d{i}" for i in range(11)]},
         ),
-        ({"m#0": "a", LONG: "b"}, {"m": ["a"], LONG: "b"}),
+        ({"m#0": "a", LONG: "b"}, {"m#0": "a", LONG: "b"}),
         (
             {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"},
             {"Calc(select=[id -> start, x])": "a", "out": "a", "in": "b"},

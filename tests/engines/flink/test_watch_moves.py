@@ -94,7 +94,8 @@ def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
         state: str = "RUNNING",
         tell: Callable[[str], None] = print,
     ) -> WatchMover:
-        monkeypatch.setattr(acting, "chain_states", lambda *_: {OLD: state})
+        live = {} if state in ENDED else {OLD: state}
+        monkeypatch.setattr(acting, "live_states", lambda *_: live)
         monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
         answers = healthy("a", "b") | {f"GET /jobs/{NEW}": job("shop", "RUNNING", {})}
         move = Mock(rest=FakeFlink(answers).rest)

@@ -23,6 +23,8 @@ FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
 LEAST_CORES = 0.01
 """Least part of a TaskManager in the model, however full its machine is."""
+MOST_RESERVED = 0.9
+"""Maximum share of a device's CPU that is reserved; without any CPU, nothing could be predicted."""
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -77,6 +79,11 @@ class CpuShare(NamedTuple):
     def is_full(self) -> bool:
         """Whether it has no CPU left."""
         return self.load >= FULL
+
+
+def reserved_cores(used: float, limit: float) -> float:
+    """Cores that are not available to a job, of those that others use on a device."""
+    return min(used, MOST_RESERVED * limit)
 
 
 def cpu_seconds(process: int) -> float:

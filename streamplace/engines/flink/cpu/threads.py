@@ -34,6 +34,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -421,7 +422,7 @@ class ClusterSnapshot:
     threads: Mapping[str, list[JavaThread]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterInterval:
     """Changes between two snapshots."""
 
@@ -433,6 +434,37 @@ class ClusterInterval:
     # of their records.
     sources: Mapping[str, float] = field(default_factory=dict)
     sinks: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def by_thread(self) -> dict[Key, TaskCpu]:
+        """CPU of the subtasks with measured threads, including what is charged to them.
+
+        Subtasks of one TaskManager may have threads of the same name, as those of equal jobs.
+        """
+        owners: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
+        for subtask in self.subtasks:
+            if not subtask.has_ended:
+                owners[subtask.device, subtask.thread].append(subtask)
+        cpu: dict[Key, TaskCpu] = {}
+        for device, loads in self.loads.items():
+            threads: dict[str, list[ThreadLoad]] = defaultdict(list)
+            for load in loads:
+                if (device, load.name) in owners:
+                    threads[load.name].append(load)
+            own = {name: sum(load.cores for load in same) for name, same in threads.items()}
+            more = charged_to_tasks(loads, own, self.sources, self.sinks)
+            wakes = _wakes(loads, threads, self)
+            busiest = _busiest(loads, threads)
+            for name, same in threads.items():
+                subtasks = owners[device, name]
+                if len(same) != len(subtasks):
+                    continue
+                for subtask, part in zip(subtasks, _parts(subtasks), strict=True):
+                    cores = (own[name] + more[name]) * part
+                    measured = TaskCpu(cores, MEASURED, same[0], wakes[name], busiest[name])
+                    is_alone = len(same) == 1
+                    cpu[subtask.key] = measured if is_alone else TaskCpu(cores, SHARED)
+        return cpu
 
 
 def snapshot(
@@ -542,7 +574,7 @@ def cpu_by_subtask(
     ``busy``: task of the job → busy seconds per second of its threads; None if unknown.
     ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
     """
-    threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
+    threads, wholes = interval.by_thread, _by_process(interval.subtasks, processes)
     ordered = sorted(one for one in interval.subtasks if one.job == job)
     answer: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
     for vertex, seconds in busy.items():
@@ -564,41 +596,11 @@ def cpu_by_subtask(
 
 def cores_beside(job: str, interval: ClusterInterval) -> dict[str, float]:
     """TaskManager on this machine → core seconds per second of the subtasks of other jobs."""
-    threads = _by_thread(interval)
-    taken: dict[str, float] = defaultdict(float)
-    for one in interval.subtasks:
-        if one.job != job and one.key in threads:
-            taken[one.device] += threads[one.key].cores
-    return dict(taken)
-
-
-def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks with measured threads, including what is charged to them.
-
-    Subtasks of one TaskManager may have threads of the same name, as those of equal jobs.
-    """
-    bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
-    for one in interval.subtasks:
-        if not one.has_ended:
-            bearers[one.device, one.thread].append(one)
-    cpu: dict[Key, TaskCpu] = {}
-    for device, loads in interval.loads.items():
-        threads: dict[str, list[ThreadLoad]] = defaultdict(list)
-        for load in loads:
-            if (device, load.name) in bearers:
-                threads[load.name].append(load)
-        own = {name: sum(load.cores for load in same) for name, same in threads.items()}
-        more = charged_to_tasks(loads, own, interval.sources, interval.sinks)
-        wakes = _wakes(loads, threads, interval)
-        busiest = _busiest(loads, threads)
-        for name, same in threads.items():
-            subtasks, alone = bearers[device, name], len(same) == 1
-            if len(same) == len(subtasks):
-                for one, part in zip(subtasks, _parts(subtasks), strict=True):
-                    cores = (own[name] + more[name]) * part
-                    measured = TaskCpu(cores, MEASURED, same[0], wakes[name], busiest[name])
-                    cpu[one.key] = measured if alone else TaskCpu(cores, SHARED)
-    return cpu
+    cores: dict[str, float] = defaultdict(float)
+    for subtask in interval.subtasks:
+        if subtask.job != job and subtask.key in interval.by_thread:
+            cores[subtask.device] += interval.by_thread[subtask.key].cores
+    return dict(cores)
 
 
 def _busiest(

@@ -41,7 +41,7 @@ from streamplace.engines.flink.move.savepoints import refuse_ended, stopped_with
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.pin.free_resources import unpinnable
-from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.program.submission import live_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
@@ -510,8 +510,8 @@ class JobImprover:
 
     def _running(self, job: str) -> str | None:
         """Id of a job or its successor that runs; None unless there is exactly one."""
-        states = chain_states(self.engine.rest, job)
-        running = [one for one, state in states.items() if state == "RUNNING"]
+        states = live_states(self.engine.rest, job)
+        running = [name for name, state in states.items() if state == "RUNNING"]
         return running[0] if len(running) == 1 else None
 
     def _await_running(self, job: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
+from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
 from streamplace.engines.flink.cpu.threads import address_of, processes_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cost_fit import Observation
@@ -47,8 +47,6 @@ FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
 """Share of every CPU and link that stays free, because bursts cannot use all of a full one."""
-MOST_RESERVED = 0.9
-"""Maximum share of a device's CPU that is reserved; without any CPU, nothing could be predicted."""
 POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
 """Setting of the cores of a TaskManager on Kubernetes, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
@@ -210,10 +208,9 @@ def measured_cluster(
             cores, part = share.whole_cores
             speed = mips if part == 1 else f"{part * parsed_mips(mips):g} MIPS"
         if java is not None or beside:
-            wanted = 0.0 if java is None else java + cost.fixed
-            wanted = (wanted + others.get(name, 0.0)) * parsed_mips(mips)
-            most = MOST_RESERVED * cores * parsed_mips(speed)
-            reserved = float(f"{min(wanted, most):.3g}")
+            used_by_others = others.get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
+            limit = cores if share is None else share.limit
+            reserved = float(f"{reserved_cores(used_by_others, limit) * parsed_mips(mips):.3g}")
         device = MeasuredDevice(name, speed, cores, own[name], memory, reserved, share is None)
         devices.append(device)
     return MeasuredCluster(

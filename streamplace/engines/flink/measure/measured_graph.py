@@ -5,11 +5,11 @@ from dataclasses import replace
 from statistics import mean, stdev
 from typing import NamedTuple
 
+from streamplace.engines.flink.cpu.limits import reserved_cores
 from streamplace.engines.flink.cpu.threads import COMPILERS
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
     HEADROOM,
-    MOST_RESERVED,
     capacity,
     slowness,
 )
@@ -289,7 +289,7 @@ def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Clus
     for name, usage in present.usage.items():
         cores, share = usage.share.whole_cores
         besides = present.java + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
-        reserved = min(besides + cost.fixed, MOST_RESERVED * usage.share.limit) * mips
+        reserved = reserved_cores(besides + cost.fixed, usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
     cost = cost.slower(slowness(one.share for one in present.usage.values()))
     return cluster_from_tables(

@@ -99,7 +99,12 @@ def own_name(name: str) -> str:
 def chain_states(rest: Rest, job: str) -> dict[str, str]:
     """States of a job and its successors, as far as Flink knows them."""
     states = rest.jobs()
-    return {one: states[one] for one in chain_of(job) if one in states}
+    return {name: states[name] for name in chain_of(job) if name in states}
+
+
+def live_states(rest: Rest, job: str) -> dict[str, str]:
+    """States of those of a job and its successors that have not ended, in order."""
+    return {name: state for name, state in chain_states(rest, job).items() if state not in ENDED}
 
 
 def submit(

@@ -19,8 +19,8 @@ from streamplace.engines.flink.move.transaction import (
     Undecided,
 )
 from streamplace.engines.flink.pin.free_resources import left_without, occupied_devices
-from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest, chain_of, successor
+from streamplace.engines.flink.program.submission import live_states
+from streamplace.engines.flink.rest.client import NoAnswer, Rest, chain_of, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import StreamplaceError
@@ -213,7 +213,7 @@ class WatchMover:
             except (MoveUnderWay, Undecided, NoAnswer):
                 raise
             except StreamplaceError as error:
-                if not self._alive(job) and self.move.unfinished_moves():
+                if not live_states(self.move.rest, job) and self.move.unfinished_moves():
                     raise
                 self.log.tell(str(error))
         return self._looked_up(number, why)
@@ -221,16 +221,11 @@ class WatchMover:
     def _looked_up(self, number: int, why: str) -> str | None:
         """Find the job of a move that runs, and note the outcome; None if none runs."""
         job = self.log.decisions[number].job
-        alive = self._alive(job)
-        if not alive:
+        live = [*live_states(self.move.rest, job)]
+        if not live:
             self.log.end(number, FAILED, f"{why}; no job of the move runs", "")
             return None
-        place = chain_of(job).index(alive[-1])
+        place = chain_of(job).index(live[-1])
         state = UNBEGUN if place == 0 else MOVED if place == 1 else RETURNED
-        self.log.end(number, state, why, alive[-1])
-        return alive[-1]
-
-    def _alive(self, job: str) -> list[str]:
-        """Jobs before and after a move that have not ended, in order."""
-        states = chain_states(self.move.rest, job)
-        return [one for one, state in states.items() if state not in ENDED]
+        self.log.end(number, state, why, live[-1])
+        return live[-1]

@@ -16,7 +16,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.savepoints import checkpoint_settings, resumable, stopped_with
 from streamplace.engines.flink.pin.free_resources import fitted
-from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.program.submission import live_states
 from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (
     ENDED,
@@ -260,9 +260,7 @@ class Watch:
         if state == FAILED:
             where = "" if self.mover is None else " although all of its devices are available"
             raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
-        states = chain_states(rest, job)
-        later = [one for one, now in states.items() if one != job and now not in ENDED]
-        if later:
+        if later := [name for name in live_states(rest, job) if name != job]:
             raise FlinkError(
                 f"job {job} was moved by another command, and is now job {later[-1]}; watch that"
             )
