@@ -93,19 +93,22 @@ def exports() -> str:
     return _table(("form", "what it is", "writes", "can be read back"), rows)
 
 
-def rooms() -> str:
+def packages() -> str:
     """Packages with numbers, from their imports: each imports only those with smaller numbers."""
     import grimp
 
     graph = grimp.build_graph("streamplace", "streamsim", cache_dir=None)
-    left = {"streamsim", *(n for n in graph.find_children("streamplace") if graph.find_children(n))}
-    for name in left:
+    unnumbered = {
+        "streamsim",
+        *(n for n in graph.find_children("streamplace") if graph.find_children(n)),
+    }
+    for name in unnumbered:
         graph.squash_module(name)
     lines, number = list[str](), 0
     while lowest := {
-        n for n in left if not left & graph.find_modules_directly_imported_by(n) - {n}
+        n for n in unnumbered if not unnumbered & graph.find_modules_directly_imported_by(n) - {n}
     }:
-        number, left = number + 1, left - lowest
+        number, unnumbered = number + 1, unnumbered - lowest
         for name in sorted(lowest, reverse=True):
             about = (inspect.getdoc(importlib.import_module(name)) or "").partition("\n")[0]
             lines.insert(0, f"{number:2}  {name.rpartition('.')[2]:12}{about}")
@@ -113,14 +116,9 @@ def rooms() -> str:
 
 
 def names(module: str) -> str:
-    """List of the public names of a module, with the first line of each docstring."""
+    """List of the public names of a package, with the first line of each docstring."""
     found = importlib.import_module(module)
-    public = getattr(found, "__all__", None) or [
-        name
-        for name, value in vars(found).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module
-    ]
-    rows = [(name, _summary(getattr(found, name))) for name in sorted(public)]
+    rows = [(name, _summary(getattr(found, name))) for name in sorted(dir(found))]
     return _list(row for row in rows if row[1])
 
 
@@ -137,7 +135,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "formats": formats,
     "exports": exports,
     "names": names,
-    "rooms": rooms,
+    "packages": packages,
 }
 
 

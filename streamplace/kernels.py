@@ -70,7 +70,7 @@ def _rehearse_all() -> None:
 
 
 def _rehearse(name: str) -> bool:
-    """Carry out a rehearsal without a word; return whether it succeeded."""
+    """Carry out a rehearsal with logging disabled; return whether it succeeded."""
     before = logging.root.manager.disable
     logging.disable()
     try:

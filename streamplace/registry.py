@@ -38,15 +38,15 @@ class Registry(Generic[T]):
     module
         Module to import in place of each sub-package; None for the sub-package itself.
         Sub-packages without this module register nothing.
-    wing
+    second
         A second package whose modules register objects as well.
     """
 
     def __init__(
-        self, package: str, noun: str, module: str | None = None, *, wing: str | None = None
+        self, package: str, noun: str, module: str | None = None, *, second: str | None = None
     ) -> None:
         self._package = package
-        self._packages = (package,) if wing is None else (package, wing)
+        self._packages = (package,) if second is None else (package, second)
         self._noun = noun
         self._module = module
         self._found: dict[str, T] = {}

@@ -60,7 +60,7 @@ def test_a_wing_adds_the_modules_of_a_second_package(
     monkeypatch.syspath_prepend(tmp_path)
     import kinds
 
-    kinds.REGISTRY = Registry("kinds", "kind", "model", wing="rare")
+    kinds.REGISTRY = Registry("kinds", "kind", "model", second="rare")
     assert kinds.REGISTRY["odd"] == "rare"
     assert "kinds.core.model" not in sys.modules
     assert list(kinds.REGISTRY) == ["core", "odd"]

@@ -51,7 +51,7 @@ WAITED: Final = 0.01
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
 """Processes that warn: of workers, which all compile at the same time, only the first."""
 DAMAGED: Final = (EOFError, UnpicklingError, AttributeError, ImportError)
-"""Errors of files that are cut or name a class that is no more."""
+"""Errors of files that are incomplete, or that refer to a class which does not exist."""
 
 
 class Kernel:

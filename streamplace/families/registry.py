@@ -75,7 +75,7 @@ def graph_of(item: StreamGraph | Problem) -> StreamGraph:
 
 
 FAMILIES: Registry[Family] = Registry(
-    "streamplace.families", "family", wing="streamplace.papers.families"
+    "streamplace.families", "family", second="streamplace.papers.families"
 )
 
 

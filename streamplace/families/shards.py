@@ -71,7 +71,7 @@ class _Maker:
             content += problem_line(item)
             count_split(item, splits)
         packed = _packed(bytes(content)) if self.path.name.endswith(".gz") else bytes(content)
-        of_file, of_content = (hashlib.sha256(one).hexdigest() for one in (packed, content))
+        of_file, of_content = (hashlib.sha256(data).hexdigest() for data in (packed, content))
         name = shard_path(self.path, number, self.shards).name
         return _MadeShard(name, end - first, of_file, of_content, number, dict(splits)), packed
 
@@ -109,12 +109,13 @@ def write_shards(
             append(_line(asdict(shard)))
             on_shard()
         made = [done[number] for number in range(shards)]
-        splits = sum((Counter(one.splits) for one in made), Counter[str]())
+        splits = sum((Counter(shard.splits) for shard in made), Counter[str]())
         plain = tuple(
-            Shard(one.name, one.graphs, one.packed_sha256, one.content_sha256) for one in made
+            Shard(shard.name, shard.graphs, shard.packed_sha256, shard.content_sha256)
+            for shard in made
         )
         manifest = manifest_of(
-            family, parameters, seed, path, sum(one.graphs for one in made), splits, plain
+            family, parameters, seed, path, sum(shard.graphs for shard in made), splits, plain
         )
         write_manifest(manifest, manifest_path(path))
         log.unlink()

@@ -103,7 +103,7 @@ ASKED_ANEW = ("fresh", "replayed", "places", "exploration", "exploration_decay",
 takes the preset's."""
 
 MODELS: Registry[LearnedModel] = Registry(
-    "streamplace.learn.models", "model", "model", wing="streamplace.papers"
+    "streamplace.learn.models", "model", "model", second="streamplace.papers"
 )
 
 

@@ -260,7 +260,7 @@ def rules_of(noun: type[Any]) -> tuple[tuple[str, FieldRule], ...]:
     """Names of a noun's fields that have rules, and the rules."""
     if noun not in _RULES:
         _RULES[noun] = tuple(
-            (one.name, one.metadata["rule"]) for one in fields(noun) if one.metadata
+            (column.name, column.metadata["rule"]) for column in fields(noun) if column.metadata
         )
     return _RULES[noun]
 

@@ -83,11 +83,11 @@ def call_of(row: Any) -> str:
     >>> Device("d0", cores=4)
     Device(name='d0', cores=4)
     """
-    given = ((one, getattr(row, one.name)) for one in fields(row) if one.repr)
+    shown_fields = ((field, getattr(row, field.name)) for field in fields(row) if field.repr)
     texts = [
-        f"{one.name}={value!r}"
-        for one, value in given
-        if value != one.default and value not in ((), {})
+        f"{field.name}={value!r}"
+        for field, value in shown_fields
+        if value != field.default and value not in ((), {})
     ]
     return shown(f"{type(row).__name__}({', '.join(texts)})", WIDEST)
 

@@ -90,8 +90,9 @@ class Relocation:
         They go where starting and running take least, regardless of other operators. If devices
         cannot hold the previous order, it becomes the priority among ready operators.
         """
-        rows, one = self.rows(problem), problem.one_pass
-        seconds = self.seconds(problem) / self.passes + one.work[:, one.devices["type"]]
+        rows, one_pass = self.rows(problem), problem.one_pass
+        seconds = self.seconds(problem) / self.passes
+        seconds += one_pass.work[:, one_pass.devices["type"]]
         place = problem.repaired(np.where(rows == GONE, seconds.argmin(axis=1), rows))
         order = self.before.priorities() if isinstance(self.before, Placement) else None
         if not isinstance(self.before, Placement) or order is None:

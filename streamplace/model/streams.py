@@ -159,7 +159,7 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
         return np.array([kind == CHAINED for kind in self.partitioning], np.bool_)
 
     def straight(self) -> Bools:
-        """Whether each stream is said to join subtask i to subtask i."""
+        """Whether the partitioning of each stream connects subtask i with subtask i."""
         return np.array([kind in STRAIGHT for kind in self.partitioning], np.bool_)
 
     def distribution(self) -> Longs:

@@ -231,7 +231,10 @@ def placing_title(problem: Problem) -> str:
     'fraud: where do 2 operators run on 5 devices at 20,000 /s?'
     """
     graph = problem.graph
-    subtasks = any(name != one for name, one in operators_by_subtask(graph.operators.name).items())
+    subtasks = any(
+        subtask != operator
+        for subtask, operator in operators_by_subtask(graph.operators.name).items()
+    )
     who = counted(graph.n_operators, "subtask" if subtasks else "operator")
     do = "does" if graph.n_operators == 1 else "do"
     rate = "" if graph.operators.fires_all.all() else f" at {_rate(graph.source_rate)}"

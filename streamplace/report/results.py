@@ -68,7 +68,9 @@ def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[Proble
     problems = []
     for row, problem in shown.items():
         records = graphs.placed[row]
-        placed = [Shown(one.label, one.placement(problem), one.bound) for one in records]
+        placed = [
+            Shown(record.label, record.placement(problem), record.bound) for record in records
+        ]
         problems.append(problem_part(problem, placed, judges[records[0].objective]))
     number = {row: i for i, row in enumerate(shown)}
     part = ComparisonPart(

@@ -75,11 +75,11 @@ if TYPE_CHECKING:
 WAYS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
 MOST_SUBTASKS = 64
-"""Most subtasks of one operator that are tried;"""
+"""Most subtasks of an operator that are tried as advice."""
 MOST_EXPANDED = 20_000
-"""most subtasks of a graph in which some are moved to other devices;"""
+"""Most subtasks of a graph for which advice moves subtasks to other devices."""
 MOST_MOVES = 4096
-"""and most moves that are tried."""
+"""Most moves of subtasks that are tried as advice."""
 
 
 def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvice | None:
