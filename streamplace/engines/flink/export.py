@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.constants import INDEXES
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.pinning import (
-    INDEXES,
     Pinning,
     SpreadLimits,
     cluster_settings,

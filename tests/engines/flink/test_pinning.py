@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamplace.engines.flink.constants import INDEXES
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin import hook
 from streamplace.engines.flink.pin.hook import PlacedEnvironment, managed_shares
 from streamplace.engines.flink.pin.pinning import (
-    INDEXES,
     MOST_PER_DEVICE,
     SpreadLimits,
     cluster_settings,

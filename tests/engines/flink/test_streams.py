@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.constants import VARIANTS
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.threads import RunningSubtask
@@ -24,7 +25,7 @@ from streamplace.engines.flink.decide.candidates import (
     candidates,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import VARIANTS, Measurement, possible_orders
+from streamplace.engines.flink.measure.cluster import Measurement, possible_orders
 from streamplace.engines.flink.measure.key_shares import key_shares
 from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, Present, Usage, profile

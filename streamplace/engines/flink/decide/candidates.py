@@ -30,10 +30,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from streamplace.engines.flink.constants import WORTHWHILE
+from streamplace.engines.flink.constants import VARIANTS, WORTHWHILE
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import VARIANTS, Measurement, possible_orders
+from streamplace.engines.flink.measure.cluster import Measurement, possible_orders
 from streamplace.engines.flink.pin.free_resources import (
     Managers,
     is_pinnable,

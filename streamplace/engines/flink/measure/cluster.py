@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.constants import VARIANTS
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
 from streamplace.engines.flink.cpu.threads import address_of, processes_of
 from streamplace.engines.flink.layout import Layout
@@ -62,8 +63,6 @@ ASSUMED_CPU = Remedy(
     "describe the TaskManagers in a cluster file"
 )
 """Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
-VARIANTS = 8
-"""Number of samples that stand for all layouts which Flink may choose (taste)."""
 
 
 class Card(NamedTuple):

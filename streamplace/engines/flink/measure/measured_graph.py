@@ -5,6 +5,7 @@ from dataclasses import replace
 from statistics import mean, stdev
 from typing import NamedTuple
 
+from streamplace.engines.flink.constants import LEAST_BUSY
 from streamplace.engines.flink.cpu.limits import reserved_cores
 from streamplace.engines.flink.cpu.threads import COMPILERS
 from streamplace.engines.flink.measure.cluster import (
@@ -41,9 +42,6 @@ from streamplace.model.units import LARGEST, UNLIMITED_BPS, digits
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
-LEAST_BUSY = 0.1
-"""Cores of a thread that is busy enough to compare others with: those of Java itself use a few
-hundredths (taste)."""
 FEW_COPIES = 0.01
 """Largest share of the tuples of an operator whose copies may be left out, as those of rules."""
 

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.display.report import duration
+from streamplace.engines.flink.constants import COUNT_ERRORS, RATE_ERRORS
 from streamplace.engines.flink.cpu.limits import FULL, cpu_seconds, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
@@ -43,8 +44,6 @@ BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
 SUBTASK_BLOCKED = 0.1
 """Largest share of time that a subtask may be back-pressured; also Flink's own threshold."""
-COUNT_ERRORS = 3.0
-"""Largest difference of counts that agree, as a multiple of the root of their number (taste)."""
 POLLED_RATE = 1000.0
 """Minimum tuples/s of a busy subtask of a source that is at its limit.
 
@@ -63,8 +62,6 @@ LEAST_RATE = 1e-9
 """Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
 RATE_SECONDS = 5.0
 """Duration of each measurement of a rate that is steady."""
-ERRORS = 2.0
-"""Standard errors of a rate, or of its slope, within which a difference is noise (taste)."""
 _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 
 
@@ -163,7 +160,7 @@ class SourceFlow:
 
     def misses(self, other: "SourceFlow", share: float) -> bool:
         """Whether the rate is lower than a share of another, beyond the noise of both."""
-        noise = ERRORS * math.hypot(self.error, share * other.error)
+        noise = RATE_ERRORS * math.hypot(self.error, share * other.error)
         return self.rate + noise < share * other.rate
 
 

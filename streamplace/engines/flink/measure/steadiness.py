@@ -16,6 +16,7 @@ from statistics import mean
 
 import numpy as np
 
+from streamplace.engines.flink.constants import RATE_ERRORS
 from streamplace.engines.flink.cpu.threads import COMPILERS
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
@@ -25,7 +26,6 @@ from streamplace.engines.flink.measure.profile import (
     profile_of,
 )
 from streamplace.engines.flink.measure.sampling import JobWindows
-from streamplace.engines.flink.measure.source_lag import ERRORS
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.defaults import PATIENCE_SECONDS
 
@@ -149,5 +149,5 @@ def change_of(values: Sequence[float]) -> float:
     rest = float(((y - 1 - slope * x) ** 2).sum()) / (n - 2)
     error = (n - 1) * math.sqrt(rest / spread)
     change = (n - 1) * slope
-    is_noise = abs(change) <= ERRORS * error and abs(change) <= MOST_CHANGE
+    is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MOST_CHANGE
     return 0.0 if abs(change) <= STEADY or is_noise else change

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
+from streamplace.engines.flink.constants import INDEXES, MOST_LIMITS
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.names import resource, resources, slug
 from streamplace.engines.text import quoted_yaml
@@ -34,11 +35,6 @@ from streamplace.model.message_text import listed, quoted
 
 PIN_UNITS = 10_000
 """Maximum number of slots that can be pinned to one TaskManager at a time, over all jobs."""
-INDEXES = 32
-"""Number of indexes that a TaskManager offers, and so of spread groups on it at a time (taste)."""
-MOST_LIMITS = 256
-"""Maximum number of limits of all layers that a TaskManager offers (taste); one layer is always
-offered."""
 UNITS = 10**6
 PLENTY = UNITS**2
 MOST_PER_DEVICE = isqrt(UNITS) - 1

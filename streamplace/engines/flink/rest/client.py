@@ -54,9 +54,9 @@ POLL_SECONDS = 0.1
 AFTER_SECONDS = 10.0
 """Maximum time until Flink has released the slots of a job that has ended, and tells why."""
 RETRY_SECONDS = 60.0
-"""Time for which an unanswered request is repeated, and in which a job begins or ends (taste)."""
+"""Time for which a request without an answer is repeated, and a job begins or ends (judgement)."""
 EFFECT_SECONDS = 3.0
-"""Time in which a request that failed, or has no answer, shows if it had an effect (taste)."""
+"""Time in which a request that failed, or has no answer, shows if it had an effect (judgement)."""
 JAR_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"

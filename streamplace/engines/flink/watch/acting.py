@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from streamplace.engines.flink.constants import RESUME_PAUSE_SECONDS
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
@@ -39,8 +40,6 @@ from streamplace.model.units import digits
 BY = "flink watch"
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the job."""
-MOST_PAUSE_SECONDS = 30.0
-"""Most seconds between two tries to finish a move: each that fails takes an id (taste)."""
 
 
 class Notices:
@@ -202,7 +201,7 @@ class WatchMover:
             except StreamplaceError as error:
                 notices(f"{without_advice(error)}; trying again")
             time.sleep(pause)
-            pause = min(2 * pause, MOST_PAUSE_SECONDS)
+            pause = min(2 * pause, RESUME_PAUSE_SECONDS)
 
     def _finished(self, number: int, why: str) -> str | None:
         """Finish an interrupted move, or look up its outcome."""

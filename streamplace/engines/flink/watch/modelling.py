@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from streamplace.engines.flink.constants import MOST_SIZES
 from streamplace.engines.flink.cpu.threads import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
@@ -27,8 +28,6 @@ from streamplace.model.profile_trust import profile_spread
 from streamplace.objectives.throughput.loads import RESOURCES, at_max_rate
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
-MOST_SIZES = 8
-"""Most numbers of TaskManagers (taste): of K, a policy may cost 2K - 1 times the best."""
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 

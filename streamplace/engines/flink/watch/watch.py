@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from streamplace.engines.flink.constants import FAULT_SECONDS
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.savepoints import checkpoint_settings, resumable, stopped_with
@@ -37,9 +38,6 @@ from streamplace.io.store import Store
 from streamplace.io.watches import BEGUN, UNBEGUN
 from streamplace.model.message_text import listed, quoted
 
-FAULT_SECONDS = 120.0
-"""Time for which errors of Flink are asked about again, as another JobManager may begin, and after
-which a program that did not fit is checked again (taste)."""
 NOTICE_SECONDS = 60.0
 """Time in which Flink notices that a TaskManager is lost: after 50 s, at a beat, every 10 s."""
 RUNNING, FAILED = "RUNNING", "FAILED"
