@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.data_sets import GraphsLike, problems_of
+from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, no_graph, split_of
 from streamplace.learn.config import DEFAULT_PRESET
 from streamplace.learn.registry import MODELS
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
-from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
 from streamplace.settings.convert import ClusterLike, FilePath, is_path, path_of, wrong
 from streamplace.settings.train import TrainSettings
@@ -106,42 +106,23 @@ def train(
     """
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")
-    asked = TrainSettings.of(locals())
+    settings = TrainSettings.of(locals())
     command = command or f"streamplace.train({model!r}, …)"
-    return train_as(asked, model, graphs, path_of("out", out), watcher, track, command)
-
-
-def train_as(
-    asked: TrainSettings,
-    model: str,
-    graphs: GraphsLike,
-    folder: Path,
-    watcher: Watcher | None,
-    track: Track,
-    command: str,
-) -> Trained:
-    """Train a model into a folder as settings say."""
-    MODELS[model]  # a wrong name is told before torch is found to be missing
-    check_folder(folder, resume=asked.resume)
-    problems = _training_problems(graphs, Reader(asked.machines()), asked.split, asked.limit)
-    request = TrainRequest(
-        model=model,
-        problems=tuple(problems),
-        folder=folder,
-        rates=asked.rate,
-        preset=asked.preset,
-        config=asked.config,
-        epochs=asked.epochs,
-        device=asked.device,
-        objective=asked.objective or suggested_by_all(problem.graph for problem in problems),
-        reward=asked.reward,
-        seed=asked.seed,
-        start=asked.start,
-        resume=asked.resume,
-        on=asked.on,
-        command=command,
-    )
+    request = training_request(settings, model, graphs, path_of("out", out), command)
     return run_training(request, watcher=watcher or TrainingProgress(model), track=track)
+
+
+def training_request(
+    settings: TrainSettings, model: str, graphs: GraphsLike, folder: Path, command: str
+) -> TrainRequest:
+    """Request of settings, with the problems of some graphs."""
+    MODELS[model]  # a wrong name is refused before torch is found to be missing
+    check_folder(folder, resume=settings.resume)
+    reader = Reader(settings.machines())
+    problems = _training_problems(graphs, reader, settings.split, settings.limit)
+    if not problems:
+        raise SettingError("there is no graph to train on; give at least one")
+    return TrainRequest(model, tuple(problems), folder, settings, command)
 
 
 def _training_problems(
@@ -149,9 +130,9 @@ def _training_problems(
 ) -> list[Problem]:
     """Problems of a split; without one, those of the training split, or all if there are none."""
     if split is None:
-        every = list(problems_of(graphs, reader))
-        of_split = [one for one in every if split_of(one.graph.attributes) == TRAINING_SPLIT]
-        return (of_split or every)[:limit]
+        problems = list(problems_of(graphs, reader))
+        of_split = [p for p in problems if split_of(p.graph.attributes) == TRAINING_SPLIT]
+        return (of_split or problems)[:limit]
     chosen = list(problems_of(graphs, reader, split, limit))
     if not chosen and is_path(graphs):
         path = path_of("graphs", graphs)

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 
 class TrainCommand(GroupedCommand):
-    """A command whose help lists the registered models."""
+    """A command whose help lists the registered models and their presets."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, then the models."""
         from streamplace.learn.registry import MODELS
 
         super().format_options(ctx, formatter)
-        rows = [(name, MODELS[name].summary) for name in MODELS]
+        rows = [
+            (name, f"{MODELS[name].summary} Presets: {', '.join(MODELS[name].presets)}.")
+            for name in MODELS
+        ]
         with formatter.section("Models"):
             formatter.write_dl(rows)
 
@@ -62,13 +65,14 @@ def command(
     history.jsonl, curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
     stopped or killed continues with --resume as if it had never stopped.
     """
-    from streamplace.api.training import train_as
+    from streamplace.api.training import training_request
     from streamplace.cli._training import Display
-    from streamplace.progress import tracked
+    from streamplace.training.run import run_training
 
     typed = shlex.join(["streamplace", *click.get_current_context().obj])
     with _resumable(typed, out, settings.resume):
-        trained = train_as(settings, model, data, out, Display(model), tracked, typed)
+        request = training_request(settings, model, data, out, typed)
+        trained = run_training(request, watcher=Display(model))
     _report(trained, data, as_json)
 
 

@@ -222,7 +222,7 @@ def _placement(value: Any) -> "Placement":
     return read_placement(path_of("placement", value))
 
 
-Whole = Annotated[int, BeforeValidator(_number), Interval(ge=0, le=sys.maxsize)]
+Whole = Annotated[int, BeforeValidator(_number), Interval(ge=0)]
 Count = Annotated[int, BeforeValidator(_number), Interval(ge=1, le=sys.maxsize)]
 Positive = Annotated[float, BeforeValidator(_number), Interval(gt=0)]
 Quantity = Annotated[str, Field(coerce_numbers_to_str=True)]

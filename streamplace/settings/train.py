@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
+from streamplace.errors import SettingError
 from streamplace.settings.convert import Whole
 from streamplace.settings.option import HOW_LONG, WHERE, option
 from streamplace.settings.shared import AtRates, OfDataSet, OnDevices
@@ -46,3 +47,19 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
         "Weights to begin from: a file, or 'shipped' for the weights that come with streamplace.",
     )
     resume: bool = option("--resume", "Continue the run in --out that was stopped.", HOW_LONG)
+
+    def check(self) -> None:
+        """Refuse on Ray what one machine alone computes."""
+        super().check()
+        if self.on is None:
+            return
+        if self.device != "cpu":
+            raise SettingError(
+                f"training on Ray uses CPUs, not {self.device}; drop {self.name('device')} or "
+                f"{self.name('on')}"
+            )
+        if self.reward not in ("steady", "engine"):
+            raise SettingError(
+                "real passes (the reward ray, or a function) are measured one after the other on "
+                f"one machine; train without {self.name('on')}"
+            )

@@ -1,6 +1,6 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
-A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets,
+`TrainingRun.of` reads and checks everything that a `TrainRequest` names. The run finds the targets,
 builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`. Optima are
 proven after it.
 """
@@ -26,17 +26,18 @@ from streamplace.evaluate.trained_on import described, graph_number
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
-from streamplace.learn.config import DEFAULT_PRESET, Preset
+from streamplace.learn.config import Preset
 from streamplace.learn.history import Epoch, History, TensorBoardWatcher, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
 from streamplace.learn.reward import JUDGES, Measure, check_reward, rewards_of_values
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.message_text import counted, quoted
+from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import DEFAULT, named_objective
+from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by_all
 from streamplace.progress import Ticker, progress, tracked
+from streamplace.settings.train import TrainSettings
 from streamplace.training.solutions import Solver, Track
 from streamplace.training.trained import PICTURE, Trained, write_picture
 
@@ -51,62 +52,35 @@ ONE_GRAPH = (
 )
 MEASURED = "measured"
 REAL, SHIPPED = "ray", "shipped"
-REWARDS = ("steady", "engine", REAL)
-DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainRequest:
-    """A training as it was asked for, from the command line or from Python."""
+    """A training of a model on problems, as settings say."""
 
     model: str
     problems: tuple[Problem, ...]
     folder: Path  # folder of the run: weights, checkpoint, history and curve
-    rates: tuple[float, ...] = ()  # of the sources: a problem at two counts as two; empty: its own
-    preset: str = DEFAULT_PRESET
-    config: Path | None = None  # TOML file that changes options of the preset
-    epochs: int | None = None  # number of epochs; None for the preset's
-    device: str = "cpu"
-    objective: str = DEFAULT  # by name; `streamplace.learn.reward` makes rewards of its values
-    reward: str | Measure = "steady"  # ``ray`` measures passes, as does a function
-    seed: int = 0
-    start: str | None = None  # weights file, or ``shipped``
-    resume: bool = False  # all other values must then be as they were
-    on: str | None = None  # address of the Ray that computes; None for the cores of this machine
+    settings: TrainSettings
     command: str = ""  # command that the user typed; it is recorded in the weights file
 
-    def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("reward", self.reward, REWARDS),
-            ("device", self.device, DEVICES),
-        ):
-            if isinstance(value, str) and value not in choices:
-                raise SettingError(f"{name} is {quoted(value)}; it must be {' or '.join(choices)}")
-        if self.on is not None and self.device != "cpu":
-            raise SettingError(
-                f"training on Ray uses CPUs, not {self.device}; drop the device, or train without "
-                "--on"
-            )
-        if self.on is not None and self.reward not in JUDGES:
-            raise SettingError(
-                "real passes (the reward ray, or a function) are measured one after the other on "
-                "one machine; train without --on"
-            )
-        if not self.problems:
-            raise SettingError("there is no graph to train on; give at least one")
+    @property
+    def objective(self) -> str:
+        """Objective of the settings, or that of the graphs."""
+        return self.settings.objective or suggested_by_all(p.graph for p in self.problems)
 
     def at_rates(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """Every problem at every rate."""
         return tuple(
             problem if rate is None else problem.at_rate(rate)
             for problem in problems
-            for rate in self.rates or (None,)
+            for rate in self.settings.rate or (None,)
         )
 
     def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
-        """Rate of every problem of `at_rates`, as asked for: scaled rates are rounded."""
-        if self.rates:
-            return self.rates * (len(problems) // len(self.rates))
+        """Rate of every problem of `at_rates`, as the settings have it: scaled ones are rounded."""
+        if rates := self.settings.rate:
+            return rates * (len(problems) // len(rates))
         is_pass = named_objective(self.objective).kind == "pass"  # which has no rate
         return tuple(1.0 if is_pass else problem.graph.source_rate for problem in problems)
 
@@ -120,7 +94,9 @@ class TrainRequest:
         graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in self.problems]
         n = len(numbers)
         count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
-        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
+        random = np.random.default_rng(
+            np.random.SeedSequence(self.settings.seed, spawn_key=(0, 0, 0, 0))
+        )
         chosen = np.zeros(n, bool)
         chosen[random.permutation(n)[:count]] = True
         out = chosen[graph]
@@ -142,8 +118,8 @@ def run_training(
     """
     from streamplace.learn.training_loop import check_device
 
-    MODELS[request.model].check(request.objective, request.device)
-    check_device(request.device)
+    MODELS[request.model].check(request.objective, request.settings.device)
+    check_device(request.settings.device)
     run = TrainingRun.of(request)
     with ExitStack() as files:
         return run.train(run.checkpoint(files), watcher, track)
@@ -153,13 +129,14 @@ def gradient_workers(
     request: TrainRequest, learner: Learner, make: Callable[[], Learner]
 ) -> "AbstractContextManager[GradientWorkers]":
     """Compute for a learner that ``make`` built, on this machine or on Ray."""
-    if request.on is None:
+    on = request.settings.on
+    if on is None:
         from streamplace.learn.shards import thread_workers
 
-        return thread_workers(learner, request.device)
+        return thread_workers(learner, request.settings.device)
     from streamplace.training.ray_workers import ray_workers
 
-    return ray_workers(request.on, learner, make)
+    return ray_workers(on, learner, make)
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
@@ -187,41 +164,40 @@ class TrainingRun:
     preset: Preset
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
-    settings: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
+    fixed: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
 
     @classmethod
     def of(cls, request: TrainRequest) -> "TrainingRun":
         """Read the weights to begin from and the options, and split the problems."""
-        model = MODELS[request.model]
+        model, settings, objective = MODELS[request.model], request.settings, request.objective
         path = _start_path(request)
         start = None if path is None else read_weights(path, model=request.model)
         preset = configured(
             model,
-            request.preset,
-            request.config,
+            settings.preset,
+            settings.config,
             start=None if start is None else start.document["config"],
-            epochs=request.epochs,
-            device=request.device,
+            epochs=settings.epochs,
+            device=settings.device,
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
         if preset.training.validation and not validation:
             LOG.warning("%s", ONE_GRAPH)
-        objective = named_objective(request.objective)
-        check_reward(request.objective, request.reward)
+        check_reward(objective, settings.reward)
         for problem in (*training, *validation):
-            objective.check(problem)
-        settings = {
+            named_objective(objective).check(problem)
+        fixed = {
             "model": model.name,
-            "seed": request.seed,
+            "seed": settings.seed,
             **request.objective_entry(),
-            "reward": request.reward if isinstance(request.reward, str) else MEASURED,
-            "rates": list(request.rates),
+            "reward": settings.reward if isinstance(settings.reward, str) else MEASURED,
+            "rates": list(settings.rate),
             "start": None if path is None else sha256(read_bytes(path)).hexdigest(),
             "data": _digest(training, validation),
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
         }
-        return cls(request, model, start, preset, training, validation, settings)
+        return cls(request, model, start, preset, training, validation, fixed)
 
     def checkpoint(self, files: ExitStack) -> "Checkpoint | None":
         """Return the checkpoint to resume; no run is overwritten, none mixed with another.
@@ -233,14 +209,14 @@ class TrainingRun:
         folder = self.request.folder
         make_folder(folder)
         files.enter_context(claim_folder(folder))
-        check_folder(folder, resume=self.request.resume)
-        if not self.request.resume:
+        check_folder(folder, resume=self.request.settings.resume)
+        if not self.request.settings.resume:
             return None
         if not is_file(folder / NAME):  # it was stopped before its first checkpoint
             LOG.warning("%s: holds no run to resume; a new one begins", spot(folder))
             return None
         checkpoint = read_checkpoint(folder)
-        check_settings(checkpoint, self.settings, folder)
+        check_settings(checkpoint, self.fixed, folder)
         return checkpoint
 
     def train(
@@ -249,23 +225,23 @@ class TrainingRun:
         """Find the targets, then train, and prove the optima to compare with."""
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
-        request, folder = self.request, self.request.folder
-        solver = Solver(request.objective, request.seed, folder, request.on, track)
+        request, folder, settings = self.request, self.request.folder, self.request.settings
+        solver = Solver(request.objective, settings.seed, folder, settings.on, track)
         targets = solver.targets(self.training) if self.model.supervised else ()
         board = TensorBoardWatcher(folder / "tensorboard")
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with ray_connection(request.on), self._judge() as judge:
+        with ray_connection(settings.on), self._judge() as judge:
             make = partial(built, self.model, self._task(targets, judge), self.preset)
             learner = make()
             if self.start is not None:
-                begin_from(learner, self.start, str(request.start))
+                begin_from(learner, self.start, str(settings.start))
             with gradient_workers(request, learner, make) as workers:
                 loop = TrainingLoop(
                     learner,
                     workers,
                     config=self.preset.training,
                     folder=folder,
-                    settings=self.settings,
+                    settings=self.fixed,
                     origin=self._origin(),
                     validation=len(self.validation),
                 )
@@ -286,7 +262,7 @@ class TrainingRun:
             problems=self.validation or self.training,
             held_out=bool(self.validation),
             objective=request.objective,
-            seed=request.seed,
+            seed=settings.seed,
             start=_start_path(request) or folder / FIRST,
             trained_on=self.trained_on,
         )
@@ -296,7 +272,7 @@ class TrainingRun:
         """What the model is trained on, in words."""
         if self._makes_graphs:
             return "new graphs in every step"
-        return counted(len(self.training) // max(1, len(self.request.rates)), "graph")
+        return counted(len(self.training) // max(1, len(self.request.settings.rate)), "graph")
 
     @property
     def _makes_graphs(self) -> bool:
@@ -304,7 +280,7 @@ class TrainingRun:
 
     def _optima(self, solver: Solver) -> Floats:
         """Rewards of the validation optima, NaN for unknown ones."""
-        if self.request.reward not in JUDGES or not solver.can_prove:
+        if self.request.settings.reward not in JUDGES or not solver.can_prove:
             return np.full(len(self.validation), np.nan)
         optima, objective = solver.optima(self.validation), self.request.objective
         for i in np.flatnonzero(~np.isnan(optima)):
@@ -313,19 +289,20 @@ class TrainingRun:
         return optima
 
     def _judge(self) -> AbstractContextManager[str | Measure]:
-        if self.request.reward != REAL:
-            return nullcontext(self.request.reward)
+        if self.request.settings.reward != REAL:
+            return nullcontext(self.request.settings.reward)
         from streamplace.engines.ray.passes import RayPasses
 
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, targets: tuple[Ints | None, ...], judge: str | Measure) -> LearningTask:
+        settings = self.request.settings
         return LearningTask(
             training=self.training,
             validation=self.validation,
-            seed=self.request.seed % 2**64,  # torch accepts no larger ones
-            device=self.request.device,
-            threads=available_cores() if self.request.on is None else 1,
+            seed=settings.seed % 2**64,  # torch accepts no larger ones
+            device=settings.device,
+            threads=available_cores() if settings.on is None else 1,
             objective=self.request.objective,
             reward=judge,
             targets=targets,
@@ -340,11 +317,11 @@ class TrainingRun:
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
             **self.request.objective_entry(),
-            "seed": self.request.seed,
-            "data": self.settings["data"],
-            "rates": list(self.request.rates),
+            "seed": self.request.settings.seed,
+            "data": self.fixed["data"],
+            "rates": list(self.request.settings.rate),
             "problems": len(self.training),
-            "start": start and {"sha256": self.settings["start"], **start.document["training"]},
+            "start": start and {"sha256": self.fixed["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
             **described(graphs),
         }
@@ -352,9 +329,10 @@ class TrainingRun:
 
 def _start_path(request: TrainRequest) -> Path | None:
     """File of the weights to begin from, None if training begins from random ones."""
-    if request.start is None:
+    start = request.settings.start
+    if start is None:
         return None
-    return shipped(request.model) if request.start == SHIPPED else Path(request.start)
+    return shipped(request.model) if start == SHIPPED else Path(start)
 
 
 def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:

@@ -116,7 +116,7 @@ class Halves:
 @contextmanager
 def apart(request: TrainRequest, learner: Learner, make: Callable[[], Learner]) -> Iterator[Halves]:
     """Two learners in place of one."""
-    with one_thread(), deterministic(request.device):
+    with one_thread(), deterministic(request.settings.device):
         yield Halves(learner, make())
 
 

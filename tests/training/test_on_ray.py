@@ -14,6 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.learn.history import Watcher
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Problem
+from streamplace.settings.train import TrainSettings
 from streamplace.training.run import TrainRequest, run_training
 
 ray = pytest.importorskip("ray")
@@ -47,7 +48,8 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainRequest:
     monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "pupil": pupil})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "four.toml").write_text("[training]\nshards = 4\n")
-    return TrainRequest("pupil", PROBLEMS, tmp_path / "run", config=tmp_path / "four.toml")
+    settings = TrainSettings.of({"config": tmp_path / "four.toml"})
+    return TrainRequest("pupil", PROBLEMS, tmp_path / "run", settings)
 
 
 @pytest.mark.slow
@@ -64,7 +66,8 @@ def test_a_node_that_is_lost_changes_no_bit(
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         cluster.wait_for_nodes()
         watcher = Removes(cluster, nodes[0])
-        there = replace(training, folder=tmp_path / "there", on=cluster.address)
+        settings = training.settings.model_copy(update={"on": cluster.address})
+        there = replace(training, folder=tmp_path / "there", settings=settings)
         run_training(there, watcher=watcher)
     finally:
         ray.shutdown()
@@ -73,14 +76,14 @@ def test_a_node_that_is_lost_changes_no_bit(
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("keywords", "complaint"),
     [
-        ({"reward": "ray"}, "real passes .* on one machine; train without --on"),
+        ({"reward": "ray"}, "real passes .* on one machine; train without on"),
         ({"device": "cuda"}, "training on Ray uses CPUs, not cuda"),
     ],
 )
 def test_neither_real_passes_nor_gpus_are_used_on_ray(
-    training: TrainRequest, asked: dict[str, Any], complaint: str
+    keywords: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(SettingError, match=complaint):
-        replace(training, on="ray", **asked)
+        TrainSettings.of({"on": "ray", **keywords})
