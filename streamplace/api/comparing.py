@@ -27,7 +27,7 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.estimate import Scan
+    from streamplace.evaluate.estimate import Estimate, Scan
     from streamplace.evaluate.runner import ComparisonRun
 
 
@@ -94,100 +94,110 @@ def compare(
     >>> [(placer, row.graphs) for _, _, placer, row in comparison.rows()]
     [('metis', 3), ('round-robin', 3)]
     """
-    from streamplace.evaluate.parallel import ray_connection
-
-    asked = CompareSettings.of(locals())
-    reader, failures = Reader(asked.cluster, asked.constraints), dict[str, str]()
+    settings = CompareSettings.of(locals())
+    failures: dict[str, str] = {}
 
     def failed(graph: str, reason: str) -> None:
         failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
 
-    with ray_connection(asked.on):
-        facts, problems = _problems(asked, data, reader)
-        comparison = compared(asked, run_of(asked, facts), facts, problems, asked.out, failed)
+    comparison, _ = compared(settings, data, settings.out, failed)
     return replace(comparison, failures=failures)
 
 
 def compared(
-    asked: CompareSettings,
-    run: ComparisonRun,
-    facts: Scan,
-    problems: Iterable[Problem],
+    settings: CompareSettings,
+    data: GraphsLike,
     out: Path | None,
     failed: Callable[[str, str], None],
-) -> Comparison:
-    """Place every problem by every placer; results are written to a folder at once.
+) -> tuple[Comparison, int]:
+    """Place every problem by every placer; return the comparison, and the number of problems.
 
-    ``failed`` receives the graphs on which a placer fails, and the reasons.
+    Results are written to the folder ``out`` at once. ``failed`` receives the graphs on which a
+    placer fails, and the reasons.
     """
     from streamplace.evaluate.comparison import Comparison, GraphResults
+    from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.records import Record, results_file
     from streamplace.evaluate.results import ObjectiveResults
     from streamplace.evaluate.runner import records_of
     from streamplace.placers.named import label_of
 
-    results = tuple(map(ObjectiveResults, run.judges))
-    graphs = GraphResults()
-
     def saved(record: Record) -> None:
         for result in results:
             result.add_saved(record)
 
-    records = records_of(
-        run,
-        problems,
-        None if out is None else results_file(out),
-        jobs=asked.jobs,
-        on=asked.on,
-        on_failure=failed,
-        on_saved=saved,
-    )
-    for of_problem in tracked(records, "comparing", facts.total):
-        for result in results:
-            result.add(of_problem)
-        graphs.add(of_problem)
-    graphs.read(problems)
-    label = label_of(asked.reference, asked.placers)
-    return Comparison(results, label, {}, run.aliases, graphs, facts.trained)
+    with ray_connection(settings.on):
+        scan, problems = _scanned(settings, data, Reader(settings.machines(), settings.constraints))
+        run, graphs = _run_of(settings, scan), GraphResults()
+        results = tuple(map(ObjectiveResults, run.judges))
+        records = records_of(
+            run,
+            problems,
+            None if out is None else results_file(out),
+            jobs=settings.jobs,
+            on=settings.on,
+            on_failure=failed,
+            on_saved=saved,
+        )
+        for of_problem in tracked(records, "comparing", scan.total):
+            for result in results:
+                result.add(of_problem)
+            graphs.add(of_problem)
+        graphs.read(problems)
+    label = label_of(settings.reference, settings.placers)
+    return Comparison(results, label, {}, run.aliases, graphs, scan.trained), scan.total
 
 
-def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:
-    """Comparison of the settings; rate and objective are those of the graphs if not given."""
+def estimated(settings: CompareSettings, path: Path) -> Estimate:
+    """Estimate of the time that a comparison on the problems of a file takes."""
+    from streamplace.evaluate.estimate import estimate
+    from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.runner import Runner
+
+    reader = Reader(settings.machines(), settings.constraints)
+    with ray_connection(settings.on):
+        scan, problems = _scanned_file(settings, path, reader)
+        run = _run_of(settings, scan)
+        return estimate(Runner(run, reader), problems, scan.total, run.per_problem)
+
+
+def _run_of(settings: CompareSettings, scan: Scan) -> ComparisonRun:
+    """Comparison of the settings, by default at the rate and by the objective of the graphs."""
     from streamplace.evaluate.runner import ComparisonRun
 
     return ComparisonRun(
-        placers=asked.placers,
-        rates=asked.rate or facts.rate,
-        seed=asked.seed,
-        budget=asked.limits() or USUAL_BUDGET,
-        objectives=tuple(filter(None, asked.objective)) or (facts.objective,),
-        require=asked.require,
+        placers=settings.placers,
+        rates=settings.rate or scan.rate,
+        seed=settings.seed,
+        budget=settings.limits() or USUAL_BUDGET,
+        objectives=tuple(filter(None, settings.objective)) or (scan.objective,),
+        require=settings.require,
     )
 
 
-def scanned(asked: CompareSettings, path: Path, reader: Reader) -> tuple[Scan, DataSet]:
+def _scanned_file(settings: CompareSettings, path: Path, reader: Reader) -> tuple[Scan, DataSet]:
     """Common properties of the problems of a file, and the problems."""
     from streamplace.evaluate.estimate import scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
 
-    stored = DataSet(path, asked.split, asked.limit, reader).rereadable()
-    facts = scan(stored, asked.jobs, asked.on, trained_on(asked.placers))
-    if not facts.total:
+    stored = DataSet(path, settings.split, settings.limit, reader).rereadable()
+    found = scan(stored, settings.jobs, settings.on, trained_on(settings.placers))
+    if not found.total:
         raise no_graph(path, stored)
-    return facts, stored
+    return found, stored
 
 
-def _problems(
-    asked: CompareSettings, data: GraphsLike, reader: Reader
+def _scanned(
+    settings: CompareSettings, data: GraphsLike, reader: Reader
 ) -> tuple[Scan, DataSet | Sequence[Problem]]:
     """Common properties of the problems, and the problems."""
     from streamplace.evaluate.estimate import scan_of
     from streamplace.evaluate.trained_on import trained_on
 
     if is_path(data):
-        return scanned(asked, path_of("data", data), reader)
-    given = tuple(problems_of(data, reader, asked.split, asked.limit))
-    if not given:
+        return _scanned_file(settings, path_of("data", data), reader)
+    problems = tuple(problems_of(data, reader, settings.split, settings.limit))
+    if not problems:
         raise SettingError("data holds no graph; give at least one, or another split")
-    return scan_of(given, trained_on(asked.placers)), given
+    return scan_of(problems, trained_on(settings.placers)), problems

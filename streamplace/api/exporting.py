@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from streamplace.api.arguments import (
@@ -72,7 +73,10 @@ def export(
         raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
     form = EXPORTS[to]
     target = None if out is None else path_of("out", out)
-    deployment = deployment_of(graph, given_placement(placement), cluster, constraints)
+    assigned = given_placement(placement)
+    file = assigned if isinstance(assigned, Path) else None
+    assignment = read_assignment(assigned) if isinstance(assigned, Path) else assigned
+    deployment = deployment_of(graph, assignment, cluster, constraints, file)
     files = dict(form.files(deployment))
     if loss := form.loss(deployment):
         warnings.warn(loss, stacklevel=2)
@@ -83,33 +87,26 @@ def export(
 
 def deployment_of(
     graph: GraphLike,
-    placement: Path | Mapping[str, str],
-    cluster: ClusterLike | None,
-    constraints: ConstraintsLike | None,
-) -> Deployment:
-    """Deployment of a graph by a placement, or by a file with one."""
-    if not isinstance(placement, Path):
-        return Deployment.of(_problem(graph, placement, cluster, constraints), placement)
-    assignment = read_assignment(placement)
-    problem = _problem(graph, assignment, cluster, constraints)
-    with located(spot(placement)):
-        return Deployment.of(problem, assignment)
-
-
-def _problem(
-    graph: GraphLike,
     assignment: Mapping[str, str],
     cluster: ClusterLike | None,
     constraints: ConstraintsLike | None,
-) -> Problem:
-    """Problem on its own cluster, on the cluster of the argument, or on the named devices."""
-    known = given_graph(graph)
-    if isinstance(known, Problem):
-        return problem_of(known, cluster, constraints)
-    devices, rules = cluster_of(cluster), constraints_of(constraints)
-    if isinstance(known, Path):
-        return read_placed_problem(known, assignment, devices, rules)
-    return Problem(known, devices or implied_cluster(known, assignment), rules)
+    file: Path | None,
+) -> Deployment:
+    """Deployment of a graph on its own cluster, on that of the argument, or on the named devices.
+
+    Errors of an assignment that was read name its file.
+    """
+    source = given_graph(graph)
+    if isinstance(source, Problem):
+        problem = problem_of(source, cluster, constraints)
+    else:
+        devices, rules = cluster_of(cluster), constraints_of(constraints)
+        if isinstance(source, Path):
+            problem = read_placed_problem(source, assignment, devices, rules)
+        else:
+            problem = Problem(source, devices or implied_cluster(source, assignment), rules)
+    with nullcontext() if file is None else located(spot(file)):
+        return Deployment.of(problem, assignment)
 
 
 def files_at(form: Export, files: Mapping[str, str], target: Path) -> dict[Path, str]:

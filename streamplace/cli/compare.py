@@ -42,23 +42,15 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
     it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
     is reported and left out.
     """
-    from streamplace.api.comparing import compared, run_of, scanned
-    from streamplace.evaluate.estimate import estimate
-    from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.runner import Runner
-    from streamplace.io.datasets import Reader
+    from streamplace.api.comparing import compared, estimated
 
-    split, failures = settings.split, FailedGraphs()
-    reader = Reader(settings.machines(), settings.constraints)
-    with resumable(output), ray_connection(settings.on):
-        facts, problems = scanned(settings, data, reader)
-        run = run_of(settings, facts)
+    failures, of_split = FailedGraphs(), f" of split {settings.split}" if settings.split else ""
+    with resumable(output):
         if settings.dry_run:
-            runner = Runner(run, reader)
-            print_estimate(estimate(runner, problems, facts.total, run.per_problem), as_json)
+            print_estimate(estimated(settings, data), as_json)
             return 0
-        comparison = compared(settings, run, facts, problems, output, failures)
-    title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
+        comparison, n_graphs = compared(settings, data, output, failures)
+    title = f"{data.name}: {counted(n_graphs, 'graph')}{of_split}"
     _report(comparison, title, output, as_json)
     return failures.status
 

@@ -71,7 +71,9 @@ def command(
     Without --cluster and --devices the devices are those that the placement names.
     """
     from streamplace.api.exporting import deployment_of, files_at, write_export
+    from streamplace.engines.reading import assignment_of
     from streamplace.engines.registry import EXPORTS
+    from streamplace.io.files import read_bytes
 
     export = EXPORTS[to]
     if not (export.suffix or output or as_json):
@@ -79,9 +81,11 @@ def command(
     _options.check_output(output, is_folder=not export.suffix)
     if cluster_file and devices:
         raise SettingError("--devices and --cluster exclude each other; drop one")
-    graph = graph_file or _graph_of(placement)
-    deployment = deployment_of(graph, placement, cluster_file or devices, constraints_file)
-    if export.all_devices and deployment.is_split and not (cluster_file or devices):
+    content = read_bytes(placement)
+    graph = graph_file or _graph_beside(placement, content)
+    assignment, cluster = assignment_of(content, placement), cluster_file or devices
+    deployment = deployment_of(graph, assignment, cluster, constraints_file, placement)
+    if export.all_devices and deployment.is_split and not cluster:
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "
             "cluster, including unused ones; give --cluster or --devices"
@@ -104,14 +108,13 @@ def command(
         print_file("".join(files.values()))
 
 
-def _graph_of(placement: Path) -> Path:
+def _graph_beside(placement: Path, content: bytes) -> Path:
     """File beside a placement that is named after its graph, or graph.json."""
-    from streamplace.io.files import is_file, read_bytes, spot
+    from streamplace.io.files import is_file, spot
     from streamplace.io.placements import parse_document
 
     name = ""
     if placement.suffix == ".json":
-        content = read_bytes(placement)
         name = parse_document(content, spot(placement)).get("graph", "")
     names = [f"{name}.json"] if name and Path(name).name == name else []
     names.append("graph.json")

@@ -21,13 +21,18 @@ from streamplace.model.problem import Problem
 
 def read_assignment(path: Path) -> Mapping[str, str]:
     """Operator → device from a file in the format of its suffix (``.json``, ``.csv``, …)."""
+    return assignment_of(read_bytes(path), path)
+
+
+def assignment_of(content: bytes, path: Path) -> Mapping[str, str]:
+    """Operator → device from the content of a file."""
     readers = {e.suffix: e.read for e in map(EXPORTS.__getitem__, EXPORTS) if e.read}
     if (read := readers.get(path.suffix)) is None:
         raise FormatError(
             f"{spot(path)}: is not a placement file that can be read; its name must end in "
             f"{', '.join(readers)}"
         )
-    return read(read_bytes(path), spot(path))
+    return read(content, spot(path))
 
 
 def read_deployment(path: Path, problem: Problem) -> Deployment:
