@@ -5,6 +5,7 @@ import resource
 import struct
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import program as programs
 from streamplace.engines.flink.program.chains import TaskOperators, operators_of
 from streamplace.engines.flink.program.jars import MANIFEST, build_jar, jar_copy, main_class
-from streamplace.engines.flink.program.program import Program, known_program, remember
+from streamplace.engines.flink.program.program import Program, kept_program, known_program, remember
 from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -55,6 +56,25 @@ def jar(path: Path, manifest: str = TEXT) -> Path:
 )
 def test_the_main_class_is_the_manifests(tmp_path: Path, manifest: str, found: str | None) -> None:
     assert main_class(jar(tmp_path / "job.jar", manifest)) == found
+
+
+def test_a_job_that_is_moved_keeps_its_program_and_its_settings(tmp_path: Path) -> None:
+    """Other arguments, another main class or another jar are refused; settings are kept."""
+    own = jar(tmp_path / "own.jar")
+    before = Program(own, "my.Main", ["a", "1"], settings={"x": "1", "y": "1"}, parallelism=3)
+    remember(JOB, before)
+    same = replace(before, settings={"y": "2"}, parallelism=None)
+    kept = kept_program(successor(JOB), same)
+    assert (kept.settings, kept.parallelism) == ({"x": "1", "y": "2"}, 3)
+    others = (
+        replace(same, arguments=["b"]),
+        replace(same, entry_class="my.Other"),
+        replace(same, jar=jar(tmp_path / "other.jar", "your.Main")),
+    )
+    for other in others:
+        with pytest.raises(SettingError, match=r"own\.jar a 1"):
+            kept_program(JOB, other)
+    assert kept_program("2" * 32, others[0]) is others[0]
 
 
 def encrypt(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The transaction of a move, with a Flink that answers what it is told to: whatever disturbs it.
+"""The transaction of a move, on a Flink that carries out what it asks for: whatever befalls it.
 
 In the end one copy of the job runs, or the user is told what to do, and then the journal stays.
 """
@@ -7,19 +7,17 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from command_lines import settings_file
 from fake_flink import (
     DELETED,
     JOB,
-    KEPT,
     UNDER_WAY,
     UNKNOWN,
     Clock,
@@ -27,22 +25,30 @@ from fake_flink import (
     InTurn,
     checkpoints,
     cluster_jar,
-    failed_by,
     failure,
     healthy,
     job,
-    jobs,
     no_savepoint,
     on_devices,
     savepoint_at,
-    stopped,
     write_program,
+)
+from moving_flink import (
+    Act,
+    FakeJob,
+    MovingFlink,
+    after,
+    before,
+    interrupts,
+    interrupts_then,
+    loses,
+    refuses,
+    stays_silent,
 )
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import VERSION, Flink
 from streamplace.engines.flink.move import move as moving
-from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
@@ -62,56 +68,34 @@ from streamplace.engines.flink.move.savepoints import (
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
-    Forgotten,
     NotSaved,
     StoppedByOthers,
+    Submission,
     Transaction,
     Undecided,
-    Way,
+    has_to_go_on,
 )
-from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.program import submission
-from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program, remember
-from streamplace.engines.flink.program.submission import ClusterJar, submit
+from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest import client
-from streamplace.engines.flink.rest.client import (
-    FlinkError,
-    NoAnswer,
-    Refusal,
-    Rest,
-    chain_of,
-    return_trigger,
-)
-from streamplace.errors import FormatError, SettingError
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest, chain_of
+from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.store import Holder
 
 OLD = "old"
 NEW, BACK, AGAIN = chain_of(OLD, 4)[1:]
-STOP = f"GET /jobs/{OLD}/savepoints/t1"
 PATH, BEGAN = "file:/s/savepoint-1", "file:/s/savepoint-0"
-SAVED, FAILED = savepoint_at(PATH), no_savepoint("no disk")
 FORWARD, RETURN = (NEW, "there", PATH), (BACK, "here", PATH)
-RETURN_TRIGGER = return_trigger(NEW)
 GOES_BACK = "runs on its previous devices again"
-RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
-RESTORING = job("shop", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
-NOTHING = checkpoints()
 RETAINED = checkpoints(3, completed="s3://b/chk-3")
-STOPPED = checkpoints(4, savepoint=stopped("file:/s/savepoint-9", 4))
 ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
 TRIED = checkpoints(4, completed={"id": 3, "external_path": "s3://b/chk-3"}, savepoint=ON_TRIAL)
 """Flink still tells the path of a savepoint that was removed before the job was stopped."""
-ASKED = {"asked": NEW, "savepoint": PATH}
-NO_SLOTS = FlinkError("no slots")
-COPY = checkpoints(restored="/s/savepoint-1")
+STARTED = {"asked": NEW, "savepoint": PATH}
+LIVE = ("RUNNING", "RESTARTING", "SUSPENDED")
 Started = list[tuple[str, str, str]]
-
-
-def interrupt() -> None:
-    """Press Ctrl-C."""
-    raise KeyboardInterrupt
 
 
 def complete(place: Path, age: float) -> str:
@@ -123,431 +107,403 @@ def complete(place: Path, age: float) -> str:
 
 
 class MoveCase:
-    """A move of a job on a cluster on which it ends with a savepoint when it is asked to."""
+    """A move of a job from dev-0 to dev-1, and what it tells."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        unknown = {f"GET /jobs/{name}": UNKNOWN for name in (NEW, BACK, AGAIN)}
-        answers = {
-            f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
-            STOP: SAVED,
-            f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED),
-            f"GET /jobs/{OLD}/checkpoints": NOTHING,
-            "GET /jobs": jobs({OLD: "FINISHED"}),
-        }
-        self.flink = FakeFlink(healthy("dev-0", "dev-1") | unknown | answers)
-        self.started = Started()  # id, way and savepoint of every job that was started
-        self.spent: list[str] = []  # ids that were used up
+    def __init__(self, folder: Path) -> None:
+        self.flink = MovingFlink(OLD, PATH)
         self.folder = folder  # of savepoints
-        self._failures: list[BaseException] = []
-        self.flink.answers |= {f"POST /jars/{way}/run": self._spend for way in ("there", "here")}
-        request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
-        monkeypatch.setattr(Program, "run_request", request)
-        monkeypatch.setattr(Transaction, "_jar", self._jar)
-        monkeypatch.setattr(transaction, "submit", self._submit)
-        monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
-        monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
-        monkeypatch.setattr(transaction, "EFFECT_SECONDS", 0.2)
+        self.messages: list[str] = []
 
-    @staticmethod
-    def _jar(moving: Transaction, way: Way) -> ClusterJar:
-        return cluster_jar(moving.rest, "there" if way is moving.there else "here")
-
-    def _submit(self, _: Rest, jar: ClusterJar, request: Any, name: str, await_ready: Any) -> bool:
-        await_ready()
-        self.started.append((name, jar.id, request["savepointPath"]))
-        if self._failures:
-            raise self._failures.pop(0)
-        return True
-
-    def _spend(self) -> dict[str, str]:
-        _, document = self.flink.asked[-1]
-        assert document["entryClass"] == SPENT
-        name = document["jobId"]
-        self.spent.append(name)
-        self.flink.answers[f"GET /jobs/{name}"] = job(name, "CANCELED", {})
-        return {"jobid": name}
+    def upload(self, sent: Submission) -> Any:
+        """Upload the jar of a submission."""
+        name = "there" if sent.places.devices == {"dev-1"} else "here"
+        return nullcontext(cluster_jar(self.flink.rest, name))
 
     @property
     def is_unfinished(self) -> bool:
         """Whether the journal has the move, for whoever resumes it."""
-        return [one.job for one in unfinished() if not one.is_held] == [OLD]
+        return [journal.job for journal in unfinished() if not journal.is_held] == [OLD]
 
-    def move(self, *failures: BaseException, **facts: Any) -> Transaction:
-        """A move whose starts fail as told, one after the other; its journal may have more."""
-        self._failures = [*failures]
-        rest = self.flink.rest
+    @property
+    def copies(self) -> list[str]:
+        """Jobs that run."""
+        return [name for name, known in self.flink.known.items() if known.state in LIVE]
+
+    def move(self, settings: MoveSettings | None = None, **facts: Any) -> Transaction:
+        """A new move; its journal may have more."""
         journal = Journal(
-            url=rest.url,
+            url="http://flink:8081",
             job=OLD,
             trigger="t1",
             before=Layout({"map": ["dev-0"]}),
             after=Layout({"map": ["dev-1"]}),
             folder=self.folder.as_uri(),
+            name="shop",
             resume_by="move --resume",
             began=datetime.now(UTC) - timedelta(seconds=60),
         ).model_copy(update=facts)
         forget(OLD)
-        program = Program(Path("a.jar"))
-        there, here = Way(program, journal.after), Way(program, journal.before)
+        return self._transaction(MoveClaim.begin(journal), settings)
+
+    def resume(self) -> Transaction:
+        """What is left of the move."""
+        return self._transaction(MoveClaim.take(OLD))
+
+    def _transaction(self, claim: MoveClaim, settings: MoveSettings | None = None) -> Transaction:
+        program, journal = Program(Path("a.jar"), "Main"), claim.journal
+        there, back = Submission(program, journal.after), Submission(program, journal.before)
+        usual = MoveSettings(seconds=5.0, settle=0.0, savepoint_seconds=5.0)
         return Transaction(
-            rest,
-            MoveClaim.begin(journal),
-            Flink(Path(), "2.3.0"),
+            self.flink.rest,
+            claim,
             there,
-            here,
-            lambda _: None,
-            MoveSettings(seconds=5.0, settle=0.0),
+            back,
+            self.upload,
+            self.messages.append,
+            settings or usual,
             None,
         )
 
 
 @pytest.fixture
 def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
-    """A move of a job that ends with a savepoint when it is asked to."""
-    return MoveCase(monkeypatch, tmp_path / "saved")
-
-
-def known(states: Mapping[str, str]) -> dict[str, Any]:
-    """Answers on the jobs of a move that are in these states; others are unknown."""
-    answers: dict[str, Any] = {"GET /jobs": jobs(states)}
-    for name in (OLD, NEW, BACK, AGAIN):
-        answers[f"GET /jobs/{name}"] = job(name, states[name], {}) if name in states else UNKNOWN
-        answers[f"GET /jobs/{name}/exceptions"] = failed_by("c.D: lost")
-    return answers
-
-
-def saved(name: str, checkpoints: Any, policy: Any = KEPT) -> dict[str, Any]:
-    """Answers on the checkpoints of a job."""
-    path = f"GET /jobs/{name}/checkpoints"
-    return {path: checkpoints, f"{path}/config": policy}
+    """A move of a job that is stopped with a savepoint when it is asked to; waits take no time."""
+    clock = Clock()
+    for module in (client, submission):
+        monkeypatch.setattr(module, "time", clock)
+    return MoveCase(tmp_path / "saved")
 
 
 @dataclass
 class Disturbance:
     """What befalls a move, and what must become of it."""
 
-    answers: dict[str, Any]  # what Flink answers otherwise
-    told: str = ""  # pattern of the error; empty if the job is moved
-    started: Started = field(default_factory=list)  # jobs, with their way and state
+    ends: str = ""  # pattern of the error; empty if the job is moved
+    starts: Started = field(default_factory=list)  # jobs, with their jar and state
     error: type[BaseException] = FlinkError
-    failures: Sequence[BaseException] = ()  # errors of the starts
-    facts: Mapping[str, Any] = field(default_factory=dict)  # of the journal
-    seconds: float = 0.0  # for which the job is watched after its start
-    waits: bool = False  # whether it is waited for until it runs
+    acts: Mapping[str, Sequence[Act]] = field(default_factory=dict)  # what befalls requests
+    jobs: Mapping[str, FakeJob] = field(default_factory=dict)  # that Flink knows besides
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the journal of a resumed move
+    saves: str | None = PATH
+    settle: float = 0.0  # seconds for which the job is watched after its start
 
 
-def resumed(
-    answers: dict[str, Any],
-    told: str,
-    started: Started,
-    facts: Mapping[str, Any] | None = None,
-    **more: Any,
-) -> Disturbance:
-    """What befalls a move that was interrupted."""
-    journal = {"asked": OLD} | dict(facts or {})
-    return Disturbance(answers, told, started, facts=journal, **more)
+def ended(state: str, path: str | None = None, **more: Any) -> FakeJob:
+    """A job that has ended."""
+    made = FakeJob(state, **more)
+    made.end(state, path)
+    return made
 
 
-def watched(
-    state: str, checkpoints: Any, policy: Any, error: type[FlinkError], told: str, back: str = ""
-) -> Disturbance:
-    """A job that is in a state while it is watched, and starts where it was from a path."""
-    answers = known({OLD: "FINISHED", NEW: state}) | saved(NEW, checkpoints, policy)
-    answers |= {f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED)}
-    started = [FORWARD, (BACK, "here", back)] if back else [FORWARD]
-    return Disturbance(answers, told, started, error, seconds=1.0)
+def fails(name: str, latest: Any, policy: Any = DELETED, state: str = "FAILED") -> Act:
+    """A job ends once a request is answered, and has saved something."""
+
+    def end(flink: MovingFlink) -> None:
+        flink.known[name].end(state)
+        flink.known[name].checkpoints, flink.known[name].policy = latest, policy
+        flink.known[name].stop = flink.known[name].stop and no_savepoint("no disk")
+
+    return after(end)
 
 
-def failing_stop(told: str, checkpoints: Any, path: str | None, state: str) -> Disturbance:
-    """A job that ends while it is being stopped, and has saved something."""
-    ended = {STOP: FAILED, f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, job(OLD, state, {}))}
-    started = [] if path is None else [(BACK, "here", path)]
-    return Disturbance(ended | saved(OLD, checkpoints, DELETED), told, started)
+def becomes(name: str, state: str = "RUNNING", task: str = "RUNNING") -> Act:
+    """A job is in a state once a request is answered."""
+
+    def change(flink: MovingFlink) -> None:
+        flink.known[name].state, flink.known[name].task = state, task
+
+    return after(change)
 
 
-def forgotten_stop(state: str, error: type[FlinkError], told: str, started: Started) -> Disturbance:
-    """A JobManager that was replaced by another, which does not know that the job was to stop."""
-    answers = known({OLD: state}) | saved(OLD, RETAINED)
-    answers[STOP] = InTurn(UNDER_WAY, UNKNOWN) if state == "RUNNING" else UNKNOWN
-    return resumed(answers, told, started, error=error)
+def finishes(flink: MovingFlink, _: object) -> Any:
+    """The successor finishes before it is cancelled."""
+    flink.known[NEW].end("FINISHED")
+    return failure("not running", status=409)
 
 
-def finished_there(stopped: Any) -> Disturbance:
-    """A moved job that finishes before it is saved for its return: it has told everything."""
-    answers = saved(NEW, RETAINED) | {
-        f"GET /jobs/{NEW}": InTurn(RUNNING, RUNNING, FINISHED),
-        f"POST /jobs/{NEW}/stop": stopped,
-        f"GET /jobs/{NEW}/savepoints/{RETURN_TRIGGER}": InTurn(failure("no operation"), FAILED),
-    }
-    told = f"^no slots; job {NEW} has finished by itself$"
-    return Disturbance(answers, told, [FORWARD], failures=[NO_SLOTS])
+def copies(flink: MovingFlink) -> None:
+    """Another user starts the job from the savepoint of the move."""
+    flink.known["other"] = FakeJob("RUNNING", checkpoints=checkpoints(restored="/s/savepoint-1"))
 
 
-RESTARTING = {
-    f"GET /jobs/{BACK}": RESTORING | {"state": "RESTARTING"},
-    f"GET /jobs/{BACK}/exceptions": failed_by("c.D: lost"),
-}
-SUSPENDED = known({OLD: "SUSPENDED"})
-NEW_IS_SUSPENDED = {
-    f"GET /jobs/{NEW}": job(NEW, "SUSPENDED", {}),
-    "GET /jobs": jobs({OLD: "FINISHED", NEW: "SUSPENDED"}),
-}
-RUNS = {f"GET /jobs/{OLD}": RUNNING, "GET /jobs": jobs({OLD: "RUNNING"})}
-UNTOUCHED = {
-    STOP: InTurn(failure("no operation"), SAVED),
-    f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED),
-    "GET /jobs": jobs({OLD: "RUNNING"}),
-}
+def forgets(flink: MovingFlink) -> None:
+    """Flink does not know any more what was asked of a job, as another JobManager took it over."""
+    flink.known[OLD].stop = None
+
+
+STOPPED = ended("FINISHED", PATH, stop=savepoint_at(PATH))
 DISTURBANCES = {
-    "nothing": Disturbance({}, "", [FORWARD]),
+    "nothing": Disturbance("", [FORWARD]),
     "it does not start": Disturbance(
-        {}, rf"^no slots; the job {GOES_BACK}, as job {BACK}", [FORWARD, RETURN],
-        failures=[NO_SLOTS],
-    ),
-    "it is interrupted while it starts": Disturbance(
-        {}, "^$", [FORWARD, RETURN], KeyboardInterrupt, [KeyboardInterrupt()]
+        rf"no slots; the job {GOES_BACK}, as job {BACK}", [FORWARD, RETURN],
+        acts={"start": [refuses]},
     ),
     "it starts neither there nor here": Disturbance(
-        {}, "no slots; the return.* failed, too: no disk.*in file:/s/savepoint-1.*: move --resume$",
-        [FORWARD, RETURN], Undecided, [NO_SLOTS, FlinkError("no disk")],
-    ),
-    "its jar is gone": Disturbance(
-        {}, r"the return.* failed, too: a\.jar: .*start it with: move --resume", [FORWARD, RETURN],
-        Undecided, [FormatError("a.jar: no such file"), FormatError("a.jar: no such file")],
+        r"no slots; the return.* failed, too: .*in file:/s/savepoint-1.*: move --resume$",
+        [FORWARD, RETURN], Undecided, acts={"start": [refuses, refuses]},
     ),
     "it restores its state": Disturbance(
-        {f"GET /jobs/{NEW}": RESTORING},
-        rf"^job {NEW} is still starting after 0\.2 s: 'map' is.*: move --resume$", [FORWARD],
-        Undecided, waits=True,
+        rf"^job {NEW} is still starting after 5 s: 'map' is.*: move --resume$", [FORWARD],
+        Undecided, acts={"start": [becomes(NEW, task="INITIALIZING")]},
     ),
     "it restores its state where it was": Disturbance(
-        {f"GET /jobs/{BACK}": RESTORING},
-        rf"job {BACK} is still starting after 0\.2 s: 'map' is INITIALIZING.*resume$",
-        [FORWARD, RETURN], Undecided, [NO_SLOTS], waits=True,
+        rf"job {BACK} is still starting after 5 s: 'map' is INITIALIZING.*resume$",
+        [FORWARD, RETURN], Undecided,
+        acts={"start": [refuses, becomes(BACK, task="INITIALIZING")]},
     ),
     "it restarts where it was": Disturbance(
-        RESTARTING, rf"c\.D: lost\. Job {BACK} has not ended, so do not start another.*resume$",
-        [FORWARD, RETURN], Undecided, [NO_SLOTS], waits=True,
+        rf"c\.D: lost\. Job {BACK} has not ended, so do not start another.*resume$",
+        [FORWARD, RETURN], Undecided, acts={"start": [refuses, becomes(BACK, "RESTARTING")]},
     ),
     "it cannot be saved": Disturbance(
-        {STOP: FAILED, f"GET /jobs/{OLD}": RUNNING} | saved(OLD, RETAINED),
-        rf"^job {OLD} cannot be saved: no disk$", [], NotSaved,
+        rf"job {OLD} cannot be saved: no disk; job {OLD} continues", [], NotSaved, saves=None
     ),
-    "it could not be saved": resumed(
-        {STOP: FAILED, f"GET /jobs/{OLD}": RUNNING} | saved(OLD, RETAINED),
-        rf"^job {OLD} cannot be saved: no disk$", [], error=NotSaved,
+    "it could not be saved": Disturbance(
+        rf"job {OLD} cannot be saved: no disk; job {OLD} continues", [], NotSaved,
+        jobs={OLD: FakeJob("RUNNING", stop=no_savepoint("no disk"))}, facts={"asked": OLD},
     ),
-    "it fails, with a checkpoint": failing_stop(
-        f"no disk.*{GOES_BACK}", RETAINED, "s3://b/chk-3", "FAILED"
+    "it fails, with a checkpoint": Disturbance(
+        f"no disk.*{GOES_BACK}", [(BACK, "here", "s3://b/chk-3")],
+        acts={"stop": [fails(OLD, RETAINED)]},
     ),
-    "it fails, with a savepoint on trial": failing_stop(
-        f"no disk.*{GOES_BACK}", TRIED, "s3://b/chk-3",
-        "FAILED",
+    "it fails, with a savepoint on trial": Disturbance(
+        f"no disk.*{GOES_BACK}", [(BACK, "here", "s3://b/chk-3")],
+        acts={"stop": [fails(OLD, TRIED)]},
     ),
-    "it fails, with what it began from": failing_stop(
-        f"no disk.*{GOES_BACK}", checkpoints(restored=BEGAN), BEGAN, "FAILED"
+    "it fails, with what it began from": Disturbance(
+        f"no disk.*{GOES_BACK}", [(BACK, "here", BEGAN)],
+        acts={"stop": [fails(OLD, checkpoints(restored=BEGAN))]},
     ),
-    "it fails, with nothing": failing_stop(
-        "no disk.*left no checkpoint or savepoint", checkpoints(restored=None), None,
-        "FAILED",
+    "it fails, with nothing": Disturbance(
+        "no disk.*left no checkpoint or savepoint", acts={"stop": [fails(OLD, checkpoints())]}
     ),
-    "it finishes": failing_stop(
-        rf"^job {OLD} finished before it could be saved; ", RETAINED, None, "FINISHED"
+    "it finishes": Disturbance(
+        rf"^job {OLD} finished before it could be saved; ",
+        acts={"stop": [fails(OLD, RETAINED, state="FINISHED")]},
     ),
     "Flink fails while it is saved": Disturbance(
-        {STOP: failure("a.B: out of memory", status=500)} | RUNS,
-        r"500: a\.B: out of memory.*move --resume", [], Undecided,
+        r"busy.*move --resume", [], Undecided, acts={"stop": [stays_silent]}
     ),
     "it is saved for long": Disturbance(
-        {STOP: UNDER_WAY} | RUNS, r"not complete after 0\.2 s.*move --resume", [], Undecided
+        r"not complete after 5 s.*move --resume", [], Undecided,
+        jobs={OLD: FakeJob("RUNNING", stop=lambda: {"status": {"id": "IN_PROGRESS"}})},
+        facts={"asked": OLD},
     ),
     "others cancel it first": Disturbance(
-        {f"GET /jobs/{OLD}": job(OLD, "CANCELED", {}), STOP: UNKNOWN} | saved(OLD, RETAINED),
         "cancelled by another user; nothing was started; its state is in s3://b/chk-3",
+        jobs={OLD: ended("CANCELED", checkpoints=RETAINED)}, facts={"asked": ""},
     ),
     "another goes on from its savepoint": Disturbance(
-        {"GET /jobs": jobs({OLD: "FINISHED", "other": "RUNNING"}), **saved("other", COPY)},
-        r"^job other \(RUNNING\) continues from", [], CopyRuns,
+        r"^job other \(RUNNING\) continues from", [], CopyRuns, acts={"stop": [before(copies)]}
+    ),
+    "a copy starts at the same moment": Disturbance(
+        r"^job other \(RUNNING\) continues from", [FORWARD], CopyRuns,
+        acts={"start": [after(copies)]},
     ),
     "it is suspended": Disturbance(
-        NEW_IS_SUSPENDED, rf"job {NEW} is suspended until .* by: move --resume", [FORWARD],
-        Undecided,
+        rf"job {NEW} is suspended until .* by: move --resume", [FORWARD], Undecided,
+        acts={"start": [becomes(NEW, "SUSPENDED")]},
     ),
-    "it was suspended": resumed(
-        NEW_IS_SUSPENDED, rf"job {NEW} is suspended until", [], error=Undecided, facts=ASKED
+    "it was suspended": Disturbance(
+        rf"job {OLD} is suspended until", [], Undecided,
+        jobs={OLD: FakeJob("SUSPENDED")}, facts={"asked": OLD, "savepoint": PATH},
     ),
-    "it was suspended before it stopped": resumed(
-        SUSPENDED, rf"job {OLD} is suspended until", [], error=Undecided
+    "others cancel it there": Disturbance(
+        "cancelled by another .*in s3://b/chk-3", [FORWARD], EndedByOthers, settle=1.0,
+        acts={"start": [fails(NEW, RETAINED, None, "CANCELED")]},
     ),
-    "it was suspended after it was saved": resumed(
-        SUSPENDED, rf"job {OLD} is suspended until", [], error=Undecided, facts={"savepoint": PATH}
+    "others stop it there": Disturbance(
+        "stopped by another .*file:/s/savepoint-9", [FORWARD], EndedByOthers, settle=1.0,
+        acts={"start": [after(lambda f: f.known[NEW].end("FINISHED", "file:/s/savepoint-9"))]},
     ),
-    "others cancel it there": watched(
-        "CANCELED", RETAINED, KEPT, EndedByOthers, "cancelled by another .*in s3://b/chk-3"
+    "it fails there": Disturbance(
+        GOES_BACK, [FORWARD, (BACK, "here", "s3://b/chk-3")], settle=1.0,
+        acts={"start": [fails(NEW, RETAINED)]},
     ),
-    "others cancel it there without state": watched(
-        "CANCELED", RETAINED, DELETED, EndedByOthers, r"not started again(?!; its)"
+    "it fails there without state": Disturbance(
+        GOES_BACK, [FORWARD, RETURN], settle=1.0, acts={"start": [fails(NEW, RETAINED, NOT_KEPT)]}
     ),
-    "others stop it there": watched(
-        "FINISHED", STOPPED, KEPT, EndedByOthers, "stopped by another .*file:/s/savepoint-9"
+    "it finishes there": Disturbance(
+        "", [FORWARD], acts={"start": [fails(NEW, RETAINED, state="FINISHED")]}, settle=1.0
     ),
-    "it fails there": watched("FAILED", RETAINED, DELETED, FlinkError, GOES_BACK, "s3://b/chk-3"),
-    "it fails there without state": watched(
-        "FAILED", RETAINED, NOT_KEPT, FlinkError, GOES_BACK, PATH
+    "it had not been asked to stop": Disturbance("", [FORWARD], facts={"asked": OLD}),
+    "it had stopped": Disturbance("", [FORWARD], jobs={OLD: STOPPED}, facts={"asked": OLD}),
+    "it had been started": Disturbance(
+        "", [], jobs={OLD: STOPPED, NEW: FakeJob("RUNNING", "dev-1")}, facts=STARTED
     ),
-    "it had not been asked to stop": resumed(UNTOUCHED, "", [FORWARD]),
-    "it had stopped": resumed(known({OLD: "FINISHED"}), "", [FORWARD]),
-    "it had been started": resumed(known({OLD: "FINISHED", NEW: "RUNNING"}), "", [], facts=ASKED),
-    "it had finished": resumed(known({OLD: "FINISHED", NEW: "FINISHED"}), "", [], facts=ASKED),
-    "it had failed": resumed(
-        known({OLD: "FINISHED", NEW: "FAILED"}), GOES_BACK, [RETURN], facts=ASKED
+    "it had finished": Disturbance(
+        "", [], jobs={OLD: STOPPED, NEW: ended("FINISHED")}, facts=STARTED
     ),
-    "it had returned": resumed(
-        known({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"}),
-        "failed; the job runs on its previous devices", [], facts=ASKED,
+    "it had failed": Disturbance(
+        GOES_BACK, [RETURN], jobs={OLD: STOPPED, NEW: ended("FAILED")}, facts=STARTED
     ),
-    "it had returned and failed": resumed(
-        known({OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"}), f"{GOES_BACK}, as job {AGAIN}",
-        [(AGAIN, "here", PATH)], facts=ASKED,
+    "it had returned": Disturbance(
+        "failed; the job runs on its previous devices", [], facts=STARTED,
+        jobs={OLD: STOPPED, NEW: ended("CANCELED"), BACK: FakeJob("RUNNING")},
     ),
-    "it fails where it had returned": resumed(
-        known({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"})
-        | {f"GET /jobs/{BACK}": job(BACK, "FAILED", {"map": "FAILED"})} | saved(BACK, RETAINED),
-        r"c\.D: lost.*state is in s3://b/chk-3; start it with", [], error=Undecided, facts=ASKED,
-        waits=True,
+    "it had returned and failed": Disturbance(
+        f"{GOES_BACK}, as job {AGAIN}", [(AGAIN, "here", PATH)], facts=STARTED,
+        jobs={OLD: STOPPED, NEW: ended("CANCELED"), BACK: ended("FAILED")},
     ),
-    "its first job is forgotten": resumed(known({NEW: "RUNNING"}), "", [], facts=ASKED),
-    "its return had begun": resumed(
-        known({OLD: "FINISHED", NEW: "CANCELED"}) | saved(NEW, NOTHING),
-        f"{GOES_BACK}, as job {BACK}", [RETURN], facts=ASKED | {"returns": True},
+    "its first job is forgotten": Disturbance(
+        "", [], jobs={NEW: FakeJob("RUNNING", "dev-1")}, facts=STARTED
     ),
-    "others cancelled it, Flink forgot": forgotten_stop(
-        "CANCELED", FlinkError, r"cancelled by another .*state is in s3://b/chk-3", []
+    "its return had begun": Disturbance(
+        f"{GOES_BACK}, as job {BACK}", [RETURN], facts=STARTED | {"returns": True},
+        jobs={OLD: STOPPED, NEW: ended("CANCELED")},
     ),
-    "it failed, Flink forgot": forgotten_stop(
-        "FAILED", FlinkError, GOES_BACK, [(BACK, "here", "s3://b/chk-3")]
+    "others cancelled it, Flink forgot": Disturbance(
+        r"cancelled by another .*state is in s3://b/chk-3", facts={"asked": OLD},
+        jobs={OLD: ended("CANCELED", checkpoints=RETAINED)},
     ),
-    "it runs, Flink forgot": forgotten_stop("RUNNING", NotSaved, "continues where it ran", []),
-    "it stopped, Flink forgot": resumed(
-        known({OLD: "RUNNING"}) | saved(OLD, checkpoints(4, savepoint=stopped(PATH, 4)))
-        | {f"GET /jobs/{OLD}": FINISHED, STOP: InTurn(UNDER_WAY, UNKNOWN)}, "", [FORWARD],
+    "it failed, Flink forgot": Disturbance(
+        GOES_BACK, [(BACK, "here", "s3://b/chk-3")], facts={"asked": OLD},
+        jobs={OLD: ended("FAILED", checkpoints=RETAINED)},
     ),
-    "Flink is silent for a while": resumed(
-        {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
-        r"not known; .* finish the move by: move --resume", [], error=Undecided,
+    "it runs, Flink forgot": Disturbance("", [FORWARD], acts={"stop": [after(forgets)] * 2}),
+    "it stopped, Flink forgot": Disturbance(
+        "", [FORWARD], jobs={OLD: ended("FINISHED", PATH)}, facts={"asked": OLD}
     ),
-    "it finishes, so Flink refuses to stop it": finished_there(failure("not running", status=409)),
-    "it finishes, so Flink cannot save it": finished_there({"request-id": RETURN_TRIGGER}),
-    "it is interrupted while it is being stopped": Disturbance(
-        {STOP: InTurn(UNDER_WAY, interrupt, SAVED)}, "^$", [RETURN], KeyboardInterrupt
-    ),
-    "it is interrupted twice": Disturbance(
-        saved(OLD, STOPPED), "^$", [FORWARD, RETURN], KeyboardInterrupt,
-        [KeyboardInterrupt(), KeyboardInterrupt()],
-    ),
-    "it is interrupted while it stops for its return": Disturbance(
-        {
-            "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}), f"GET /jobs/{NEW}": RUNNING,
-            f"GET /jobs/{NEW}/savepoints/{RETURN_TRIGGER}": InTurn(
-                UNDER_WAY, interrupt, UNDER_WAY
-            ),
+    "it finishes before its return": Disturbance(
+        f"{NEW} has finished by itself$", [FORWARD],
+        acts={
+            "start": [becomes(NEW, "RESTARTING")],
+            "cancel": [finishes],
         },
-        "^$", [FORWARD], KeyboardInterrupt, [NO_SLOTS],
-    ),
-    "it is interrupted while it stops": resumed(
-        {"GET /jobs": jobs({OLD: "RUNNING"}), STOP: InTurn(UNDER_WAY, interrupt, UNDER_WAY)}, "^$",
-        [], error=KeyboardInterrupt,
     ),
 }  # fmt: skip
-UNFINISHED = {
-    "it is interrupted twice",
-    "it is interrupted while it stops",
-    "it is interrupted while it stops for its return",
-}
-"""Disturbances by Ctrl-C after which the journal stays."""
 
 
 @pytest.mark.parametrize("name", DISTURBANCES)
-def test_one_copy_runs_or_the_user_is_told_what_to_do(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_one_copy_runs_or_the_user_is_told_what_to_do(case: MoveCase, name: str) -> None:
     """The journal stays exactly while no copy is sure to run."""
     befalls = DISTURBANCES[name]
-    case.flink.answers |= befalls.answers
-    listed = case.flink.answers["GET /jobs"]
-
-    def listed_now() -> Any:
-        """List no successors before any was started."""
-        rows = [row for row in listed["jobs"] if case.started or row["id"] != NEW]
-        return {"jobs": rows}
-
-    if not befalls.facts:
-        case.flink.answers["GET /jobs"] = listed_now
-
-    def settle(rest: Rest, new: str, *_: object) -> None:
-        if rest.state(new) != "FINISHED":
-            raise FlinkError(f"job {new} is {rest.state(new)} after its start")
-
-    monkeypatch.setattr(transaction, "settle", settle)
-    if befalls.waits:
-        monkeypatch.setattr(transaction, "wait_started", wait_started)
-    settings = MoveSettings(
-        seconds=0.2 if befalls.waits else 5.0, settle=befalls.seconds, savepoint_seconds=0.2
-    )
-    moving = replace(case.move(*befalls.failures, **befalls.facts), settings=settings)
-    fails = pytest.raises(befalls.error, match=befalls.told) if befalls.told else nullcontext()
-    with fails:
-        moved = moving.run()
+    case.flink.saves = befalls.saves
+    case.flink.acts = {kind: [*acts] for kind, acts in befalls.acts.items()}
+    if befalls.jobs:
+        case.flink.known = {key: replace(value) for key, value in befalls.jobs.items()}
+        case.flink.used = {OLD, *befalls.jobs}
+    settings = MoveSettings(seconds=5.0, settle=befalls.settle, savepoint_seconds=5.0)
+    transaction = case.move(settings, **befalls.facts)
+    if befalls.ends:
+        with pytest.raises(befalls.error, match=befalls.ends):
+            transaction.run()
+    else:
+        moved = transaction.run()
         assert (moved.job, moved.savepoint) == (NEW, PATH)
-    assert case.started == befalls.started
-    assert case.is_unfinished is (issubclass(befalls.error, Undecided) or name in UNFINISHED)
+    assert case.flink.starts == befalls.starts
+    assert case.is_unfinished is issubclass(befalls.error, Undecided)
+
+
+FAULTS: dict[str, Act] = {
+    "refused": refuses,
+    "lost": loses,
+    "without an answer": stays_silent,
+    "interrupted before": interrupts,
+    "interrupted after": interrupts_then,
+}
+MOST_COMMANDS = 4
+
+
+def disturbed(folder: Path, faults: Mapping[int, Act], *, goes_back: bool) -> MoveCase:
+    """A move, perhaps one that goes back, with faults at some of its requests."""
+    case = MoveCase(folder)
+    case.flink.at = dict(faults)
+    case.flink.acts = {"start": [refuses]} if goes_back else {}
+    with suppress(StreamplaceError, KeyboardInterrupt):
+        case.move().run()
+    return case
+
+
+def check_resumed(case: MoveCase) -> None:
+    """One copy of the job runs once nothing is left to resume, and each id was started once."""
+    case.flink.at.clear()
+    for _ in range(MOST_COMMANDS):
+        if case.is_unfinished:
+            with suppress(StreamplaceError):
+                case.resume().run()
+    assert len(case.copies) == 1, case.messages
+    assert not case.is_unfinished
+    assert case.copies[0] not in case.flink.spent
+
+
+@pytest.mark.parametrize("goes_back", [False, True])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_copy_runs_whatever_befalls_any_request(
+    case: MoveCase, fault: str, goes_back: bool
+) -> None:
+    """Each request of a move, and of one that goes back."""
+    number = len(disturbed(case.folder, {}, goes_back=goes_back).flink.asked)
+    assert number > 20
+    for at in range(number):
+        check_resumed(disturbed(case.folder, {at: FAULTS[fault]}, goes_back=goes_back))
+
+
+@pytest.mark.parametrize("goes_back", [False, True])
+@pytest.mark.parametrize("apart", [1, 2, 5])
+def test_two_interrupts_in_a_row_leave_what_a_command_finishes(
+    case: MoveCase, apart: int, goes_back: bool
+) -> None:
+    """At any request, some requests apart: the journal stays, and the line that resumes is told."""
+    number, left = len(disturbed(case.folder, {}, goes_back=goes_back).flink.asked), 0
+    for at in range(number):
+        faults = {at: interrupts_then, at + apart: interrupts_then}
+        moved = disturbed(case.folder, faults, goes_back=goes_back)
+        if moved.is_unfinished:
+            left += 1
+            assert any(line.endswith("finish it with: move --resume") for line in moved.messages)
+        check_resumed(moved)
+    assert left > 10
+
+
+def test_an_interrupt_takes_the_job_back_and_tells_as_which_job_it_runs(case: MoveCase) -> None:
+    case.flink.acts["start"] = [interrupts_then]
+    with pytest.raises(KeyboardInterrupt):
+        case.move().run()
+    assert case.copies == [BACK]
+    assert case.messages[-1].endswith(f"{GOES_BACK}, as job {BACK}")
+
+
+def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case: MoveCase) -> None:
+    """Interrupted while the id of the successor is used up, a move has to go on."""
+    case.flink.acts = {"start": [refuses], "spend": [interrupts_then], "cancel": [interrupts]}
+    with pytest.raises(KeyboardInterrupt):
+        case.move().run()
+    assert case.copies == [NEW]  # of no operator of the job
+    assert case.is_unfinished
+    assert has_to_go_on(case.flink.rest, unfinished()[0])
+    with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {BACK}"):
+        case.resume().run()
+    assert case.copies == [BACK]
 
 
 def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case: MoveCase) -> None:
     """So a request whose answer was lost has no effect later."""
+    case.flink.acts["start"] = [refuses]
     with pytest.raises(FlinkError):
-        case.move(NO_SLOTS).run()
-    asked = dict(case.flink.asked)[f"POST /jobs/{OLD}/stop"]
-    assert (asked["triggerId"], asked["targetDirectory"]) == ("t1", case.folder.as_uri())
-    assert case.spent == [NEW]
+        case.move().run()
+    sent = dict(case.flink.asked)[f"POST /jobs/{OLD}/stop"]
+    assert (sent["triggerId"], sent["targetDirectory"]) == ("t1", case.folder.as_uri())
+    assert case.flink.spent == [NEW]
 
 
-def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case: MoveCase) -> None:
     """It is neither cancelled nor started elsewhere, however short the timeout."""
-    moving = replace(case.move(), settings=MoveSettings(seconds=0.2, settle=0.0))
-    monkeypatch.setattr(transaction, "wait_started", wait_started)
-    case.flink.answers[f"GET /jobs/{NEW}"] = RESTORING
+    case.flink.acts["start"] = [becomes(NEW, task="INITIALIZING")]
     with pytest.raises(Undecided):
-        moving.run()
-    case.flink.answers |= {
-        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {"map": "RUNNING"}),
-        "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}),
-    }
-    assert moving.run().job == NEW
-    assert (len(case.started), case.flink.requests("PATCH"), case.spent) == (1, [], [])
+        case.move().run()
+    case.flink.known[NEW].task = "RUNNING"
+    assert case.resume().run().job == NEW
+    assert (len(case.flink.starts), case.flink.requests("PATCH"), case.flink.spent) == (1, [], [])
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_a_job_that_goes_back_is_saved_in_the_same_format(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch, native: bool
-) -> None:
-    stop = f"POST /jobs/{NEW}/stop"
-    path = savepoint_at("file:/s/savepoint-2")
-
-    def asked(before: object, after: object) -> Callable[[], object]:
-        return lambda: after if stop in dict(case.flink.asked) else before
-
-    case.flink.answers |= {
-        stop: {"request-id": RETURN_TRIGGER},
-        f"GET /jobs/{NEW}": asked(RUNNING, FINISHED),
-        f"GET /jobs/{NEW}/savepoints/{RETURN_TRIGGER}": asked(failure("no operation"), path),
-    }
-    moving = replace(case.move(NO_SLOTS), settings=MoveSettings(native=native, settle=0.0))
-    with pytest.raises(FlinkError, match=f"^no slots; the job {GOES_BACK}"):
-        moving.run()
-    assert case.started[-1] == (BACK, "here", "file:/s/savepoint-2")
+def test_a_job_that_goes_back_is_saved_in_the_same_format(case: MoveCase, native: bool) -> None:
+    settings = MoveSettings(native=native, settle=0.0, seconds=5.0)
+    case.flink.acts["start"] = [after(lambda flink: setattr(flink.known[NEW], "device", "dev-0"))]
+    with pytest.raises(FlinkError, match=f"'map' do not run where .*; the job {GOES_BACK}"):
+        case.move(settings).run()
+    assert case.copies == [BACK]
     formats = [
         sent["formatType"] for request, sent in case.flink.asked if request.endswith("/stop")
     ]
@@ -556,17 +512,14 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
 
 def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: MoveCase) -> None:
     """And not before; the moved job fails, and continues from its last checkpoint."""
-    told: list[str] = []
-    case.flink.answers |= saved(NEW, RETAINED) | {f"GET /jobs/{NEW}": job(NEW, "FAILED", {})}
+    case.flink.acts["start"] = [fails(NEW, RETAINED)]
     with pytest.raises(FlinkError, match="previous devices again"):
-        replace(case.move(NO_SLOTS), tell=told.append).run()
-    assert case.started[-1] == (BACK, "here", "s3://b/chk-3")
-    assert told[-3:] == [
-        f"note: job {NEW} continues from s3://b/chk-3; what it wrote since then may be written "
-        "twice",
-        "the move failed: no slots",
-        "starting it from its saved state on 'dev-0'",
-    ]
+        case.move().run()
+    assert case.flink.starts[-1] == (BACK, "here", "s3://b/chk-3")
+    told_twice, why, starts = case.messages[-3:]
+    assert f"job {NEW} continues from s3://b/chk-3" in told_twice
+    assert why.startswith("the move failed: ")
+    assert "'dev-0'" in starts
 
 
 def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
@@ -578,11 +531,21 @@ def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
     with pytest.raises(NoAnswer, match="no Flink answers at http"):
         replace(case.move(), rest=silent).run()
     assert not case.is_unfinished
-    assert case.started == []
+    assert case.flink.starts == []
+
+
+def test_a_jar_that_is_gone_is_found_before_the_job_is_stopped(case: MoveCase) -> None:
+    def gone(_: Submission) -> Any:
+        raise FormatError("a.jar: no such file")
+
+    with pytest.raises(FormatError):
+        replace(case.move(), upload=gone).run()
+    assert case.copies == [OLD]
+    assert not case.is_unfinished
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "counts", "fails"),
+    ("milliseconds", "counts", "ends"),
     [
         (46_000, [{"completed": 0}], ""),  # of a job with full queues: none was due yet
         (46_000, [{"completed": 0, "failed": 2}], ""),  # they had failed before all of it ran
@@ -594,125 +557,94 @@ def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
     ],
 )
 def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
-    case: MoveCase,
-    monkeypatch: pytest.MonkeyPatch,
-    milliseconds: int,
-    counts: Sequence[Mapping[str, int]],
-    fails: str,
+    case: MoveCase, milliseconds: int, counts: Sequence[Mapping[str, int]], ends: str
 ) -> None:
     """Full queues delay them; the first may have all of the state, as the savepoint has."""
     times = {"completed": min(milliseconds, 2000), "savepoint": milliseconds}
-    taken = {kind: {"end_to_end_duration": time} for kind, time in times.items()}
+    taken = {kind: {"end_to_end_duration": spent} for kind, spent in times.items()}
     case.flink.answers |= {
         f"GET /jobs/{OLD}/checkpoints": checkpoints(4, **taken),
-        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {}),
         f"GET /jobs/{NEW}/checkpoints": InTurn(*({"counts": numbers} for numbers in counts)),
-        f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
+        f"GET /jobs/{NEW}/checkpoints/config": {
+            "externalization": {"enabled": True, "delete_on_cancellation": False},
+            "interval": 10_000,
+        },
     }
-    monkeypatch.setattr(client, "time", Clock())
-    moving = replace(case.move(), settings=MoveSettings(seconds=5.0))
-    if not fails:
-        assert moving.run().job == NEW
+    transaction = case.move(MoveSettings(seconds=5.0, savepoint_seconds=5.0))
+    if not ends:
+        assert transaction.run().job == NEW
         return
-    with pytest.raises(FlinkError, match=f"completed no checkpoint 30 s after its start{fails}"):
-        moving.run()
-
-
-def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
-    case: MoveCase,
-) -> None:
-    """That bears an id which nobody could know before."""
-    case.flink.answers |= saved("other", COPY) | {
-        "GET /jobs": InTurn(
-            jobs({OLD: "FINISHED"}),
-            jobs({OLD: "FINISHED"}),
-            jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
-        ),
-        f"GET /jobs/{NEW}": InTurn(*[job(NEW, "RUNNING", {})] * 3, job(NEW, "CANCELED", {})),
-        f"PATCH /jobs/{NEW}": {},
-    }
-    with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
-        case.move().run()
-    assert case.started == [FORWARD]
-    assert case.flink.requests("PATCH") == [f"/jobs/{NEW}"]
+    with pytest.raises(FlinkError, match=f"completed no checkpoint 30 s after its start{ends}"):
+        transaction.run()
 
 
 def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCase) -> None:
     """After a restart of the JobManager they join one after the other; others are not needed."""
     managers = case.flink.answers["GET /taskmanagers"]["taskmanagers"]
-    there, told = [one for one in managers if one["id"] == "dev-1"], list[str]()
-    rows: list[dict[str, Any]] = [{"taskmanagers": given} for given in ([], [], there)]
-    case.flink.answers["GET /taskmanagers"] = InTurn(*rows)
-    replace(case.move(), tell=told.append).run()
-    assert case.started == [FORWARD]
-    assert "waiting: 'dev-1' have to join the cluster" in told
+    there = [manager for manager in managers if manager["id"] == "dev-1"]
+    case.flink.answers["GET /taskmanagers"] = InTurn(
+        *({"taskmanagers": rows} for rows in ([], [], there))
+    )
+    case.flink.known = {OLD: replace(STOPPED)}
+    case.move(asked=OLD, savepoint=PATH).run()
+    assert case.flink.starts == [FORWARD]
+    assert "waiting: 'dev-1' have to join the cluster" in case.messages
 
 
 def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch
+    case: MoveCase,
 ) -> None:
     """It was not stopped, and Flink goes on with it."""
-    case.flink.answers |= known({OLD: "RESTARTING"}) | {STOP: UNKNOWN}
-    moving = case.move(asked=OLD)
-    uploads = Mock()
-    monkeypatch.setattr(Transaction, "_jar", uploads)
+    case.flink.known = {OLD: FakeJob("RESTARTING")}
+    case.flink.answers["GET /taskmanagers"] = {"taskmanagers": []}
     with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
-        moving.run()
-    uploads.assert_not_called()
+        case.move(asked=OLD).run()
+    assert not any(line.startswith("waiting") for line in case.messages)
 
 
-def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case: MoveCase) -> None:
     """Flink accepts the id of a successor once: the second starts nothing, and does not go back."""
-    monkeypatch.setattr(transaction, "submit", lambda *_: False)
-    with pytest.raises(
-        MoveUnderWay, match=rf"was moved by another command.*continues as job {NEW}"
-    ):
+
+    def taken(flink: MovingFlink) -> None:
+        flink.used.add(NEW)
+        flink.known[NEW] = FakeJob("RUNNING", "dev-1")
+
+    case.flink.acts["start"] = [before(taken)]
+    others = rf"was moved by another command.*continues as job {NEW}"
+    with pytest.raises(MoveUnderWay, match=others):
         case.move().run()
-    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED", NEW: "RUNNING"})
     with pytest.raises(MoveUnderWay, match=f"continues as job {NEW}"):
         case.move(asked=OLD).run()  # it was killed before it asked Flink to start the job
     assert case.flink.requests("PATCH") == []
-    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED"})
-    assert case.move(**ASKED).run().job == NEW
+    assert case.copies == [NEW]
 
 
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     case: MoveCase,
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
-    case.flink.answers |= known({OLD: "FINISHED"}) | saved(OLD, STOPPED) | {STOP: UNKNOWN}
-    moving = case.move()
-    told = r"stopped by somebody else.*savepoint-9;.*: move --resume"
-    with pytest.raises(StoppedByOthers, match=told):
-        moving.run()
-    assert case.started == []
-    moving.run()
-    assert case.started == [(NEW, "there", "file:/s/savepoint-9")]
+    case.flink.known = {OLD: ended("FINISHED", "file:/s/savepoint-9")}
+    with pytest.raises(StoppedByOthers, match=r"savepoint-9;.*: move --resume"):
+        case.move().run()
+    assert case.flink.starts == []
+    case.resume().run()
+    assert case.flink.starts == [(NEW, "there", "file:/s/savepoint-9")]
 
 
+@pytest.mark.parametrize("asked", ["", OLD])
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    case: MoveCase,
+    case: MoveCase, asked: str
 ) -> None:
     """By the same command; what followed a savepoint from before would be told again."""
-    told = list[str]()
-
-    def listed() -> Any:
-        return jobs({NEW: "RUNNING"} if case.started else {})
-
     complete(case.folder / "savepoint-old-before", 100)
-    case.flink.answers |= {f"GET /jobs/{OLD}": RUNNING, STOP: UNKNOWN}
-    case.flink.answers["GET /jobs"] = InTurn(jobs({OLD: "RUNNING"}), listed)
+    case.flink.known = {}
     with pytest.raises(FlinkError, match=r"restarted without high availability, and no complete"):
-        case.move().run()
-    assert case.started == []
+        case.move(asked=asked).run()
+    assert case.flink.starts == []
     path = complete(case.folder / "savepoint-old-new", 10)
     complete(case.folder / "savepoint-old-older", 20)
-    case.flink.answers["GET /jobs"] = InTurn(jobs({OLD: "RUNNING"}), listed)
-    assert replace(case.move(), tell=told.append).run().job == NEW
-    assert case.started == [(NEW, "there", path)]
-    assert any(line.endswith(f"state is {path}; the move goes on") for line in told)
+    assert case.move(asked=asked).run().job == NEW
+    assert case.flink.starts == [(NEW, "there", path)]
 
 
 @pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
@@ -720,59 +652,69 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     case: MoveCase, last: str
 ) -> None:
     """The JobManager was restarted while the moved job was watched, or one that had returned."""
-    case.flink.answers["GET /jobs"] = lambda: jobs({NEW: "RUNNING"} if case.started else {})
-    folder = case.folder / "checkpoints"
-    moving = case.move(savepoint=PATH, checkpoints=folder.as_uri())
+    case.flink.known, folder = {}, case.folder / "checkpoints"
+    transaction = case.move(savepoint=PATH, checkpoints=folder.as_uri())
     complete(folder / last / "chk-4", 3)
     latest = complete(folder / last / "chk-5", 2)
-    moving.run()
-    assert case.started == [(NEW, "there", latest)]
+    transaction.run()
+    assert case.flink.starts == [(NEW, "there", latest)]
+
+
+def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: MoveCase) -> None:
+    """With the line that finishes the move."""
+    case.flink.acts["start"] = [after(lambda flink: flink.known.clear())] * 5
+    case.flink.used = set()
+    with pytest.raises(Undecided, match=r"no longer knows .*move --resume$"):
+        case.move(asked=OLD, savepoint=PATH).run()
+    assert case.is_unfinished
 
 
 def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCase) -> None:
     """It answers before it knows its jobs."""
-    seen = iter([jobs({})])
-    case.flink.answers["GET /jobs"] = lambda: next(seen, jobs({NEW: "RUNNING"}))
-    moving = case.move(savepoint=PATH, asked=NEW)
-    with pytest.raises(MoveUnderWay, match=f"taken over job {NEW}; nothing was started"):
-        moving.run()
-    assert case.started == []
+    case.flink.known = {}
+    transaction = case.move(savepoint=PATH, asked=NEW)
+
+    def upload(sent: Submission) -> Any:
+        case.flink.known = {BACK: FakeJob("RUNNING")}
+        return case.upload(sent)
+
+    with pytest.raises(MoveUnderWay, match=f"taken over job {BACK}; nothing was started"):
+        replace(transaction, upload=upload).run()
+    assert case.flink.starts == []
 
 
 def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: MoveCase) -> None:
     """A job that was still starting ran on, until the JobManager was restarted days later."""
-    case.flink.answers["GET /jobs"] = lambda: jobs({NEW: "RUNNING"} if case.started else {})
+    case.flink.known = {}
     facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "asked": NEW}
     with pytest.raises(FlinkError, match=f"below s3://b/c cannot be seen .*, or from {PATH} if"):
         case.move(**facts, began=datetime(2020, 1, 1, tzinfo=UTC)).run()
-    assert case.started == []
+    assert case.flink.starts == []
     assert case.move(**facts).run().savepoint == PATH
 
 
-@pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])
+@pytest.mark.parametrize(("used", "again"), [({NEW}, BACK), ({NEW, BACK}, AGAIN)])
 def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch, tries: int, again: str
+    case: MoveCase, used: set[str], again: str
 ) -> None:
     """Flink does not list them any more, and accepts none of their ids a second time."""
-    spent = "c.DuplicateJobSubmissionException: Job has already been submitted."
-    monkeypatch.setattr(submission, "RETRY_SECONDS", 0.0)
-    case.flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
-    case.flink.answers["POST /jars/here/run"] = failure(spent)
-    moving = case.move(*[Refusal(spent, spent, 400)] * tries)
+    case.flink.known, case.flink.used = {}, used
     path = complete(case.folder / "savepoint-old-new", 10)
     with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {again}$"):
-        moving.run()
-    assert case.started[-1] == (again, "here", path)
+        case.move().run()
+    assert case.flink.starts[-1] == (again, "here", path)
 
 
-def test_a_return_while_flink_forgot_the_stop_needs_a_savepoint(case: MoveCase) -> None:
-    """The JobManager was replaced by another, and that by one more meanwhile."""
-    case.flink.answers |= {STOP: UNKNOWN, f"GET /jobs/{OLD}": UNKNOWN}
-    moving = case.move(asked=OLD)
-    path = complete(case.folder / "savepoint-old-new", 10)
-    with pytest.raises(Forgotten, match=rf"state is {path}\. .*--resume"):
-        moving.run()
-    assert case.started == []
+def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_state(
+    case: MoveCase,
+) -> None:
+    """Also when Flink says so late, and not if another user has cancelled it."""
+    case.flink.known[OLD].checkpoints = RETAINED
+    moved = case.move(cancels=True, savepoint=BEGAN).run()
+    assert (moved.job, moved.savepoint) == (NEW, "s3://b/chk-3")
+    case.flink.known = {OLD: ended("CANCELED", checkpoints=RETAINED)}
+    with pytest.raises(FlinkError, match="cancelled by another user; nothing was started"):
+        case.move(cancels=True, savepoint=BEGAN).run()
 
 
 @pytest.mark.parametrize("job", [NEW, BACK])
@@ -803,6 +745,7 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
 ) -> None:
     """A job would be given up whose state exists, or would take no checkpoints any more."""
     busy = failure("a.B: busy", status=status)
+    case.flink.known[NEW] = FakeJob("RUNNING")
     case.flink.answers |= {
         f"GET /jobs/{NEW}/config": {"execution-config": {}},
         f"GET /jobs/{NEW}/checkpoints": busy,
@@ -836,26 +779,25 @@ def mover(case: MoveCase) -> FlinkMove:
 
 
 @pytest.mark.parametrize(
-    ("states", "asked_to_stop", "told"),
+    ("states", "stop", "told"),
     [
-        ({OLD: "RUNNING"}, UNKNOWN, ""),
+        ({OLD: "RUNNING"}, None, ""),
         ({OLD: "RUNNING"}, UNDER_WAY, "interrupted"),
-        ({OLD: "FINISHED", NEW: "RUNNING"}, UNKNOWN, ""),
-        ({OLD: "FINISHED", NEW: "CANCELED"}, UNKNOWN, ""),
-        ({OLD: "FINISHED"}, UNKNOWN, "interrupted"),
-        ({}, UNKNOWN, "interrupted"),
+        ({OLD: "RUNNING"}, no_savepoint("no disk"), ""),
+        ({OLD: "FINISHED", NEW: "RUNNING"}, None, ""),
+        ({OLD: "FINISHED", NEW: "CANCELED"}, None, ""),
+        ({OLD: "FINISHED"}, None, "interrupted"),
+        ({}, None, "interrupted"),
     ],
 )
 def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
-    case: MoveCase, mover: FlinkMove, states: dict[str, str], asked_to_stop: Any, told: str
+    case: MoveCase, mover: FlinkMove, states: dict[str, str], stop: Any, told: str
 ) -> None:
     """Else its record goes; nothing else would ever end it."""
-    case.flink.answers |= {
-        "GET /jobs": jobs(states),
-        STOP: asked_to_stop,
-        f"GET /jobs/{OLD}/checkpoints": STOPPED,
-    }
-    case.move().claim.leave()
+    case.flink.known = {name: FakeJob(state, stop=stop) for name, state in states.items()}
+    if states == {OLD: "FINISHED"}:
+        case.flink.known = {OLD: STOPPED}
+    case.move(asked=OLD).claim.leave()
     job = next((one for one, state in states.items() if state == "RUNNING"), OLD)
     if told:
         with pytest.raises(FlinkError, match=rf"was {told}; finish it with: move --resume$"):
@@ -870,9 +812,8 @@ def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
     case: MoveCase, mover: FlinkMove
 ) -> None:
     """Nor is one that runs said to be interrupted."""
-    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED"})
-    case.flink.answers[f"GET /jobs/{OLD}/checkpoints"] = STOPPED
-    moving = case.move()
+    case.flink.known = {OLD: STOPPED}
+    moving = case.move(asked=OLD)
     with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
         mover.running_job(OLD)
     here = Holder.current()
@@ -888,7 +829,7 @@ def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
     """It would start a second copy; one that knows the jobs is the same, whatever its address."""
     case.move(url="http://elsewhere:8081").claim.leave()
     assert [one.job for one in mover.unfinished_moves()] == [OLD]
-    case.flink.answers["GET /jobs"] = jobs({})
+    case.flink.known = {}
     with pytest.raises(SettingError, match="no record of an interrupted move"):
         mover.resume()
 

@@ -34,6 +34,7 @@ from stores import fill_disk
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
@@ -341,8 +342,8 @@ class Scene:
         Store.usual().path.unlink(missing_ok=True)
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
-        monkeypatch.setattr(transaction, "placed_upload", self.flink.upload)
-        monkeypatch.setattr(transaction, "fitted", lambda _, places, *__: places)
+        monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
+        monkeypatch.setattr(moving, "fitted", lambda _, places, *__: places)
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
         plan = lambda _, job, layout: MovePlan(job, Layout(BOTH), layout)  # noqa: E731
         monkeypatch.setattr(FlinkMove, "plan", plan)

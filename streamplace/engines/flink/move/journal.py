@@ -122,12 +122,13 @@ class MoveClaim:
                 return cls(journal)
         raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
 
-    def save(self, **news: object) -> None:
+    def save(self, **changes: object) -> None:
         """Write the next step of the move, unless it has ended."""
-        self.journal = self.journal.model_copy(update=news)
+        journal = self.journal.model_copy(update=changes)
         with Store.usual().transaction() as rows:
-            for number in rows.all(MOVES, self.journal.job):
-                rows.put(MOVES, number, self.journal)
+            for number in rows.all(MOVES, journal.job):
+                rows.put(MOVES, number, journal)
+        self.journal = journal
 
     def leave(self) -> None:
         """Leave the move unfinished, unless it has ended, for whoever resumes it."""
@@ -189,7 +190,7 @@ def last_path(journal: Journal) -> str | None:
     return journal.savepoint
 
 
-def is_seen(uri: str | None) -> bool:
+def is_local(uri: str | None) -> bool:
     """Whether a folder is one of files, which this machine may reach."""
     return uri is not None and uri.partition(":")[0] in (uri, "file")
 
@@ -197,7 +198,7 @@ def is_seen(uri: str | None) -> bool:
 def _complete(uri: str, prefixes: tuple[str, ...]) -> Iterator[tuple[float, str]]:
     """Times and paths of complete savepoints or checkpoints in a folder that is reached here."""
     _, colon, path = uri.partition(":")
-    if not is_seen(uri):
+    if not is_local(uri):
         return
     folder = Path(unquote(path.removeprefix("//")) if colon else uri)
     with suppress(OSError):

@@ -3,7 +3,7 @@
 import logging
 import shlex
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -38,20 +38,21 @@ from streamplace.engines.flink.move.savepoints import (
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
+    Submission,
     Transaction,
-    Way,
     has_to_go_on,
 )
-from streamplace.engines.flink.pin.apply import check
-from streamplace.engines.flink.pin.free_resources import is_placed, left_without
-from streamplace.engines.flink.program.program import Program, remember
-from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.pin.apply import check, placed_upload
+from streamplace.engines.flink.pin.free_resources import fitted, is_placed, left_without
+from streamplace.engines.flink.program.program import Program, is_remembered, kept_program, remember
+from streamplace.engines.flink.program.submission import ClusterJar, chain_states
 from streamplace.engines.flink.rest.client import (
     ENDED,
     RETRY_SECONDS,
     FlinkError,
     Refusal,
     Rest,
+    chain_of,
     only_job,
     stop_trigger,
 )
@@ -66,6 +67,10 @@ SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 """Setting of Kafka's producers, which a check reports if a sink delivers exactly once."""
 UNCOMPARED = "the rates before and after the move are not compared"
+UNREPORTED = (
+    "of the settings that the job was submitted with, Flink reports those of checkpoints, state, "
+    "restarts and chaining; give all others with -D, or they are lost"
+)
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 """The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
 
@@ -137,8 +142,9 @@ class FlinkMove:
                 "place the graph that 'streamplace flink profile' writes"
             )
         self.tell("checking that the job fits the new placement and its current one")
-        settings = self._checked(job, before, after)
-        folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
+        program = kept_program(job, self.program)
+        settings = self._checked(job, program, before, after)
+        folder = checkpoint_folder(self.rest, job, {**settings, **program.settings})
         plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
         if plan.moved:
             return plan
@@ -146,7 +152,8 @@ class FlinkMove:
 
     def check(self, job: str, layout: Layout) -> None:
         """Raise an error if a job does not fit a placement; its main method runs, nothing else."""
-        check(self.rest, self.flink, self.program, layout, job, self._saved(job))
+        program = kept_program(job, self.program)
+        check(self.rest, self.flink, program, layout, job, self._saved(job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.
@@ -180,8 +187,8 @@ class FlinkMove:
         path = resumable(self.rest, job)
         if path is None:
             raise FlinkError(f"job {job} has no checkpoint or savepoint to continue from")
-        settings = submitted_settings(self.rest, job)
-        folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
+        settings, program = submitted_settings(self.rest, job), kept_program(job, self.program)
+        folder = checkpoint_folder(self.rest, job, {**settings, **program.settings})
         document = self.rest.job(job)
         tasks = zip(document["vertices"], job_operators(document), strict=True)
         whole = {name: [""] * row["parallelism"] for row, task in tasks for name in task.names}
@@ -245,19 +252,27 @@ class FlinkMove:
         self, journal: Journal, claim: Callable[[], MoveClaim], rate: SourceFlow | None = None
     ) -> FlinkMoved:
         """Claim a move, and carry it out."""
-        remember(journal.job, self.program)  # so that the command that is printed needs no jar
-        program = replace(self.program, entry_class=self.program.entry)
+        kept = kept_program(journal.job, self.program)
+        remember(journal.job, kept)  # so that the command that is printed needs no jar
+        program = replace(kept, entry_class=kept.entry)
         back = program.with_settings(journal.settings)
         forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
         after, before = journal.after, journal.before
         if self.without_lost is not None:
             after, before = self.without_lost(journal)
+        rest, jobs = self.rest.patient(RETRY_SECONDS, self.tell), chain_of(journal.job)
+
+        def upload(submission: Submission) -> AbstractContextManager[ClusterJar]:
+            program, places = submission.program, submission.places
+            pinning = fitted(rest, places, program.managed_mb, jobs)
+            return placed_upload(rest, self.flink, program, pinning)
+
         return Transaction(
-            self.rest.patient(RETRY_SECONDS, self.tell),
+            rest,
             claim(),
-            self.flink,
-            Way(forward, after),
-            Way(back, before),
+            Submission(forward, after),
+            Submission(back, before),
+            upload,
             self.tell,
             self.settings,
             rate,
@@ -333,19 +348,18 @@ class FlinkMove:
                 raise MoveUnderWay(f"job {job} is stopped by another command, which moves it")
         raise AssertionError
 
-    def _checked(self, job: str, before: Layout, after: Layout) -> Settings:
+    def _checked(self, job: str, program: Program, before: Layout, after: Layout) -> Settings:
         """Return settings to carry over; raise an error if the job does not fit a placement."""
-        running = running_settings(self.rest, job)
-        saved = self._saved(job)
-        planned = check(self.rest, self.flink, self.program, after, job, saved)
+        running, saved = running_settings(self.rest, job), self._saved(job)
+        planned = check(self.rest, self.flink, program, after, job, saved)
         self._refuse_short_transactions(planned)
-        given = self.program.settings
+        given = program.settings
         changes = lost(running, planned)
         carried = {
             key: was for key, (was, _) in changes.items() if key not in given and was != UNTOLD
         }
-        program = self.program.with_settings(carried)
-        left = lost(running, check(self.rest, self.flink, program, before, job))
+        again = program.with_settings(carried)
+        left = lost(running, check(self.rest, self.flink, again, before, job))
         for key, (was, will_be) in sorted((changes | left).items()):
             if key in carried and key not in left:
                 self.tell(f"  {key}: {was}, as in the running job")
@@ -354,6 +368,8 @@ class FlinkMove:
             else:
                 why = "as -D says" if key in given else "as the job's program says"
                 self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")
+        if not given and not is_remembered(job):
+            self.tell(f"note: {UNREPORTED}")
         return carried
 
     def _saved(self, job: str) -> Savepoint | None:

@@ -16,6 +16,7 @@ from streamplace.engines.flink.move.savepoints import (
 )
 from streamplace.engines.flink.rest.answers import CheckpointSettings
 from streamplace.engines.flink.rest.client import Rest, job_path
+from streamplace.engines.flink.rest.plan import job_operators
 
 Settings = dict[str, str]
 PERIODIC_LIMIT_MS = 10**15
@@ -39,6 +40,7 @@ DEFAULTS: Settings = {
     "state.backend.type": "hashmap",
     "state.changelog.enabled": "false",
     "pipeline.object-reuse": "false",
+    "pipeline.operator-chaining.enabled": "true",
 }
 """Flink's defaults."""
 UNTOLD = "(a folder that Flink tells once a checkpoint has completed)"
@@ -67,9 +69,13 @@ _STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def running_settings(rest: Rest, job: str) -> Settings:
-    """Settings of a running job, as far as Flink reports them."""
+    """Settings of a running job, as far as Flink reports them, or its tasks show them."""
+    document = rest.job(job)
     execution = rest.get(job_path(job, "config"))["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
+    settings["pipeline.name"] = document["name"]
+    if all(len(task.names) == 1 for task in job_operators(document)):
+        settings["pipeline.operator-chaining.enabled"] = "false"
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
     if (checkpoints := checkpoint_settings(rest, job)) is not None:
         settings |= _checkpointing(checkpoints)

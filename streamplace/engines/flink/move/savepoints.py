@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
-from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
+from streamplace.engines.flink.move.journal import unfinished
 from streamplace.engines.flink.rest.answers import (
     LONGEST,
     CheckpointAnswer,
@@ -113,7 +113,7 @@ def begin_stop(
     return str(answer["request-id"])
 
 
-def _stopping(rest: Rest, job: str, request: str) -> dict[str, Any] | None:
+def stop_answer(rest: Rest, job: str, request: str) -> dict[str, Any] | None:
     """What became of a request that stops a job; None if Flink does not know it."""
     with suppress_missing():
         answer: dict[str, Any] = rest.get(job_path(job, "savepoints", request))
@@ -123,7 +123,7 @@ def _stopping(rest: Rest, job: str, request: str) -> dict[str, Any] | None:
 
 def stop_status(rest: Rest, job: str, request: str) -> str | None:
     """Status of a request that stops a job; None if Flink does not know the request."""
-    answer = _stopping(rest, job, request)
+    answer = stop_answer(rest, job, request)
     return None if answer is None else str(answer["status"]["id"])
 
 
@@ -134,7 +134,7 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     Refusal when Flink does not know the request. Raises FlinkError when the job cannot be saved.
     """
     for _ in turns(seconds):
-        if (answer := _stopping(rest, job, request)) is None:
+        if (answer := stop_answer(rest, job, request)) is None:
             raise Refusal(f"Flink does not know any more that job {job} was asked to stop")
         if answer["status"]["id"] == "COMPLETED":
             break
@@ -250,14 +250,6 @@ def refuse_ended(rest: Rest, job: str) -> None:
             f"job {job} was stopped by another user, and is not started again; its state is in "
             f"{shown(path, LONGEST)}"
         )
-
-
-def moved_by_others(job: str, later: str) -> MoveUnderWay:
-    """Error about a job that another command has moved, so that it continues as a later one."""
-    return MoveUnderWay(
-        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
-        "command started nothing"
-    )
 
 
 def refuse_moved(path: str) -> None:

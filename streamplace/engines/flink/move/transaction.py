@@ -1,32 +1,41 @@
 """The transaction of a move: in the end one copy of the job runs, or the user is told what to do.
 
-Every step first reads the current state, so what is done next is the same whether the move begins
-or is resumed. Requests to Flink have ids that are chosen in advance, so they can be repeated: the
-stop of the job, its successor, and the successor of that, which is the job on its previous devices.
-Flink accepts each of these ids once, so no two copies can run.
+A loop observes, decides by the table (`decision_table`), and acts, until an end is decided. So what
+is done next is the same whether the move begins, goes on after an error, or is resumed. Requests to
+Flink have ids that are chosen in advance, so they can be repeated: the stop of the job, its
+successor, and the successor of that, which is the job on its previous devices. Flink accepts each
+of these ids once, so no two copies can run.
+
+The first Ctrl-C takes the job back to where it ran; the second one leaves the move for --resume.
 """
 
-import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import NoReturn
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.source_lag import SourceFlow
+from streamplace.engines.flink.move.decision_table import (
+    HARMLESS,
+    Copy,
+    JobState,
+    MoveObservation,
+    Requested,
+    Step,
+    StepOutcome,
+    Stop,
+    decide,
+)
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
     MoveUnderWay,
-    is_seen,
+    is_local,
     last_path,
 )
 from streamplace.engines.flink.move.savepoints import (
-    CANCELLED,
     UNDER_WAY,
     CopyRuns,
     EndedByOthers,
@@ -34,24 +43,17 @@ from streamplace.engines.flink.move.savepoints import (
     begin_stop,
     checkpoint_totals,
     last_kept,
-    moved_by_others,
     refuse_copy,
     refuse_ended,
     resumable,
     state_clause,
-    stop_status,
+    stop_answer,
     stopped_at,
     stopped_with,
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
-from streamplace.engines.flink.pin.apply import (
-    StillStarting,
-    placed_upload,
-    refuse_lost,
-    wait_started,
-)
-from streamplace.engines.flink.pin.free_resources import fitted
+from streamplace.engines.flink.pin.apply import StillStarting, refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import (
@@ -66,24 +68,22 @@ from streamplace.engines.flink.rest.client import (
     EFFECT_SECONDS,
     ENDED,
     FINISHED,
-    SUSPENDED,
     FlinkError,
     NoAnswer,
-    Refusal,
     Rest,
     chain_of,
     return_trigger,
-    successor,
     turns,
 )
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
 from streamplace.model.message_text import listed, shown
 
-PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
-TWICE = "what it wrote since then may be written twice"
 LONG_AGO = timedelta(hours=1)
-"""Age of a move whose job is no longer just starting (taste)."""
+"""Age of a move whose job is no longer just starting (judgement)."""
+MOST_STARTS = 2
+"""Starts in a process after which a JobManager that forgets its jobs is left to the user."""
+TWICE = "what it wrote since then may be written twice"
 
 
 class Undecided(FlinkError):
@@ -98,10 +98,6 @@ class Undecided(FlinkError):
     def __init__(self, clause: str, advice: str = "") -> None:
         super().__init__(clause + advice)
         self.clause = clause
-
-
-class Forgotten(Undecided):
-    """The JobManager was restarted without high availability, and no longer knows the job."""
 
 
 class StoppedByOthers(Undecided):
@@ -123,30 +119,120 @@ class FlinkMoved:
     savepoint: str | None
 
 
-@dataclass(slots=True)
-class Way:
-    """Program and devices for a submission: with the new placement, or with the previous one."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Submission:
+    """Program and devices with which the job is submitted: the new ones, or the previous ones."""
 
     program: Program
     places: Layout
-    jar: ClusterJar | None = None  # the jar on the cluster, once it is uploaded
 
 
-@dataclass(frozen=True, slots=True)
+def observe(rest: Rest, journal: Journal) -> MoveObservation:
+    """Observe the jobs of a move.
+
+    A state that does not follow from the answers of Flink is an error.
+    """
+    job, states = journal.job, chain_states(rest, journal.job)
+    last = next(reversed(states), "")
+    status = rest.state(last) if last else None
+    copy, state, stop, path = Copy.NONE, JobState.GONE, Stop.UNKNOWN, journal.savepoint
+    if status is None:
+        path = last_path(journal)
+        path = None if path is not None and _may_have_run(journal, path) else path
+    else:
+        stopped = stopped_with(rest, last) if status == FINISHED else None
+        state = JobState.STOPPED if stopped else _STATES.get(status, JobState.CHANGING)
+        if last == job:
+            copy = Copy.MOVED
+            stop, location = _stop_of(rest, journal)
+            if state is JobState.FAILED or (journal.cancels and state is JobState.CANCELED):
+                path = resumable(rest, job) or path
+            else:
+                path = path or location or stopped
+        elif last == journal.successor:
+            copy = Copy.SUCCESSOR
+        else:
+            copy = Copy.RETURNED
+            path = last_kept(rest, last) or path or last_path(journal)
+    requests = {"": Requested.NOTHING, job: Requested.STOP, journal.successor: Requested.START}
+    return MoveObservation(
+        requests.get(journal.asked, Requested.RETURN),
+        journal.savepoint is not None,
+        journal.returns,
+        journal.cancels,
+        copy,
+        state,
+        stop,
+        path,
+        job=last,
+        status=status or "",
+    )
+
+
+_STATES = {
+    "RUNNING": JobState.RUNNING,
+    "CANCELLING": JobState.CANCELLING,
+    "FINISHED": JobState.FINISHED,
+    "FAILED": JobState.FAILED,
+    "CANCELED": JobState.CANCELED,
+}
+
+
+def _stop_of(rest: Rest, journal: Journal) -> tuple[Stop, str | None]:
+    """What became of the stop of the moved job, and the path of its savepoint."""
+    answer = stop_answer(rest, journal.job, journal.trigger)
+    if answer is None:
+        return Stop.UNKNOWN, None
+    if answer["status"]["id"] == UNDER_WAY:
+        return Stop.UNDER_WAY, None
+    location = (answer.get("operation") or {}).get("location")
+    return (Stop.FAILED, None) if location is None else (Stop.SAVED, str(location))
+
+
+def _may_have_run(journal: Journal, path: str) -> bool:
+    """Whether a forgotten job may have run for long since its savepoint.
+
+    Then its checkpoints are newer, and not where this machine sees them.
+    """
+    was_started = journal.asked not in ("", journal.job)
+    is_old = datetime.now(UTC) - journal.began > LONG_AGO
+    is_first = path == journal.savepoint
+    return was_started and is_old and is_first and not is_local(journal.checkpoints)
+
+
+def has_to_go_on(rest: Rest, journal: Journal) -> bool:
+    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
+    try:
+        observation = observe(rest, journal)
+    except FlinkError:
+        return True
+    return decide(replace(observation, after=Step.STEADY)) not in HARMLESS
+
+
+@dataclass(slots=True)
 class Transaction:
     """A move that this process has claimed."""
 
     rest: Rest  # a patient client
     claim: MoveClaim
-    flink: Flink  # compiles what is submitted
-    there: Way  # submission to the new devices
-    back: Way  # submission to the previous ones
+    there: Submission  # to the new devices
+    back: Submission  # to the previous ones
+    # Uploads the jar of a submission, and removes it when the block ends.
+    upload: Callable[[Submission], AbstractContextManager[ClusterJar]]
     tell: Callable[[str], None]
     settings: MoveSettings
     rate: SourceFlow | None  # output of its sources before the move, if known
     # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
     awaits_lost: bool = True
-    _uploads: ExitStack = field(default_factory=ExitStack, init=False)
+    # What this process did: its last step, with its outcome and error; why the job has to return.
+    _after: Step | None = field(default=None, init=False)
+    _outcome: StepOutcome = field(default=StepOutcome.DONE, init=False)
+    _error: StreamplaceError | None = field(default=None, init=False)
+    _reason: str = field(default="", init=False)
+    _interrupts: int = field(default=0, init=False)
+    _starts: int = field(default=0, init=False)
+    _used: set[str] = field(default_factory=set, init=False)  # ids that Flink does not take again
+    _jars: dict[Submission, ClusterJar] = field(default_factory=dict, init=False)
 
     @property
     def journal(self) -> Journal:
@@ -154,244 +240,177 @@ class Transaction:
         return self.claim.journal
 
     def run(self) -> FlinkMoved:
-        """Carry the move out, or finish it, from whatever state it is in, and end it.
+        """Carry the move out, or finish it, from whatever state it is in.
 
-        It is left for --resume if the state of the job is undecided. An interruption has returned
-        the job, unless it was interrupted again.
+        Raises the error that the end tells, and KeyboardInterrupt after an interrupt.
         """
-        try:
+        step = Step.LEFT  # after an interrupt while another one is handled
+        with ExitStack() as uploads:
             try:
-                moved = self._run()
-            except Forgotten as error:
-                self.tell(f"{error.clause}; the move goes on")
-                moved = self._run()
-        except StreamplaceError as failure:
-            told = undecided(failure, self.journal)
-            self.claim.leave() if isinstance(told, Undecided) else self.claim.end()
-            raise told from None
-        except KeyboardInterrupt:
-            is_unfinished = True
-            with suppress(FlinkError):
-                is_unfinished = has_to_go_on(self.rest, self.journal)
-            if is_unfinished:
-                self.tell(f"the move is not finished; finish it with: {self.journal.resume_by}")
-            self.claim.leave() if is_unfinished else self.claim.end()
-            raise
-        except BaseException:
-            self.claim.leave()
-            raise
-        self.claim.end()
-        return moved
+                step, end = self._until_end(uploads)
+            except KeyboardInterrupt:
+                end = KeyboardInterrupt()
+            finally:
+                self.claim.leave() if step.is_left else self.claim.end()
+        if step is Step.LEFT:
+            self.tell(f"the move is not finished; finish it with: {self.journal.resume_by}")
+        if isinstance(end, FlinkMoved):
+            return end
+        if self._interrupts and not step.is_left:
+            self.tell(str(end))
+            end = KeyboardInterrupt()
+        raise end
 
-    def _run(self) -> FlinkMoved:
-        """Do what is left to do; raise Forgotten if the JobManager forgets the job meanwhile."""
-        try:
-            moved = self._go_on()
-        finally:
-            self._uploads.close()
-            self.there.jar = self.back.jar = None
-        if not chain_states(self.rest, self.journal.job):
-            raise forgotten(self.journal)
-        return moved
-
-    def _jar(self, way: Way) -> ClusterJar:
-        """Jar of a way; it is uploaded when it is first needed, and its devices are there."""
-        if way.jar is None:
-            await_devices(self.rest, way.places.devices, self.settings.seconds, self.tell)
-            jobs, managed_mb = chain_of(self.journal.job), way.program.managed_mb
-            pinning = fitted(self.rest, way.places, managed_mb, jobs)
-            upload = placed_upload(self.rest, self.flink, way.program, pinning)
-            way.jar = self._uploads.enter_context(upload)
-        return way.jar
-
-    def _go_on(self) -> FlinkMoved:
-        """Go on from the last job of the move that Flink knows.
-
-        - the moved one: it is stopped or cancelled, and its successor started;
-        - its successor: it runs where it is placed, and settles, or else goes back;
-        - a later one: it went back, and must run there;
-        - none, as the JobManager has forgotten them: the next one starts from the last state.
-        """
-        journal, job = self.journal, self.journal.job
-        states = chain_states(self.rest, job)
-        if not states:
-            if (path := last_path(journal)) is None:
-                raise forgotten(journal)
-            self._refuse_unseen(path)
-            self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
-            return self._forward(path, is_forgotten=True)
-        last, state = next(reversed(states.items()))
-        if last == job:
-            return self._end_first()
-        if journal.asked in ("", job) and not journal.returns:
-            raise moved_by_others(job, last)
-        if last != journal.successor:
-            self._report_return(last, state)
-        assert journal.savepoint is not None  # it is written with what asks for the successor
-        return self._forward(journal.savepoint, state)
-
-    def _end_first(self) -> FlinkMoved:
-        """End the moved job, as no successor of it is known, and start it on its new devices."""
-        journal, job = self.journal, self.journal.job
-        if journal.cancels:
-            return self._cancel()
-        state = self._first_state()
-        if state in ENDED and journal.savepoint is not None:
-            return self._forward(journal.savepoint)
-        if journal.asked and (state in ENDED or self._stop_is_known()):
-            return self._forward(self._await_stop())
-        if state == "RUNNING":
-            self._prepare()
-            state = self._first_state()  # another command may have stopped it meanwhile
-        if state in ENDED:
-            if self._stop_is_known():
-                raise MoveUnderWay(
-                    f"job {job} was stopped by another command, which moves it; this command "
-                    "started nothing"
-                )
-            raise self._not_stopped(state)
-        if state != "RUNNING":
-            raise FlinkError(f"job {job} is {state}, not RUNNING any more; move it when it runs")
-        self.claim.save(asked=job)
-        self.tell(f"stopping job {job} with a savepoint")
-        try:
-            self._ask_to_stop(job, journal.trigger)
-            path = self._saved(job, journal.trigger)
-            self.tell(f"its state is in {path}")
-            self._save(savepoint=path)
-        except BaseException as error:
-            self._fail(error)
-        return self._forward(path)
-
-    def _cancel(self) -> FlinkMoved:
-        """End a job that has lost devices, and start it from the last state that outlives it."""
-        job = self.journal.job
-        if self.journal.asked:
-            state = self._first_state()
-            if state not in (*ENDED, *CANCELLED):  # Flink may run it again by now
-                raise FlinkError(f"job {job} was not cancelled yet, and is {state}")
-        else:
-            self._prepare()
-            state = self._first_state()
-            if state in (FINISHED, *CANCELLED):
-                raise self._not_stopped(state)
-            self.claim.save(asked=job)
-        if state not in ENDED:
-            self.tell(f"cancelling job {job}")
+    def _until_end(self, uploads: ExitStack) -> tuple[Step, FlinkMoved | BaseException]:
+        """Observe, decide and act until the end; return it with its result or error."""
+        while True:
+            step: Step | None = None
             try:
-                state = self.rest.cancel(job)
-            except (NoAnswer, Refusal):
-                raise
-            except FlinkError as error:  # some of its tasks take long to end
-                advice = f"; finish the move by: {self.journal.resume_by}"
-                raise Undecided(str(error), advice) from None
-        if state == FINISHED:
-            raise finished_before(job)
-        path = resumable(self.rest, job) or self.journal.savepoint
-        assert path is not None  # it was known when this began
+                observation = self._observed()
+                step = decide(observation)
+                if step.is_end:
+                    return step, _ENDS[step](self, observation)
+                _ACTS[step](self, observation, uploads)
+                self._after, self._outcome, self._error = step, StepOutcome.DONE, None
+            except KeyboardInterrupt:
+                self._interrupts += 1
+                self._after, self._outcome, self._error = None, StepOutcome.DONE, None
+                self._reason = self._reason or "interrupted"
+            except StreamplaceError as error:
+                self._after, self._error = step, error
+                self._outcome = StepOutcome.SILENT if step is None else outcome_of(error)
+                if self._outcome is StepOutcome.SPENT:
+                    self._used.add(self.journal.asked)
+                if self._outcome in (StepOutcome.FAILED, StepOutcome.SPENT):
+                    self._reason = self._reason or str(error)
+
+    def _observed(self) -> MoveObservation:
+        """What decides on the next step; Flink is not asked if it does not."""
+        is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
+        observation = MoveObservation(Requested.STOP if self.journal.asked else Requested.NOTHING)
+        if not is_over and self._interrupts < 2:
+            observation = observe(self.rest, self.journal)
+            if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
+                raise FlinkError(_forgotten_text(self.journal))
+        return replace(
+            observation, after=self._after, outcome=self._outcome, interrupts=self._interrupts
+        )
+
+    # Steps.
+
+    def _prepare(self, _: MoveObservation, uploads: ExitStack) -> None:
+        """Upload both jars while the job runs."""
+        for submission in (self.there, self.back):
+            self._jar(submission, uploads)
+
+    def _stop(self, _: MoveObservation, uploads: ExitStack) -> None:
+        journal = self.journal
+        self._save(asked=journal.job)
+        self.tell(f"stopping job {journal.job} with a savepoint")
+        self._ask_to_stop(journal.job, journal.trigger)
+
+    def _await_stop(self, _: MoveObservation, uploads: ExitStack) -> None:
+        path = self._stopped_at(self.journal.job, self.journal.trigger)
+        self.tell(f"its state is in {path}")
         self._save(savepoint=path)
-        return self._forward(path)
 
-    def _first_state(self) -> str:
-        """State of the moved job; Forgotten if the JobManager does not know it any more."""
-        if (state := self.rest.state(self.journal.job)) is None:
-            raise forgotten(self.journal)
-        return state
+    def _await_steady(self, _: MoveObservation, uploads: ExitStack) -> None:
+        """Wait until the moved job is in no passing state any more, or for a while."""
+        for limit, steady in ((EFFECT_SECONDS, ()), (self.settings.seconds, ("RUNNING",))):
+            for _turn in turns(limit):
+                state = self.rest.state(self.journal.job)
+                if state is None or state in (*ENDED, *steady):
+                    break
 
-    def _stop_is_known(self) -> bool:
-        """Whether Flink knows that the moved job was asked to stop, which takes a while."""
-        return stop_status(self.rest, self.journal.job, self.journal.trigger) is not None
-
-    def _prepare(self) -> None:
-        """Upload both jars while the job runs, so that whatever they lack is found before.
-
-        Raises MoveUnderWay or Forgotten when that fails because the job has gone meanwhile.
-        """
+    def _cancel(self, observation: MoveObservation, uploads: ExitStack) -> None:
         job = self.journal.job
-        try:
-            for way in (self.there, self.back):
-                self._jar(way)
-        except NoAnswer:
-            raise
-        except StreamplaceError:
-            last = next(reversed(chain_states(self.rest, job)), "")
-            if last != job:
-                raise (moved_by_others(job, last) if last else forgotten(self.journal)) from None
-            raise
+        self._save(asked=job)
+        if observation.status not in ENDED:
+            self.tell(f"cancelling job {job}")
+            self.rest.cancel(job)
 
-    def _await_stop(self) -> str:
-        """Path of the savepoint of a job that was asked to stop before."""
-        job = self.journal.job
-        try:
-            return self._saved(job, self.journal.trigger)
-        except Refusal as error:  # Flink has forgotten the request
-            if self._steady_state() == FINISHED and (path := stopped_with(self.rest, job)):
-                return path
-            self._fail(NotSaved(f"{error}; job {job} continues where it ran"))
-        except FlinkError as error:
-            self._fail(error)
+    def _start_there(self, observation: MoveObservation, uploads: ExitStack) -> None:
+        if observation.last is Copy.NONE:
+            job, path = self.journal.job, observation.path
+            self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
+        self._starts += 1
+        self._start(self.journal.successor, self.there, str(observation.path), uploads)
 
-    def _refuse_unseen(self, path: str) -> None:
-        """Raise FlinkError if a job of the move may have run for long since its savepoint.
+    def _settle(self, observation: MoveObservation, uploads: ExitStack) -> None:
+        """Wait until the successor runs as placed, and has settled."""
+        job = observation.job
+        self._await_started(job, self.there)
+        if check_placed(self.rest, job, self.there.places):
+            self.tell(f"job {job} runs; every subtask is where it is placed")
+        if self.settings.settle > 0:
+            self.tell(f"watching the job for {self.settings.settle:g} s")
+            # The first checkpoint may contain all of the state, as the savepoint does.
+            usual = last_checkpoint_seconds(self.rest, self.journal.job, "savepoint")
+            settle(self.rest, job, self.settings, self.rate, usual)
 
-        Its checkpoints are newer, and not where this machine sees them.
-        """
-        journal, ran = self.journal, self.journal.asked not in ("", self.journal.job)
-        is_old = datetime.now(UTC) - journal.began > LONG_AGO
-        if ran and is_old and path == journal.savepoint and not is_seen(journal.checkpoints):
-            raise FlinkError(
-                f"the JobManager no longer knows job {journal.asked}, which may have run since, "
-                f"and its checkpoints below {journal.checkpoints or 'the folder of checkpoints'} "
-                "cannot be seen from here; start it with 'streamplace flink apply --savepoint' "
-                f"from the newest one, or from {path} if there is none"
-            )
+    def _end_there(self, observation: MoveObservation, uploads: ExitStack) -> None:
+        """End the successor, or use up its id, so that the job can run elsewhere from its state."""
+        if observation.last is Copy.MOVED and observation.state is JobState.FAILED:
+            job, path = self.journal.job, observation.path
+            self.tell(f"note: job {job} has failed, and continues from {path}; {TWICE}")
+        if not self._reason:
+            self._reason = "the move failed"
+            if observation.state is JobState.FAILED and not self.journal.returns:
+                self._reason = f"job {observation.job} is FAILED: {self._failure(observation.job)}"
+        self._save(returns=True, savepoint=observation.path)
+        path = self._last_state(str(observation.path), uploads)
+        if path is not None:
+            self._save(savepoint=path)
+            self.tell(f"the move failed: {self._reason}")
 
-    def _forward(
-        self, path: str, state: str | None = None, *, is_forgotten: bool = False
-    ) -> FlinkMoved:
-        """Have the job run on its new devices, and check that it settles; else go back.
+    def _return(self, observation: MoveObservation, uploads: ExitStack) -> None:
+        if observation.last is Copy.RETURNED:
+            job = observation.job
+            self.tell(f"job {job} is {observation.status}: {self._failure(job)}")
+        self._reason = self._reason or "the move failed"
+        chain = chain_of(self.journal.job)
+        used = {*self._used, *chain[:2]}
+        number = chain.index(observation.job) + 1 if observation.job in chain else 2
+        job = next(each for each in chain[number:] if each not in used)
+        self._save(returns=True)
+        self._start(job, self.back, str(observation.path), uploads)
 
-        ``state`` is that of its successor, if Flink knows it from before an interruption.
-        ``is_forgotten``: whether Flink knew no job of the move.
-        """
-        journal, new = self.journal, self.journal.successor
-        if journal.returns:
-            self._go_back(path, FlinkError("the move failed"))
-        try:
-            if state is None:
-                self._start(new, self.there, path, is_forgotten=is_forgotten)
-            else:
-                refuse_ended(self.rest, new)
-            if state in ENDED and state != FINISHED:
-                raise FlinkError(f"job {new} is {state}: {self.rest.failure(new)}")
-            if state not in (None, FINISHED):
-                self._await_start(new, journal.after)
-            if state != FINISHED:
-                self._watch(new)
-        except BaseException as error:
-            self._fail(error, path)
-        # Flink does not report how long a job was down before it was cancelled.
-        seconds = None if journal.cancels else interruption_of(self.rest, journal.job, new)
-        return FlinkMoved(new, seconds, path)
+    def _await_return(self, observation: MoveObservation, uploads: ExitStack) -> None:
+        self._reason = self._reason or "the move failed"
+        self._await_started(observation.job, self.back)
 
-    def _start(self, job: str, way: Way, path: str, *, is_forgotten: bool = False) -> None:
+    # What steps share.
+
+    def _jar(self, submission: Submission, uploads: ExitStack) -> ClusterJar:
+        """Jar of a submission; it is uploaded when it is first needed."""
+        if submission not in self._jars:
+            self._await_devices(submission)
+            self._jars[submission] = uploads.enter_context(self.upload(submission))
+        return self._jars[submission]
+
+    def _await_devices(self, submission: Submission) -> None:
+        await_devices(self.rest, submission.places.devices, self.settings.seconds, self.tell)
+
+    def _start(self, job: str, submission: Submission, path: str, uploads: ExitStack) -> None:
         """Start a job from a savepoint, unless another job already continues from it.
 
         A job that Flink did not know may run after all: a new JobManager takes over its jobs some
         time after it answers.
         """
-        jar, devices, chain = self._jar(way), way.places.devices, chain_of(self.journal.job)
-        known = chain_states(self.rest, self.journal.job) if is_forgotten else {}
-        if alive := [one for one, state in known.items() if state not in ENDED]:
+        jar, devices = self._jar(submission, uploads), submission.places.devices
+        chain = chain_of(self.journal.job)
+        states = chain_states(self.rest, self.journal.job)
+        if alive := [each for each, state in states.items() if state not in ENDED and each != job]:
             raise MoveUnderWay(
                 f"a JobManager has taken over job {alive[-1]}; nothing was started. Move it again"
             )
-        request = way.program.run_request(Savepoint(path, self.journal.allow_non_restored))
+        savepoint = Savepoint(path, self.journal.allow_non_restored)
+        request = submission.program.run_request(savepoint)
         was_asked = self.journal.asked == job
 
         def await_ready() -> None:
             if self.awaits_lost:  # after a restart of the JobManager they join one after the other
-                await_devices(self.rest, devices, self.settings.seconds, self.tell)
+                self._await_devices(submission)
             else:
                 refuse_lost(self.rest, devices)
             self.rest.wait_released()
@@ -406,271 +425,254 @@ class Transaction:
         except CopyRuns:
             withdraw(self.rest, lambda: jar, job)
             raise
-        self._await_start(job, way.places)
 
-    def _await_start(self, job: str, places: Layout) -> None:
-        needed = set[str]() if self.awaits_lost else places.devices
+    def _await_started(self, job: str, submission: Submission) -> None:
+        needed = set[str]() if self.awaits_lost else submission.places.devices
         wait_started(self.rest, job, self.settings.seconds, needed)
 
-    def _watch(self, job: str) -> None:
-        """Raise FlinkError if a job does not run as placed, or does not settle."""
-        if check_placed(self.rest, job, self.there.places):
-            self.tell(f"job {job} runs; every subtask is where it is placed")
-        if self.settings.settle > 0:
-            self.tell(f"watching the job for {self.settings.settle:g} s")
-            # The first checkpoint may contain all of the state, as the savepoint does.
-            taken = last_checkpoint_seconds(self.rest, self.journal.job, "savepoint")
-            settle(self.rest, job, self.settings, self.rate, taken)
-        refuse_ended(self.rest, job)
-
-    def _ask_to_stop(self, job: str, trigger: str) -> None:
-        begin_stop(self.rest, job, self.journal.folder, trigger, native=self.settings.native)
-
-    def _saved(self, job: str, trigger: str) -> str:
-        return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
-
-    def _save(self, **news: object) -> None:
-        """Write the next step, if that is possible: the job is down, and must not stay so."""
-        with suppress(StoreError):
-            self.claim.save(**news)
-
-    def _fail(self, error: BaseException, path: str | None = None) -> NoReturn:
-        """Start the job where it was, from a path or what its stop has saved; raise an error.
-
-        No answer, other users and a forgotten job forbid going back.
-        """
-        if isinstance(error, NoAnswer | CopyRuns | EndedByOthers | MoveUnderWay):
-            raise error
-        if not is_spent(error) and not chain_states(self.rest, self.journal.job):
-            raise forgotten(self.journal) from None
-        self._go_back(self._await_savepoint(error) if path is None else path, error)
-
-    def _await_savepoint(self, error: BaseException) -> str:
-        """Path to continue from after a failed stop; raise an error if the job needs no restart.
-
-        A stop continues in Flink, even if it is interrupted here.
-        """
-        job, trigger = self.journal.job, self.journal.trigger
-        with suppress(Refusal):
-            if stop_status(self.rest, job, trigger) is not None:
-                try:
-                    return self._saved(job, trigger)
-                except NoAnswer:
-                    raise
-                except FlinkError as failure:
-                    error = NotSaved(str(failure)) if isinstance(error, FlinkError) else error
-        state = self._steady_state()
-        if state is None:
-            raise forgotten(self.journal) from None
-        if state not in ENDED:
-            raise error  # the job continues to run
-        if state != "FAILED":
-            raise self._not_stopped(state) from None
-        if (path := resumable(self.rest, job)) is not None:
-            self.tell(f"note: job {job} has failed, and continues from {path}; {TWICE}")
-            return path
-        raise FlinkError(
-            f"{reason(error)}; job {job} failed, and left no checkpoint or savepoint; submit it "
-            "again"
-        ) from None
-
-    def _steady_state(self) -> str | None:
-        """State of the moved job once it is stable, or after a while; None if the job is gone."""
-        state: str | None = None
-        began = time.monotonic()
-        for _ in turns(self.settings.seconds):
-            state = self.rest.state(self.journal.job)
-            is_steady = state not in PASSING and time.monotonic() - began > EFFECT_SECONDS
-            if state is None or state in ENDED or is_steady:
-                break
-        return state
-
-    def _not_stopped(self, state: str) -> StreamplaceError:
-        """Error about a job that this move did not stop."""
-        job = self.journal.job
-        path = stopped_with(self.rest, job) if state == FINISHED else None
-        if path is None:
-            if state == FINISHED:
-                return finished_before(job)
-            why = "was cancelled by another user"
-            if state == "FAILED":
-                why = f"has failed: {self.rest.failure(job)}"
-            return FlinkError(f"job {job} {why}; nothing was started{state_clause(self.rest, job)}")
-        later, now = next(reversed(chain_states(self.rest, job).items()), (job, state))
-        if later != job and now not in ENDED:
-            return moved_by_others(job, later)
-        self._save(asked=job, savepoint=path)  # for whoever starts it on request
-        return StoppedByOthers(
-            f"job {job} was stopped by somebody else, with its state in {path}; this command "
-            "started nothing",
-            f". To start it on the new devices: {self.journal.resume_by}",
-        )
-
-    def _report_return(self, job: str, state: str) -> NoReturn:
-        """Report that the job was moved back before the interruption; restart it if it failed."""
-        refuse_ended(self.rest, job)
-        begun = self.journal.savepoint or last_path(self.journal) or ""
-        path = last_kept(self.rest, job) or begun
-        if state == "FAILED":
-            self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
-            raise self._return(successor(job), path, "the move failed")
-        raise self._return(job, path, "the move failed", state)
-
-    def _go_back(self, path: str, error: BaseException) -> NoReturn:
-        """Start a job on its previous devices; then raise an error, or the interruption."""
-        why, new = reason(error), self.journal.successor
-        try:
-            if not self.journal.returns:
-                refuse_ended(self.rest, new)
-                self._save(returns=True, savepoint=path)
-            path = self._ended_with(new, path)
-        except (NoAnswer, EndedByOthers):
-            raise
-        except StreamplaceError as failure:
-            raise self._not_returned(why, failure, path, new) from None
-        if not path:
-            raise FlinkError(f"{why}; job {new} has finished by itself") from None
-        self.tell(f"the move failed: {why}")
-        told = self._return(successor(new), path, why)
-        if isinstance(error, Exception) or isinstance(told, Undecided):
-            raise told from None
-        raise error
-
-    def _ended_with(self, job: str, path: str) -> str:
-        """End a job and return the path of its last state; empty if it has finished by itself.
+    def _last_state(self, path: str, uploads: ExitStack) -> str | None:
+        """End the successor; return the path of its last state, None if it finished by itself.
 
         No progress is lost: a running job is stopped with a savepoint. The state of any other job
-        is its last checkpoint, if that outlives the job. The path is that of the savepoint or
-        checkpoint that the job was to be started from. The job may finish at any moment, and then
-        cannot be saved any more.
+        is its last checkpoint, if that outlives the job, else the path that it was started from.
+        The job may finish at any moment, and then cannot be saved any more.
         """
+        job = self.journal.successor
         state, trigger = self.rest.state(job), return_trigger(job)
-        jar = partial(self._jar, self.back)
-        if state is None:
-            withdraw(self.rest, jar, job)
-            return path
-        is_asked = stop_status(self.rest, job, trigger) is not None
+        is_asked = state is not None and stop_answer(self.rest, job, trigger) is not None
         if state == "RUNNING" or is_asked:
             try:
                 if not is_asked:
                     self._ask_to_stop(job, trigger)
-                return self._saved(job, trigger)
+                return self._stopped_at(job, trigger)
             except NoAnswer:
                 raise
             except FlinkError:  # it cannot be saved, so its last checkpoint counts
                 pass
-        withdraw(self.rest, jar, job)
+        withdraw(self.rest, lambda: self._jar(self.back, uploads), job)
+        if state is None:
+            return path
         if self.rest.state(job) == FINISHED:
-            return stopped_with(self.rest, job) or ""
+            return stopped_with(self.rest, job)
         checkpoint = last_kept(self.rest, job)
         if checkpoint is not None or checkpoint_totals(self.rest, job).completed:
             self.tell(f"note: job {job} continues from {checkpoint or path}; {TWICE}")
         return checkpoint or path
 
-    def _return(self, job: str, path: str, why: str, state: str | None = None) -> FlinkError:
-        """Have a job run on its previous devices; return the error that says what became of it.
+    def _ask_to_stop(self, job: str, trigger: str) -> None:
+        begin_stop(self.rest, job, self.journal.folder, trigger, native=self.settings.native)
 
-        ``state`` is that of the job if it was started there before; else it starts from a path.
-        """
-        if state == FINISHED:
-            return FlinkError(f"{why}; the job has finished, as job {job}")
+    def _stopped_at(self, job: str, trigger: str) -> str:
+        return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+
+    def _save(self, **changes: object) -> None:
+        """Write what is done next; once the job is down, it is done even if that fails."""
         try:
-            if state is None:
-                self._start(job, self.back, path)
-            else:
-                self._await_start(job, self.journal.before)
-        except (NoAnswer, CopyRuns, EndedByOthers, MoveUnderWay):
-            raise
-        except StreamplaceError as failure:
-            if is_spent(failure):  # it has run there, and ended so long ago that Flink forgot it
-                return self._return(successor(job), path, why)
-            return self._not_returned(why, failure, last_kept(self.rest, job) or path, job)
-        how = "again, without the devices that were lost"
-        if self.back.places == self.journal.before:
-            how = "on its previous devices again"
-        return FlinkError(f"{why}; the job runs {how}, as job {job}")
+            self.claim.save(**changes)
+        except StoreError:
+            if not self.journal.asked:
+                raise
+            self.claim.journal = self.journal.model_copy(update=changes)
 
-    def _not_returned(self, why: str, failure: StreamplaceError, path: str, job: str) -> Undecided:
-        """Error about a job that could not be started on its previous devices; with advice."""
+    def _failure(self, job: str) -> str:
+        """Cause of a job's failure, as far as Flink tells it."""
+        with suppress(FlinkError):
+            return self.rest.failure(job)
+        return "its cause is not known"
+
+    # Ends: the result of a move, or its error.
+
+    def _moved(self, observation: MoveObservation) -> FlinkMoved:
+        journal, job = self.journal, self.journal.successor
+        # Flink does not report how long a job was down before it was cancelled.
+        seconds = None if journal.cancels else interruption_of(self.rest, journal.job, job)
+        return FlinkMoved(job, seconds, journal.savepoint)
+
+    def _has_returned(self, observation: MoveObservation) -> FlinkError:
+        where = "again, without the devices that were lost"
+        if self.back.places == self.journal.before:
+            where = "on its previous devices again"
+        return FlinkError(f"{self._reason}; the job runs {where}, as job {observation.job}")
+
+    def _kept(self, observation: MoveObservation) -> FlinkError:
+        job = self.journal.job
+        if self.journal.cancels:
+            return FlinkError(f"job {job} was not cancelled yet, and is {observation.status}")
+        return NotSaved(f"{self._reason}; job {job} continues where it ran")
+
+    def _refused(self, _: MoveObservation) -> StreamplaceError:
+        assert self._error is not None
+        return self._error
+
+    def _interrupted(self, _: MoveObservation) -> FlinkError:
+        return FlinkError(f"job {self.journal.job} continues where it ran")
+
+    def _has_finished(self, observation: MoveObservation) -> FlinkError:
+        if observation.last is Copy.MOVED:
+            return FlinkError(
+                f"job {observation.job} finished before it could be saved; there is nothing to move"
+            )
+        reason = self._reason or "the move failed"
+        return FlinkError(f"{reason}; job {observation.job} has finished by itself")
+
+    def _taken(self, observation: MoveObservation) -> MoveUnderWay:
+        if observation.last is not Copy.MOVED:
+            return moved_by_others(self.journal.job, observation.job)
+        return MoveUnderWay(
+            f"job {observation.job} was stopped by another command, which moves it; this command "
+            "started nothing"
+        )
+
+    def _ended_by_others(self, observation: MoveObservation) -> StreamplaceError:
+        job = observation.job
+        if observation.last is Copy.MOVED:
+            return FlinkError(
+                f"job {job} was cancelled by another user; nothing was started"
+                f"{state_clause(self.rest, job)}"
+            )
+        try:
+            refuse_ended(self.rest, job)
+        except EndedByOthers as error:
+            return error
+        return EndedByOthers(f"job {job} was ended by another user, and is not started again")
+
+    def _not_running(self, observation: MoveObservation) -> FlinkError:
+        job = observation.job
+        if observation.state is JobState.FAILED:
+            return FlinkError(
+                f"job {job} has failed: {self._failure(job)}; nothing was started"
+                f"{state_clause(self.rest, job)}"
+            )
+        return FlinkError(
+            f"job {job} is {observation.status}, not RUNNING any more; move it when it runs"
+        )
+
+    def _lost(self, observation: MoveObservation) -> FlinkError:
+        reason = self._reason or f"job {observation.job} was asked to stop"
+        return FlinkError(
+            f"{reason}; job {observation.job} failed, and left no checkpoint or savepoint; submit "
+            "it again"
+        )
+
+    def _forgotten(self, _: MoveObservation) -> FlinkError:
+        journal, path = self.journal, last_path(self.journal)
+        if path is None:
+            return FlinkError(
+                f"{_forgotten_text(journal)}, and no complete savepoint of it is known to this "
+                f"machine; if {shown(journal.folder, LONGEST)} contains one, start the job from "
+                "that with 'streamplace flink apply --savepoint', else as it was first submitted"
+            )
+        return FlinkError(
+            f"the JobManager no longer knows job {journal.asked}, which may have run since, and "
+            f"its checkpoints below {journal.checkpoints or 'the folder of checkpoints'} cannot "
+            "be seen from here; start it with 'streamplace flink apply --savepoint' from the "
+            f"newest one, or from {path} if there is none"
+        )
+
+    def _stopped_by_others(self, observation: MoveObservation) -> StoppedByOthers:
+        self._save(asked=observation.job, savepoint=observation.path)  # for --resume
+        return StoppedByOthers(
+            f"job {observation.job} was stopped by somebody else, with its state in "
+            f"{observation.path}; this command started nothing",
+            f". To start it on the new devices: {self.journal.resume_by}",
+        )
+
+    def _not_returned(self, observation: MoveObservation) -> Undecided:
+        failure = self._error or self._failure(observation.job)
+        path, job = self.journal.savepoint, self.journal.asked
+        with suppress(FlinkError):
+            path = last_kept(self.rest, job) or path
         self._save(returns=True, savepoint=path)
-        words = f"{why}; the return to the previous devices failed, too: {failure}"
+        text = f"{self._reason}; the return to the previous devices failed, too: {failure}"
         is_live = True  # it may be if Flink does not tell
         with suppress(FlinkError):
             is_live = self.rest.state(job) not in (None, *ENDED)
         if is_live:
             return Undecided(
-                f"{words}. Job {job} has not ended, so do not start another one from {path}",
+                f"{text}. Job {job} has not ended, so do not start another one from {path}",
                 f"; when it runs or has ended, finish the move by: {self.journal.resume_by}",
             )
         return Undecided(
-            f"{words}. The job is not running. Its state is in {path}",
+            f"{text}. The job is not running. Its state is in {path}",
             f"; start it with: {self.journal.resume_by}",
         )
 
-
-def reason(error: BaseException) -> str:
-    """Message of an error, or its type if it has none."""
-    return str(error) or type(error).__name__
-
-
-def finished_before(job: str) -> FlinkError:
-    """Error about a job that has finished by itself before it was moved."""
-    return FlinkError(f"job {job} finished before it could be saved; there is nothing to move")
-
-
-def forgotten(journal: Journal) -> FlinkError:
-    """Error about a job that the JobManager no longer knows; Forgotten if its state is known."""
-    text = (
-        f"the JobManager no longer knows job {journal.job}, because it was restarted "
-        "without high availability"
-    )
-    if (path := last_path(journal)) is None:
-        return FlinkError(
-            f"{text}, and no complete savepoint of it is known to this machine; if "
-            f"{shown(journal.folder, LONGEST)} contains one, start the job from that with "
-            "'streamplace flink apply --savepoint', else as it was first submitted"
-        )
-    clause = f"{text}; its last complete state is {path}"
-    return Forgotten(clause, f". Finish the move with: {journal.resume_by}")
-
-
-def undecided(error: StreamplaceError, journal: Journal) -> StreamplaceError:
-    """Undecided for an error which says that Flink does not answer, or still starts the job.
-
-    Before anything was asked of Flink, the job is as it was.
-    """
-    if isinstance(error, StillStarting):
+    def _undecided(self, observation: MoveObservation) -> Undecided:
+        journal, error = self.journal, self._error
+        if isinstance(error, StillStarting):
+            return Undecided(
+                f"{error}. It is not stopped, and nothing else is started",
+                "; to wait for it again and finish the move, perhaps with a longer timeout: "
+                f"{journal.resume_by}",
+            )
+        if observation.outcome is StepOutcome.FAILED:  # some of its tasks take long to end
+            return Undecided(str(error), f"; finish the move by: {journal.resume_by}")
+        text = str(error) if error is not None else f"job {observation.job} has not ended"
         return Undecided(
-            f"{error}. It is not stopped, and nothing else is started",
-            "; to wait for it again and finish the move, perhaps with a longer timeout: "
-            f"{journal.resume_by}",
-        )
-    if isinstance(error, NoAnswer) and journal.asked:
-        return Undecided(
-            f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
+            f"{text}. Whether job {journal.job} or its successor {journal.successor} runs is not "
             "known",
             f"; when Flink answers again, finish the move by: {journal.resume_by}",
         )
-    return error
+
+    def _left(self, _: MoveObservation) -> KeyboardInterrupt:
+        return KeyboardInterrupt()
 
 
-def has_to_go_on(rest: Rest, journal: Journal) -> bool:
-    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
+_ACTS: dict[Step, Callable[[Transaction, MoveObservation, ExitStack], None]] = {
+    Step.PREPARE: Transaction._prepare,
+    Step.STOP: Transaction._stop,
+    Step.AWAIT_STOP: Transaction._await_stop,
+    Step.STEADY: Transaction._await_steady,
+    Step.CANCEL: Transaction._cancel,
+    Step.START: Transaction._start_there,
+    Step.SETTLE: Transaction._settle,
+    Step.END: Transaction._end_there,
+    Step.RETURN: Transaction._return,
+    Step.AWAIT_RETURN: Transaction._await_return,
+}
+_ENDS: dict[Step, Callable[[Transaction, MoveObservation], FlinkMoved | BaseException]] = {
+    Step.MOVED: Transaction._moved,
+    Step.HAS_RETURNED: Transaction._has_returned,
+    Step.KEPT: Transaction._kept,
+    Step.REFUSED: Transaction._refused,
+    Step.INTERRUPTED: Transaction._interrupted,
+    Step.FINISHED: Transaction._has_finished,
+    Step.TAKEN: Transaction._taken,
+    Step.ENDED_BY_OTHERS: Transaction._ended_by_others,
+    Step.NOT_RUNNING: Transaction._not_running,
+    Step.LOST: Transaction._lost,
+    Step.FORGOTTEN: Transaction._forgotten,
+    Step.STOPPED_BY_OTHERS: Transaction._stopped_by_others,
+    Step.NOT_RETURNED: Transaction._not_returned,
+    Step.UNDECIDED: Transaction._undecided,
+    Step.LEFT: Transaction._left,
+}
 
-    def is_ending(job: str, state: str) -> bool:
-        trigger = journal.trigger if job == journal.job else return_trigger(job)
-        is_withdrawn = state == "CANCELLING" and (journal.returns or journal.cancels)
-        return is_withdrawn or stop_status(rest, job, trigger) == UNDER_WAY
 
-    states = chain_states(rest, journal.job)
-    if SUSPENDED in states.values():  # whether it runs is not known
-        return True
-    if live := {job: state for job, state in states.items() if state not in ENDED}:
-        return any(is_ending(job, state) for job, state in live.items())
-    last = next(reversed(states), "")
-    if states and states[last] == FINISHED:
-        return stopped_with(rest, last) is not None
-    return not states or states[last] != "CANCELED" or journal.returns or journal.cancels
+def outcome_of(error: StreamplaceError) -> StepOutcome:
+    """What a step that has raised an error ended with."""
+    if isinstance(error, StillStarting):
+        return StepOutcome.STARTING
+    if isinstance(error, NoAnswer):
+        return StepOutcome.SILENT
+    if isinstance(error, CopyRuns | EndedByOthers | MoveUnderWay):
+        return StepOutcome.OTHERS
+    return StepOutcome.SPENT if is_spent(error) else StepOutcome.FAILED
+
+
+def moved_by_others(job: str, later: str) -> MoveUnderWay:
+    """Error about a job that another command has moved, so that it continues as a later one."""
+    return MoveUnderWay(
+        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
+        "command started nothing"
+    )
+
+
+def _forgotten_text(journal: Journal) -> str:
+    return (
+        f"the JobManager no longer knows job {journal.job}, because it was restarted without high "
+        "availability"
+    )
 
 
 def await_devices(

@@ -171,7 +171,8 @@ def _settings(answer: str) -> dict[str, str]:
     match = re.search(rf"{FITS} <([A-Za-z0-9+/=]*)>", answer)
     lines = base64.b64decode(match[1]).decode().splitlines() if match else []
     pairs = (line.partition("=") for line in lines)
-    return {key: value if key.endswith(".dir") else value.lower() for key, _, value in pairs}
+    as_it_is = (".dir", ".name")
+    return {key: text if key.endswith(as_it_is) else text.lower() for key, _, text in pairs}
 
 
 @contextmanager

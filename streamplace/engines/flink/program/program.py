@@ -6,6 +6,7 @@ written to the user's store.
 """
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -160,17 +161,64 @@ def known_program(job: str) -> Program:
 
     SettingError if it is unknown, or if a jar has changed since the submission.
     """
-    near: dict[int, SubmittedProgram] = {}
-    for known in Store.usual().rows(PROGRAMS).values():
-        chain = chain_of(known.job)
-        if job in chain:
-            near[chain.index(job)] = known
-    if not near:
+    stored = _stored(job)
+    if stored is None:
         raise SettingError(
             f"Flink does not report how job {shown(job)} was submitted, and it was not "
             "submitted by streamplace on this machine; name its jar and arguments, as in: JAR -- "
             "ARGUMENTS"
         )
-    known = near[min(near)]
-    known.check()
-    return known.program
+    stored.check()
+    return stored.program
+
+
+def kept_program(job: str, program: Program) -> Program:
+    """Return the program of a job that is submitted again, with the settings that it had.
+
+    SettingError if streamplace has submitted the job with another main class, other arguments or
+    other jars: a job that is moved stays the same job. Nothing is known of other jobs.
+    """
+    stored = _stored(job)
+    if stored is None:
+        return program
+    before, digests = stored.program, [*stored.digests.values()]
+    entry = program.entry_class or before.entry_class
+    with suppress(OSError, FormatError):  # it may have gone since it was uploaded
+        digests = [digest(jar) for jar in (program.jar, *program.libraries)]
+        entry = program.entry
+    differs = (
+        [*program.arguments] != [*before.arguments]
+        or digests != [*stored.digests.values()]
+        or (before.entry_class is not None and entry != before.entry_class)
+    )
+    if differs:
+        words = shlex.join([before.jar.name, *before.arguments])
+        raise SettingError(
+            f"job {shown(job)} was submitted as {words}, and a move does not change its program; "
+            "leave out the jar and its arguments, or stop the job and start it from its savepoint "
+            "with 'streamplace flink apply --savepoint'"
+        )
+    return replace(
+        before,
+        jar=program.jar,
+        libraries=program.libraries,
+        classpaths=program.classpaths or before.classpaths,
+        settings={**before.settings, **program.settings},
+        parallelism=program.parallelism or before.parallelism,
+        managed_mb=program.managed_mb or before.managed_mb,
+    )
+
+
+def is_remembered(job: str) -> bool:
+    """Whether streamplace has submitted a job, so that its program and settings are stored."""
+    return _stored(job) is not None
+
+
+def _stored(job: str) -> SubmittedProgram | None:
+    """Stored program of a job, or of the nearest job that it replaced; None if unknown."""
+    near: dict[int, SubmittedProgram] = {}
+    for stored in Store.usual().rows(PROGRAMS).values():
+        chain = chain_of(stored.job)
+        if job in chain:
+            near[chain.index(job)] = stored
+    return near[min(near)] if near else None
