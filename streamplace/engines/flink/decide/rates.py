@@ -88,45 +88,54 @@ class Flows(NamedTuple):
         [4.0, 1.6]
         """
         reached = np.zeros(len(self.rates))
-        for rising in (self.most < inf, self.most == inf):
-            self._raise(reached, rising, (self.most == inf) & (self.own > 0))
+        has_more = self.most == inf
+        for rising in (~has_more, has_more):
+            self._raise(reached, rising.copy(), may_yield=has_more & (self.own > 0))
         return reached
 
-    def _raise(self, reached: Floats, rising: Bools, yields: Bools) -> None:
-        """Raise some flows as far as possible; those that may yield keep their device full."""
-        giving = np.zeros(len(reached), np.bool_)
+    def _raise(self, reached: Floats, rising: Bools, may_yield: Bools) -> None:
+        """Raise some flows as far as possible, by straight lines from one event to the next.
+
+        A flow that yields keeps its device full: the more the others need there, the less it has.
+        The events are: a flow has reached all that arrives for it; a resource is full; a flow that
+        yields is no larger than another thread of its device (it stops, and so do the flows that
+        need the device); or a flow that rises there has become as large, and yields, too.
+        """
+        yielding = np.zeros(len(reached), np.bool_)
         while rising.any():
-            slope = self._slopes(rising, giving)
-            full = _steps(1.0 - reached @ self.loads, slope @ self.loads)
-            full[self.device[giving]] = inf
-            arrived = _steps((self.most - reached)[rising], slope[rising])
-            caught, joined = self._meetings(reached, slope, giving, rising & yields)
-            step = min(one.min(initial=inf) for one in (full, arrived, caught, joined))
+            slope = self._slopes(rising, yielding)
+            to_full = _steps(1.0 - reached @ self.loads, slope @ self.loads)
+            to_full[self.device[yielding]] = inf
+            to_all = _steps((self.most - reached)[rising], slope[rising])
+            to_no_larger, to_as_large = self._meetings(reached, slope, yielding, rising & may_yield)
+            step = min(d.min(initial=inf) for d in (to_full, to_all, to_no_larger, to_as_large))
             if step == inf:
                 reached[rising] = inf
-                break
+                return
             reached += step * slope
-            near = step * (1 + TINY)
-            rising &= reached < self.most * (1 - TINY)
-            giving |= joined <= near
-            rising &= joined > near
-            for r in np.flatnonzero(full <= near):
-                here = np.where(rising & yields & (self.device == r), self.own * reached, 0.0)
-                largest = (reached @ self.threads)[self.on == r].max(initial=0.0)
-                if here.max() > (1 + TINY) * largest:
-                    giving |= here >= here.max() * (1 - TINY)
-                    rising &= ~giving
+            now = step * (1 + TINY)
+            rising &= (reached < self.most * (1 - TINY)) & (to_as_large > now)
+            yielding |= to_as_large <= now
+            for resource in np.flatnonzero(to_full <= now):
+                sources = np.where(
+                    rising & may_yield & (self.device == resource), self.own * reached, 0.0
+                )
+                thread = (reached @ self.threads)[self.on == resource].max(initial=0.0)
+                if sources.max() > (1 + TINY) * thread:
+                    yielding |= sources >= sources.max() * (1 - TINY)
+                    rising &= ~yielding
                 else:
-                    rising &= self.loads[:, r] == 0
-                    giving &= (self.loads[:, r] == 0) | (slope <= 0)
-            for r in set(self.device[giving & (caught <= near)].tolist()):
-                rising &= self.loads[:, r] == 0
-                giving &= self.device != r
+                    does_without = self.loads[:, resource] == 0
+                    rising &= does_without
+                    yielding &= does_without | (slope <= 0)
+            for device in set(self.device[yielding & (to_no_larger <= now)].tolist()):
+                rising &= self.loads[:, device] == 0
+                yielding &= self.device != device
 
-    def _slopes(self, rising: Bools, giving: Bools) -> Floats:
+    def _slopes(self, rising: Bools, yielding: Bools) -> Floats:
         """Slopes of rising flows and of those that yield, which are equal on each full device."""
         slope = rising.astype(np.float64)
-        rows = np.flatnonzero(giving)
+        rows = np.flatnonzero(yielding)
         if len(rows):
             full, column = np.unique(self.device[rows], return_inverse=True)
             by_device = np.zeros((len(slope), len(full)))
@@ -136,24 +145,24 @@ class Flows(NamedTuple):
         return slope
 
     def _meetings(
-        self, reached: Floats, slope: Floats, giving: Bools, rising: Bools
+        self, reached: Floats, slope: Floats, yielding: Bools, rising: Bools
     ) -> tuple[Floats, Floats]:
         """Steps until threads are of equal size; infinite if never, [U] each.
 
         The first is for flows that yield, until another thread on their device is as large; the
         second for flows that rise beside these, until they are as large.
         """
-        caught, joined = np.full(len(slope), inf), np.full(len(slope), inf)
+        to_no_larger, to_as_large = np.full(len(slope), inf), np.full(len(slope), inf)
         size, change = self.own * reached, self.own * slope
         other, growth = reached @ self.threads, slope @ self.threads
-        for u in np.flatnonzero(giving):
+        for u in np.flatnonzero(yielding):
             there = self.on == self.device[u]
             gaps = _steps(size[u] - other[there], growth[there] - change[u])
-            caught[u] = gaps.min(initial=inf)
+            to_no_larger[u] = gaps.min(initial=inf)
             local = np.flatnonzero(rising & (self.device == self.device[u]))
             gaps = _steps(size[u] - size[local], change[local] - change[u])
-            joined[local] = np.minimum(joined[local], gaps)
-        return caught, joined
+            to_as_large[local] = np.minimum(to_as_large[local], gaps)
+        return to_no_larger, to_as_large
 
     @property
     def total(self) -> float:
@@ -170,10 +179,10 @@ class Flows(NamedTuple):
         )
 
 
-def _steps(room: Floats, growth: Floats) -> Floats:
-    """Steps until each remaining capacity is used up at its growth; infinite if never."""
-    answer = np.full(len(room), inf)
-    np.divide(np.maximum(room, 0.0), growth, out=answer, where=growth > 1 / STUCK)
+def _steps(distance: Floats, growth: Floats) -> Floats:
+    """Steps until each distance is covered at its growth; infinite if never."""
+    answer = np.full(len(distance), inf)
+    np.divide(np.maximum(distance, 0.0), growth, out=answer, where=growth > 1 / STUCK)
     return answer
 
 
