@@ -47,7 +47,7 @@ def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
     assert "slow" not in registry
 
 
-def test_a_wing_adds_the_modules_of_a_second_package(
+def test_the_modules_of_a_second_package_are_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sub-packages register in the module of that name; those without one are passed over."""

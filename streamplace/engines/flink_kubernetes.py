@@ -285,11 +285,11 @@ def _pod() -> dict[str, Any]:
     container = {
         "name": "flink-main-container",
         "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        "volumeMounts": [{"name": one, "mountPath": f"{ROOT}/{one}"} for one in maps],
+        "volumeMounts": [{"name": name, "mountPath": f"{ROOT}/{name}"} for name in maps],
     }
     volumes = [
-        {"name": one, "configMap": {"name": f"streamplace-{one}", "defaultMode": mode}}
-        for one, mode in maps.items()
+        {"name": name, "configMap": {"name": f"streamplace-{name}", "defaultMode": mode}}
+        for name, mode in maps.items()
     ]
     return {"spec": {"containers": [container], "volumes": volumes}}
 
@@ -304,7 +304,7 @@ def _affinity(deployment: Deployment) -> dict[str, Any]:
     others = {"matchLabels": {"app": NAME, "component": "taskmanager"}}
     return {
         "nodeAffinity": {
-            required: {"nodeSelectorTerms": [{"matchExpressions": one} for one in nodes]}
+            required: {"nodeSelectorTerms": [{"matchExpressions": node} for node in nodes]}
         },
         "podAntiAffinity": {
             required: [{"topologyKey": "kubernetes.io/hostname", "labelSelector": others}]

@@ -230,9 +230,9 @@ class Comparison(Displayed):
         none, and ``optimum`` where it is not proven. Graphs that `graphs` omits have the number of
         their problem as name.
         """
-        known = {number: self.graphs.names[row] for number, row in self.graphs.row.items()}
+        names = {number: self.graphs.names[row] for number, row in self.graphs.row.items()}
         rows = [
-            (result.judge.name, rate, known.get(number, f"{number:016x}"), placer, *numbers)
+            (result.judge.name, rate, names.get(number, f"{number:016x}"), placer, *numbers)
             for result in self.results
             for rate, by_placer in result.columns.items()
             for placer, columns in by_placer.items()

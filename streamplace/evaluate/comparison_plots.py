@@ -234,7 +234,7 @@ def draw_front(
     x, y = (judge.name for judge in judges[:2])
     figure, axes = panels(map(heading, points))
     placers = list(dict.fromkeys(p.placer for row in points.values() for p in row))
-    asked = list(dict.fromkeys(p.asked for row in points.values() for p in row))
+    objectives = list(dict.fromkeys(p.asked for row in points.values() for p in row))
     for axis, row in zip(axes, points.values(), strict=True):
         front = sorted((p.of_best[x], p.of_best[y]) for p in row if p.front)
         axis.plot(*zip(*front, strict=True), color=GREY, linewidth=1.2, zorder=1)
@@ -242,7 +242,7 @@ def draw_front(
             axis.plot(
                 point.of_best[x],
                 point.of_best[y],
-                MARKERS[asked.index(point.asked) % len(MARKERS)],
+                MARKERS[objectives.index(point.asked) % len(MARKERS)],
                 color=PALETTE[placers.index(point.placer) % len(PALETTE)],
                 markerfacecolor=None if point.front else "white",
                 linestyle="none",

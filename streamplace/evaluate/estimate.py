@@ -77,8 +77,10 @@ def scan_of(problems: Iterable[Problem], trained: Trained) -> Scan:
 
 def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
     number = graph_number(graph) if trained else 0
-    known = {name: 1 for name, graphs in trained.items() if number in graphs}
-    return Scan(1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), known)
+    trained_placers = {name: 1 for name, graphs in trained.items() if number in graphs}
+    return Scan(
+        1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), trained_placers
+    )
 
 
 def _scan_batch(reader: Reader, trained: Trained, batch: list[Line]) -> Scan:

@@ -120,12 +120,12 @@ class WatchHistory(Pictured):
 
 def _parts(record: WatchRecord) -> list[Part]:
     """Sentences and tables about one watch."""
-    moves = sum(one.state == "moved" for one in record.decisions)
+    moves = sum(decision.state == "moved" for decision in record.decisions)
     head = f" (job {record.job}), watched since {_moment(record.since)}: "
     counts = f"{counted(len(record.rounds), 'round')}, {counted(moves, 'move')}"
     parts: list[Part] = [Heading(record.name, head + counts)]
     if record.rounds:
-        last = tuple((_moment(one.at), one.words) for one in record.rounds[-MOST_ROWS:])
+        last = tuple((_moment(row.at), row.words) for row in record.rounds[-MOST_ROWS:])
         parts.append(Sheet(("round", "state and decision"), last))
     if record.decisions:
         decided = tuple(map(_decision_row, record.decisions))
@@ -134,17 +134,17 @@ def _parts(record: WatchRecord) -> list[Part]:
     return parts
 
 
-def _decision_row(one: WatchDecision) -> tuple[str, ...]:
-    before, after = one.machines
-    outcome = f"{one.state}: {one.outcome}" if one.outcome else one.state
-    model = one.model
+def _decision_row(decision: WatchDecision) -> tuple[str, ...]:
+    before, after = decision.machines
+    outcome = f"{decision.state}: {decision.outcome}" if decision.outcome else decision.state
+    model = decision.model
     return (
-        _moment(one.at),
-        f"{one.kind}, {before} → {after}",
+        _moment(decision.at),
+        f"{decision.kind}, {before} → {after}",
         "—" if model is None else f"{digits(model.value)} ({model.ends})",
-        "—" if one.measured is None else digits(one.measured),
+        "—" if decision.measured is None else digits(decision.measured),
         outcome,
-        one.reason,
+        decision.reason,
     )
 
 
@@ -159,24 +159,24 @@ def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
     def since(at: str) -> float:
         return (datetime.fromisoformat(at) - first).total_seconds() / unit
 
-    times = [since(one.at) for one in record.rounds]
-    rates.plot(times, [one.arriving for one in record.rounds], color=PALETTE[7], label="rate")
-    top = max(one.arriving for one in record.rounds)
-    known = [one for one in record.rounds if one.value is not None]
-    if known:
-        at = [since(one.at) for one in known]
-        values = [one.value or 0.0 for one in known]
+    times = [since(row.at) for row in record.rounds]
+    rates.plot(times, [row.arriving for row in record.rounds], color=PALETTE[7], label="rate")
+    top = max(row.arriving for row in record.rounds)
+    rated = [row for row in record.rounds if row.value is not None]
+    if rated:
+        at = [since(row.at) for row in rated]
+        values = [row.value or 0.0 for row in rated]
         top = max(top, *values)
-        low, high = [one.low or 0.0 for one in known], [one.high or 0.0 for one in known]
+        low, high = [row.low or 0.0 for row in rated], [row.high or 0.0 for row in rated]
         rates.step(at, values, where="post", color=PALETTE[0], label="capacity")
         rates.fill_between(
             at, low, high, step="post", alpha=0.2, color=PALETTE[0], label="its interval"
         )
-    numbers = [one.machines for one in record.rounds]
+    numbers = [row.machines for row in record.rounds]
     machines.step(times, numbers, where="post", color=PALETTE[2], label="TaskManagers")
     for axis in (rates, machines):
-        for one in record.decisions:
-            axis.axvline(since(one.at), color=PALETTE[1], linestyle=":", label="decision")
+        for decision in record.decisions:
+            axis.axvline(since(decision.at), color=PALETTE[1], linestyle=":", label="decision")
         axis.set(xlabel=name, ylim=(0, None))
     rates.set(ylabel="tuples/s", ylim=(0, ROOM * top or None))
     machines.set(ylabel="number")

@@ -130,7 +130,7 @@ class QueueRun(Displayed):
 
 
 def run_queues(
-    problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
+    problem: Problem, placement: Placement, settings: "GivenSettings | None" = None
 ) -> QueueRun:
     """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick.
 
@@ -138,36 +138,36 @@ def run_queues(
     """
     from streamsim.engine import observe
 
-    fitted = _fitted(problem, placement, asked)
+    fitted = _fitted(problem, placement, settings)
     observed = observe(problem.instance, placement.index[None, :], fitted.settings)
     return _queue_run(problem, placement, fitted, observed)
 
 
 def run_queues_traced(
-    problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
+    problem: Problem, placement: Placement, settings: "GivenSettings | None" = None
 ) -> "tuple[QueueRun, Trace, Settings]":
     """Simulate once like `run_queues`, and also return the ticks and settings for `draw_queues`."""
     from streamsim.engine import observe_traced
 
-    fitted = _fitted(problem, placement, asked)
+    fitted = _fitted(problem, placement, settings)
     observed, ticks = observe_traced(problem.instance, placement.index, fitted.settings)
     return _queue_run(problem, placement, fitted, observed), ticks, fitted.settings
 
 
-def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None") -> "Fit":
+def _fitted(problem: Problem, placement: Placement, settings: "GivenSettings | None") -> "Fit":
     """Settings of a run, and whether its result is reliable."""
     from streamsim.engine import GivenSettings, fit
 
     problem.check(placement)
-    asked = asked or GivenSettings()
+    settings = settings or GivenSettings()
     for row in problem.instance.windows:
-        if asked.dt is not None and row[2] < asked.dt * (1 - 1e-9):
+        if settings.dt is not None and row[2] < settings.dt * (1 - 1e-9):
             raise SettingError(
-                f"dt is {asked.dt:g} s, but the window of "
+                f"dt is {settings.dt:g} s, but the window of "
                 f"{shown(problem.graph.operators.name[int(row[0])])} advances every {row[2]:g} s; "
                 f"give a dt of at most {row[2]:g} s, or leave it out"
             )
-    return fit(problem.instance, placement.index, asked)
+    return fit(problem.instance, placement.index, settings)
 
 
 def _queue_run(

@@ -305,15 +305,15 @@ def _last_values(results: ResultColumns) -> Optima:
 def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floats]:
     """Both placers' values on the graphs that both placed, in the order of the problems."""
     problem, values = _last_values(results)
-    theirs = _last_values(rival).at(problem)
-    both = ~(np.isnan(values) | np.isnan(theirs))
-    return values[both], theirs[both]
+    rival_values = _last_values(rival).at(problem)
+    both = ~(np.isnan(values) | np.isnan(rival_values))
+    return values[both], rival_values[both]
 
 
 def _shares_of_signs(results: ResultColumns, rival: ResultColumns, sign: float) -> dict[int, float]:
     """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
     signs = compared(*_matched(results, rival), sign)
-    return {way: float((signs == way).sum()) / max(1, len(signs)) for way in (-1, 0, 1)}
+    return {outcome: float((signs == outcome).sum()) / max(1, len(signs)) for outcome in (-1, 0, 1)}
 
 
 def heading(rate: float | None) -> str:
@@ -338,7 +338,7 @@ class Point:
     """Values by all objectives of a placer that optimised one of them."""
 
     placer: str
-    asked: str
+    asked: str  # objective by which it placed
     of_best: dict[str, float]  # mean of value / best known value, by objective; 1 is best
     # Whether it has placed all graphs that any has, and no other such point is at least as good by
     # all objectives and better by one.
@@ -356,14 +356,16 @@ def front_of(results: Sequence[ObjectiveResults]) -> Front:
 
 
 def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Point]:
-    asked = [(result, result.columns.get(rate, {})) for result in results]
+    placed_by = [(result, result.columns.get(rate, {})) for result in results]
     best = {}
     for target in results:
-        parts = [(c.problem, _by(c, result, target)) for result, row in asked for c in row.values()]
+        parts = [
+            (c.problem, _by(c, result, target)) for result, row in placed_by for c in row.values()
+        ]
         numbers, values = map(np.concatenate, zip(*parts, strict=True))
         best[target.judge.name] = best_values(target.sign, numbers, values)
     rows, placed = [], []
-    for result, by_placer in asked:
+    for result, by_placer in placed_by:
         for placer, columns in by_placer.items():
             shares = {}
             for target in results:
@@ -382,12 +384,12 @@ def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Poi
     ]
 
 
-def _by(columns: ResultColumns, asked: ObjectiveResults, target: ObjectiveResults) -> Floats:
+def _by(columns: ResultColumns, result: ObjectiveResults, target: ObjectiveResults) -> Floats:
     """Values by one objective of placements that were optimised for another, or for the same.
 
     Measures are named after the objective without its conditions, which all placements meet.
     """
-    if asked is target:
+    if result is target:
         return columns.value
     judge = target.judge
     measure = judge.name if judge.base is None else judge.base.name

@@ -159,11 +159,11 @@ class Runner:
 
     def __call__(self, item: Any) -> list[Outcome]:
         """Outcomes in the order of objectives, rates and placers."""
-        return [self._saved(one) or self._tried(one) for one in self._attempts(item)]
+        return [self._saved(attempt) or self._tried(attempt) for attempt in self._attempts(item)]
 
     def failed(self, item: Any, reason: str) -> list[Outcome]:
         """Outcomes of an item whose worker was lost; saved results are not."""
-        return [self._saved(one) or one.failed(reason) for one in self._attempts(item)]
+        return [self._saved(attempt) or attempt.failed(reason) for attempt in self._attempts(item)]
 
     @property
     def terms(self) -> set[tuple[str, str, str]]:
@@ -326,10 +326,10 @@ def records_of(
         items = problems.lines() if isinstance(problems, DataSet) else problems
         before_compiling.prepare()
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
-            for one in outcomes:
-                if one.has_failed:
-                    failed(one.record.graph, one.record.error or "")
+            for outcome in outcomes:
+                if outcome.has_failed:
+                    failed(outcome.record.graph, outcome.record.error or "")
             if save is not None:
-                kept = (one.record for one in outcomes if not one.has_failed)
+                kept = (outcome.record for outcome in outcomes if not outcome.has_failed)
                 save(record for record in kept if record.key not in runner.saved)
-            yield [one.record for one in outcomes]
+            yield [outcome.record for outcome in outcomes]

@@ -92,9 +92,9 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy, defaults=defaults)
 
 
-def _bandwidth(mips: float, given: Quantity) -> float:
+def _bandwidth(mips: float, bandwidth: Quantity) -> float:
     """Bandwidth of a link between devices of this speed."""
-    number = bandwidth_bps(given)
+    number = bandwidth_bps(bandwidth)
     check_bandwidth("bandwidth", number, mips)
     return number
 

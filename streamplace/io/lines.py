@@ -50,8 +50,8 @@ def files_of(path: Path) -> list[Path]:
     """Files of a data set, in order of its documents."""
     if is_folder(path):
         return _of_folder(path)
-    known = os.path.exists(path)  # noqa: PTH110 - False for names that are too long
-    files = [] if known else shards_of(path)
+    exists = os.path.exists(path)  # noqa: PTH110 - False for names that are too long
+    files = [] if exists else shards_of(path)
     return files or [path]
 
 
@@ -63,12 +63,12 @@ def shards_of(path: Path) -> list[Path]:
     with reading(path.parent):
         siblings = sorted(path.parent.iterdir())
     return whole(
-        one
-        for one in siblings
-        for match in [_SHARD.fullmatch(one.name)]
+        file
+        for file in siblings
+        for match in [_SHARD.fullmatch(file.name)]
         if match
         and (
-            fnmatchcase(one.name, path.name)
+            fnmatchcase(file.name, path.name)
             if "*" in path.name
             else (match["name"], match["suffix"]) == (base, suffix)
         )
@@ -78,8 +78,8 @@ def shards_of(path: Path) -> list[Path]:
 def shards_of_any_number(path: Path) -> list[Path]:
     """Shards of a data set of this name, whatever their number and suffix."""
     base, _ = _split(path.name)
-    found = ((one, _SHARD.fullmatch(one.name)) for one in path.parent.glob("*-of-*"))
-    return [one for one, match in found if match and match["name"] == base]
+    found = ((file, _SHARD.fullmatch(file.name)) for file in path.parent.glob("*-of-*"))
+    return [file for file, match in found if match and match["name"] == base]
 
 
 def shard_path(path: Path, number: int, count: int) -> Path:
@@ -95,7 +95,7 @@ def shard_path(path: Path, number: int, count: int) -> Path:
 def whole(shards: Iterable[Path]) -> list[Path]:
     """Sort the shards of one set; raise FormatError if shards are missing or of several sets."""
     files = sorted(shards)
-    facts = [match for one in files if (match := _SHARD.fullmatch(one.name))]
+    facts = [match for file in files if (match := _SHARD.fullmatch(file.name))]
     sets = {(match["name"], match["count"], match["suffix"]) for match in facts}
     if len(sets) > 1:
         raise FormatError(
@@ -119,18 +119,18 @@ def _of_folder(path: Path) -> list[Path]:
     with reading(path):
         contents = sorted(path.iterdir())
     single = [
-        one
-        for one in contents
-        if one.name.endswith(".json") and not one.name.endswith(".manifest.json")
+        file
+        for file in contents
+        if file.name.endswith(".json") and not file.name.endswith(".manifest.json")
     ]
     if single:
         return single
-    several = [one for one in contents if one.name.endswith(LINES)]
+    several = [file for file in contents if file.name.endswith(LINES)]
     if not several:
         raise FormatError(
             f"{spot(path)}: the folder holds no .json file and no data set; name another"
         )
-    return whole(several) if all(_SHARD.fullmatch(one.name) for one in several) else several
+    return whole(several) if all(_SHARD.fullmatch(file.name) for file in several) else several
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -113,6 +113,6 @@ def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, A
 
 def _stated(facts: Mapping[Any, Any]) -> dict[Any, Any]:
     """Attributes with Python's numbers, without those that stand for none: None, and NaN."""
-    known = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
-    is_nan = {k for k, v in known.items() if isinstance(v, float) and isnan(v)}
-    return {k: v for k, v in known.items() if v is not None and k not in is_nan}
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+    is_nan = {k for k, v in plain.items() if isinstance(v, float) and isnan(v)}
+    return {k: v for k, v in plain.items() if v is not None and k not in is_nan}

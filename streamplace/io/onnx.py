@@ -67,25 +67,25 @@ def _loaded(content: bytes) -> Any:
     if not all(isinstance(text, str) for text in _texts(model)):
         raise FormatError("contains names that are not valid Unicode; export it again")
     held = {weight.name for weight in model.graph.initializer}
-    for given in model.graph.input:
-        if given.name not in held:
-            _fix(given)
+    for tensor in model.graph.input:
+        if tensor.name not in held:
+            _fix(tensor)
     try:
         return onnx.load_model_from_string(isolated(INFER, model.SerializeToString()))
     except FormatError as error:
         raise FormatError(f"is not a model that ONNX understands: {error}") from None
 
 
-def _fix(given: Any) -> None:
+def _fix(tensor: Any) -> None:
     """Set the batch size of an input to one if it is variable."""
-    if given.type.HasField("tensor_type") and not given.type.tensor_type.HasField("shape"):
-        raise FormatError(f"input {quoted(given.name)} has no shape; export the model with one")
-    lengths = given.type.tensor_type.shape.dim
+    if tensor.type.HasField("tensor_type") and not tensor.type.tensor_type.HasField("shape"):
+        raise FormatError(f"input {quoted(tensor.name)} has no shape; export the model with one")
+    lengths = tensor.type.tensor_type.shape.dim
     for axis, length in enumerate(lengths):
         if length.dim_value < 1:
             if axis:
                 raise FormatError(
-                    f"input {quoted(given.name)} has no fixed size along axis {axis}; export the "
+                    f"input {quoted(tensor.name)} has no fixed size along axis {axis}; export the "
                     "model with a fixed size, or set one with onnx.tools.update_model_dims"
                 )
             length.dim_value = 1
@@ -97,7 +97,7 @@ def _texts(model: Any) -> Iterator[Any]:
     for node in chain(graph.node, *(function.node for function in model.functions)):
         yield from (node.name, node.op_type, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
-    yield from (one.name for one in (*graph.input, *graph.output, *graph.initializer))
+    yield from (tensor.name for tensor in (*graph.input, *graph.output, *graph.initializer))
 
 
 class OnnxModel:
@@ -136,7 +136,7 @@ class OnnxModel:
     @cached_property
     def inputs(self) -> list[str]:
         """Inputs that are not weights."""
-        return [given.name for given in self.proto.input if given.name not in self.weights]
+        return [tensor.name for tensor in self.proto.input if tensor.name not in self.weights]
 
     @cached_property
     def taken(self) -> dict[str, dict[str, None]]:
@@ -160,11 +160,11 @@ class OnnxModel:
     def _memory(self) -> dict[str, float]:
         """Bytes of the weights that each node is the first to use, and of those inside it."""
         memory = {called: _inner_weights(node) for called, node in self.nodes.items()}
-        left = dict(self.weights)
+        unused = dict(self.weights)
         for called, taken in self.taken.items():
             for tensor in taken:
-                if tensor in left:
-                    memory[called] += left.pop(tensor).size
+                if tensor in unused:
+                    memory[called] += unused.pop(tensor).size
         return memory
 
 
@@ -183,22 +183,22 @@ class Scope:
     def __init__(self, graph: Any, outer: "Scope | None" = None) -> None:
         weights, infos = _weights(graph), [*graph.input, *graph.value_info, *graph.output]
         shaped = {
-            one.name: _tensor(
-                one.type.tensor_type.elem_type,
-                [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
+            info.name: _tensor(
+                info.type.tensor_type.elem_type,
+                [max(d.dim_value, 1) for d in info.type.tensor_type.shape.dim],
             )
-            for one in infos
-            if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
+            for info in infos
+            if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape")
         }
-        given = [one.name for one in graph.input if one.name not in weights]
+        inputs = [tensor.name for tensor in graph.input if tensor.name not in weights]
         self._tensors, self._numbers = shaped | weights, _numbers(graph)
         self._fixed = set(weights)  # tensors that depend on no input
         self._unknown: Unknowns = Unknowns([], [], [], []) if outer is None else outer._unknown
         if outer is not None:
             self._tensors = outer._tensors | self._tensors
             self._numbers = outer._numbers | self._numbers
-            self._fixed |= outer._fixed.difference(given)
-        self._note([name for name in given if name not in self._tensors])  # such as sequences
+            self._fixed |= outer._fixed.difference(inputs)
+        self._note([name for name in inputs if name not in self._tensors])  # such as sequences
 
     def tensor(self, name: str) -> Tensor:
         """Shape of a tensor."""
@@ -235,16 +235,16 @@ class Scope:
 
     def _work_inside(self, body: Any) -> float:
         scope = Scope(body, self)
-        return math.fsum(scope.work(one) for one in body.node if one.op_type != "Constant")
+        return math.fsum(scope.work(inner) for inner in body.node if inner.op_type != "Constant")
 
     def _rounds(self, node: Any, body: Any) -> int:
         """Iterations of a loop; one if their number is not known."""
         called = node.name or node.op_type
-        known = self._known_rounds(node, body)
+        rounds = self._known_rounds(node, body)
         self._unknown.loops.append(called)
-        if known is None:
+        if rounds is None:
             self._unknown.counted_once.append(called)
-        return 1 if known is None else max(0, known)
+        return 1 if rounds is None else max(0, rounds)
 
     def _known_rounds(self, node: Any, body: Any) -> int | None:
         attributes = {a.name: a for a in node.attribute}
@@ -310,11 +310,11 @@ def _numbers(graph: Any) -> dict[str, int]:
 def _goes_on(body: Any, outside: dict[str, int]) -> bool:
     """Whether only the number of iterations ends a loop, as its condition stays true."""
     numbers = outside | _numbers(body)
-    name = next((one.name for one in body.output), "")
+    name = next((output.name for output in body.output), "")
     for node in reversed(body.node):
         if node.op_type == "Identity" and name in node.output:
             name = next(iter(node.input), "")
-    return numbers.get(name) == 1 or name in [one.name for one in body.input[1:2]]
+    return numbers.get(name) == 1 or name in [tensor.name for tensor in body.input[1:2]]
 
 
 def _subgraphs(node: Any) -> Iterator[Any]:
@@ -340,5 +340,5 @@ def _inputs(node: Any) -> Iterator[str]:
     """Input tensors of a node and of its subgraphs."""
     yield from filter(None, node.input)
     for inner in _subgraphs(node):
-        for one in inner.node:
-            yield from _inputs(one)
+        for inner_node in inner.node:
+            yield from _inputs(inner_node)

@@ -113,7 +113,7 @@ def first_fault(error: ValidationError, kind: Any) -> str:
     faults = error.errors(include_url=False, include_context=False)
     fault = faults[0]
     if fault["type"] == "missing":
-        fault = next((one for one in faults if one["type"] in _UNKNOWN), fault)
+        fault = next((other for other in faults if other["type"] in _UNKNOWN), fault)
     path = _path(fault["loc"])
     message = shown(fault["msg"].replace("Input should", "it should"), 200)
     if fault["type"] == "json_invalid":

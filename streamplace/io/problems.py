@@ -95,8 +95,8 @@ def write_problem(problem: Known, path: str | Path) -> None:
 def write_problems(problems: Iterable[Known], path: str | Path) -> int:
     """Write a data set of problems or graphs, one per line, and return their number."""
     lines = (
-        (one.name if isinstance(one, StreamGraph) else one.graph.name, problem_line(one))
-        for one in problems
+        (item.name if isinstance(item, StreamGraph) else item.graph.name, problem_line(item))
+        for item in problems
     )
     return write_lines(lines, file_path(path), "problem")
 

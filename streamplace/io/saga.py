@@ -136,10 +136,10 @@ def _bandwidth(row: Mapping[str, int], n: int, links: list[SagaLink]) -> Floats:
         a, b = row[link["source"]], row[link["target"]]
         speed = LARGEST if link["speed"] is None else min(8 * link["speed"], LARGEST)
         matrix[a, b] = matrix[b, a] = speed
-    for left, right in combinations(row, 2):
-        if not matrix[row[left], row[right]]:
+    for source, target in combinations(row, 2):
+        if not matrix[row[source], row[target]]:
             raise ClusterError(
-                f"nodes {quoted(left)} and {quoted(right)} have no link, or one of speed 0; "
+                f"nodes {quoted(source)} and {quoted(target)} have no link, or one of speed 0; "
                 "add its speed"
             )
     return matrix

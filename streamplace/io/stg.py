@@ -63,8 +63,8 @@ def _words(path: Path) -> Iterator[Word]:
             if not NUMBER.fullmatch(word) and is_commented:
                 return
             if not NUMBER.fullmatch(word):
-                told = shown(word.decode(errors="replace"))
-                raise FormatError(f"{spot(path)}:{number}: {told} is not a number; correct it")
+                quote = shown(word.decode(errors="replace"))
+                raise FormatError(f"{spot(path)}:{number}: {quote} is not a number; correct it")
             yield Word(float(word), number)
         is_commented |= bool(mark)
 

@@ -52,9 +52,9 @@ def _group_conv_transpose(call: Call) -> float:
 
 
 def _matmul(call: Call) -> float:
-    left = call.taken[0].shape
-    is_turned = call.attributes.get("transA") and len(left) > 1
-    return 2 * call.results * left[-2 if is_turned else -1]
+    factor = call.taken[0].shape
+    is_turned = call.attributes.get("transA") and len(factor) > 1
+    return 2 * call.results * factor[-2 if is_turned else -1]
 
 
 def _attention(call: Call) -> float:

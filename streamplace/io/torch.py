@@ -57,16 +57,16 @@ class ExportedModel:
     def inputs(self) -> "list[Node]":
         """Tensor inputs that are used."""
         wanted = set(self.program.graph_signature.user_inputs)
-        given = [n for n in self.program.graph.nodes if n.op == "placeholder" and n.name in wanted]
-        return [n for n in given if n.users and any(True for _ in tensors(n))]
+        inputs = [n for n in self.program.graph.nodes if n.op == "placeholder" and n.name in wanted]
+        return [n for n in inputs if n.users and any(True for _ in tensors(n))]
 
     @cached_property
     def weights(self) -> "Mapping[Node, str]":
         """Parameters, buffers and constants, with their names in the model."""
         targets = {spec.arg.name: spec.target for spec in self.program.graph_signature.input_specs}
         nodes = self.program.graph.nodes
-        given = [n for n in nodes if n.op == "placeholder" and targets[n.name] is not None]
-        return {node: targets[node.name] for node in given}
+        weights = [n for n in nodes if n.op == "placeholder" and targets[n.name] is not None]
+        return {node: targets[node.name] for node in weights}
 
     def work(self) -> "dict[Node, int]":
         """Floating-point operations of every node.
@@ -115,8 +115,8 @@ class ExportedModel:
 
         program = self.program
         tensors = {**program.state_dict, **program.constants}
-        given = [n for n in program.graph.nodes if n.op == "placeholder" and n not in self.weights]
-        values = dict(zip(given, tree_leaves(program.example_inputs), strict=True))
+        inputs = [n for n in program.graph.nodes if n.op == "placeholder" and n not in self.weights]
+        values = dict(zip(inputs, tree_leaves(program.example_inputs), strict=True))
         return {**values, **{node: tensors[name] for node, name in self.weights.items()}}
 
     def _elements(self, node: "Node") -> int:

@@ -117,13 +117,13 @@ def read_records(store: Store) -> list[WatchRecord]:
     """Return all watches, each with the rounds that are kept and all of its decisions."""
     return [
         WatchRecord(
-            one.name,
-            one.job,
-            one.since,
+            watch.name,
+            watch.job,
+            watch.since,
             tuple(store.rows(ROUNDS, str(number)).values()),
             tuple(store.rows(DECISIONS, str(number)).values()),
         )
-        for number, one in store.rows(WATCHES).items()
+        for number, watch in store.rows(WATCHES).items()
     ]
 
 

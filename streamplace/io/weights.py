@@ -75,8 +75,8 @@ def write_weights(path: Path, document: Mapping[str, Any], tensors: Mapping[str,
 def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
     """Path of a file with its time and size, (0, 0) if it is missing, to detect changes."""
     try:
-        seen = path.stat()
-        return path.resolve(), (seen.st_mtime_ns, seen.st_size)
+        status = path.stat()
+        return path.resolve(), (status.st_mtime_ns, status.st_size)
     except (OSError, ValueError):
         return path, (0, 0)
 

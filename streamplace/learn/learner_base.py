@@ -84,8 +84,8 @@ class PolicyLearner(ABC, Generic[C]):
 
     def for_each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Results for all items, computed on all cores as far as the GIL is released."""
-        one = self.task.threads == 1
-        return list(map(function, items) if one else self._threads.map(function, items))
+        is_serial = self.task.threads == 1
+        return list(map(function, items) if is_serial else self._threads.map(function, items))
 
     def studied(
         self, rows: Longs, seed: int, study: Callable[[int, np.random.Generator], R]

@@ -60,7 +60,7 @@ def fill(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str
     check_arrays(module, arrays, where)
     values = {}
     for name, array in arrays.items():
-        given = torch.from_numpy(array)
-        values[name] = torch.empty(given.shape, dtype=given.dtype).copy_(given)
+        tensor = torch.from_numpy(array)
+        values[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
     module.load_state_dict(values, assign=True)
     module.eval()

@@ -195,7 +195,7 @@ class StretchedPass:
         """Stretch a problem's pass."""
         from streamplace.objectives.registry import OBJECTIVES
 
-        one, streams = problem.one_pass, problem.one_pass.streams
+        compiled, streams = problem.one_pass, problem.one_pass.streams
         bound = OBJECTIVES["makespan"].bound(problem) or pass_s
         factor = pass_s / bound
         size = np.array(streams["size"])
@@ -210,13 +210,13 @@ class StretchedPass:
             problem.graph.order.tolist(),
             inputs,
             np.array(streams["first"]),
-            factor * one.work[:, one.devices["type"]],
-            factor * one.links["latency"],
-            factor * one.links["seconds_per_byte"],
+            factor * compiled.work[:, compiled.devices["type"]],
+            factor * compiled.links["latency"],
+            factor * compiled.links["seconds_per_byte"],
             size,
-            factor * fixed_times(one),
+            factor * fixed_times(compiled),
             np.ceil(largest * min(scale, 1.0)).astype(np.int64),
-            np.array(one.devices["cores"]),
+            np.array(compiled.devices["cores"]),
         )
 
     def sending(self, e: int, a: int, b: int) -> float:
@@ -241,10 +241,10 @@ def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags:
     begin, spent = time.monotonic(), time.thread_time()
     ray.get(fetched)
     matrix = np.full((48, 48), 0.5)
-    while (left := seconds - (time.monotonic() - begin)) > 0:
-        ahead = (time.thread_time() - spent) / share - (seconds - left)
+    while (remaining := seconds - (time.monotonic() - begin)) > 0:
+        ahead = (time.thread_time() - spent) / share - (seconds - remaining)
         if ahead > PERIOD_S:
-            time.sleep(min(ahead, left))
+            time.sleep(min(ahead, remaining))
         else:
             matrix @ matrix
     return np.zeros(size, np.uint8), (begin, time.monotonic())

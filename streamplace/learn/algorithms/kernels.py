@@ -140,10 +140,10 @@ def packed(tables: Sequence[NDArray[Any]], missing: float = 0) -> NDArray[Any]:
     """Tables [S, T, D, …] as rows of decisions, as wide as that with the most devices."""
     most = max(table.shape[2] for table in tables)
     rows = [table.reshape(-1, *table.shape[2:]) for table in tables]
-    room = ((0, 0),) * (rows[0].ndim - 2)
+    others = ((0, 0),) * (rows[0].ndim - 2)
     return np.concatenate(
         [
-            np.pad(row, ((0, 0), (0, most - row.shape[1]), *room), constant_values=missing)
+            np.pad(row, ((0, 0), (0, most - row.shape[1]), *others), constant_values=missing)
             for row in rows
         ]
     )

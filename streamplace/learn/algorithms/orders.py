@@ -132,11 +132,11 @@ def _sources(problem: Problem, rank: Longs) -> list[int]:
 def _depth_first(problem: Problem, rank: Longs) -> tuple[list[int], list[int]]:
     """Operators when depth-first search from the sources enters them, and when it leaves them."""
     below = _downstream(problem, rank)
-    met: list[int] = []
+    entered: list[int] = []
     finished: list[int] = []
     visited = [False] * problem.n_operators
     for source in _sources(problem, rank):
-        met.append(source)
+        entered.append(source)
         path = [(source, iter(below[source]))]
         while path:
             u, more = path[-1]
@@ -146,6 +146,6 @@ def _depth_first(problem: Problem, rank: Longs) -> tuple[list[int], list[int]]:
                 path.pop()
             elif not visited[v]:
                 visited[v] = True
-                met.append(v)
+                entered.append(v)
                 path.append((v, iter(below[v])))
-    return met, finished
+    return entered, finished

@@ -198,8 +198,8 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             random = random_placements(anywhere, most - near, n, outlines)
             self._remember(rows, batch, random, count - near_count)
         if near:
-            known = self.memory.placements[rows, :, :n], self.memory.rewards[rows]
-            moved = neighbours(nearby, near, batch.order, outlines, *known)
+            remembered = self.memory.placements[rows, :, :n], self.memory.rewards[rows]
+            moved = neighbours(nearby, near, batch.order, outlines, *remembered)
             self._remember(rows, batch, moved, near_count)
 
     def _remember(

@@ -191,9 +191,11 @@ def _reached(loads: Tensor) -> Tensor:
     used = torch.zeros_like(loads[:, :, 0])
     for _ in range(loads.shape[2]):
         rising = (loads * active[..., None]).sum(2)
-        room = (1 - used).clamp(min=0)
-        level = torch.where(rising > 0, room / rising, torch.inf).amin(2).clamp(max=1)[..., None]
-        full = (rising > 0) & (room <= level * (1 + TIE) * rising)
+        headroom = (1 - used).clamp(min=0)
+        level = (
+            torch.where(rising > 0, headroom / rising, torch.inf).amin(2).clamp(max=1)[..., None]
+        )
+        full = (rising > 0) & (headroom <= level * (1 + TIE) * rising)
         touched = ((loads > 0) & full[:, :, None]).any(3)
         stop = active & (touched | (level >= 1))
         reached = torch.where(stop, level, reached)

@@ -8,11 +8,11 @@ In an episode the next task is chosen, its device, and again until all tasks are
 networks are evaluated before the first step (`DopplerHeads`). SEL's score of a task is fixed for
 the episode and only the set of ready tasks changes; PLC's first layer is linear in its inputs,
 
-    score(v, d) = out · LeakyReLU(start_v + Σ over tasks u on d of carried_u + x_(v,d) · seen)
+    score(v, d) = out · LeakyReLU(start_v + Σ over tasks u on d of carried_u + W x_(v,d))
 
-where x are the five `DEVICE_FEATURES`, so that a step costs a few hundred multiplications. Times
-are those of a list scheduler that appends: each core runs one task after the other, and transfers
-do not wait for one another.
+where x are the five `DEVICE_FEATURES` and W is their layer, so that a step costs a few hundred
+multiplications. Times are those of a list scheduler that appends: each core runs one task after the
+other, and transfers do not wait for one another.
 """
 
 from typing import Any, NamedTuple
@@ -166,7 +166,7 @@ class DopplerHeads(NamedTuple):
     score: Singles  # [N] SEL's
     start: Singles  # [N, H] PLC's first layer, of the task alone
     carried: Singles  # [N, H] added to the first layer of its device for later choices
-    seen: Singles  # [5, H] of `DEVICE_FEATURES`
+    device_layer: Singles  # [5, H] of `DEVICE_FEATURES`
     out: Singles  # [H]
 
 
@@ -317,12 +317,12 @@ def _decided(score: Singles, is_open: Bools, number: float) -> int:
     """Choice among the open ones; see `episodes`."""
     if number < 1.0:
         return drawn_open(score, is_open, number)
-    left = int((number - 1.0) * is_open.sum())
+    remaining = int((number - 1.0) * is_open.sum())
     for i in range(len(is_open)):
         if is_open[i]:
-            if left == 0:
+            if remaining == 0:
                 return i
-            left -= 1
+            remaining -= 1
     return -1
 
 
@@ -415,7 +415,7 @@ def _device(heads: DopplerHeads, learned: int, buffers: StepBuffers, v: int, num
         for k in range(len(heads.out)):
             x = heads.start[v, k] + buffers.carried[a, k]
             for f in range(N_DEVICE):
-                x += buffers.looks[a, f] * heads.seen[f, k]
+                x += buffers.looks[a, f] * heads.device_layer[f, k]
             total += heads.out[k] * (x if x > 0 else np.float32(SLOPE) * x)
         buffers.score[a] = total
     return _decided(buffers.score, buffers.open, number)

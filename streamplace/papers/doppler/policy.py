@@ -99,7 +99,7 @@ class NetworkOutputs(NamedTuple):
     score: Tensor
     start: Tensor
     carried: Tensor
-    seen: Tensor
+    device_layer: Tensor
     out: Tensor
 
     def heads(self) -> DopplerHeads:
@@ -132,9 +132,9 @@ class DopplerModule(nn.Module):
         start = linear(states, of_task, self.plc_hidden.bias)
         start = start + linear(self.plc_task(graph.tasks), of_features)
         start = start + linear(self.plc_device.bias, of_device)
-        seen = linear(self.plc_device.weight.T, of_device)
+        device_layer = linear(self.plc_device.weight.T, of_device)
         return NetworkOutputs(
-            score, start, EACH * linear(states, of_placed), seen, self.plc_out.weight[0]
+            score, start, EACH * linear(states, of_placed), device_layer, self.plc_out.weight[0]
         )
 
     def states(self, graph: GraphTensors) -> Tensor:
@@ -181,7 +181,8 @@ def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float)
     is_open, looks = (torch.from_numpy(part) for part in (record.open, record.looks))
     start = outputs.start[_rows(record.task)][:, :, None]
     logits = (
-        leaky_relu(start + _carried(outputs, record) + looks @ outputs.seen, SLOPE) @ outputs.out
+        leaky_relu(start + _carried(outputs, record) + looks @ outputs.device_layer, SLOPE)
+        @ outputs.out
     )
     log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
     return _chosen(log_p, is_open, _rows(record.device), exploration)
@@ -388,7 +389,9 @@ class TrainedDoppler:
         """Place every problem greedily."""
         with one_thread(), torch.no_grad():
             prepared = (PreparedProblem.of(problem, self.config) for problem in problems)
-            rows = [one.greedy(one.outputs(self.module), self.config) for one in prepared]
+            rows = [
+                problem.greedy(problem.outputs(self.module), self.config) for problem in prepared
+            ]
         return [problem.placement(row) for problem, row in zip(problems, rows, strict=True)]
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:

@@ -70,7 +70,7 @@ _DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 class Car(NamedTuple):
     """A drive: the crossings that a car comes by, and its speed."""
 
-    way: Floats  # [K, 2] crossings in order, in blocks
+    route: Floats  # [K, 2] crossings in order, in blocks
     offset: float  # metres from the first of them at time 0
     speed: float  # metres per second
 
@@ -78,7 +78,7 @@ class Car(NamedTuple):
         """Position in metres, [2]."""
         blocks = (self.offset + self.speed * seconds) / BLOCK_M
         leg = int(blocks)
-        start, end = self.way[leg], self.way[leg + 1]
+        start, end = self.route[leg], self.route[leg + 1]
         return np.asarray((start + (blocks - leg) * (end - start)) * BLOCK_M)
 
 
@@ -94,12 +94,12 @@ def drive(seconds: float, rng: np.random.Generator) -> Car:
     offset = float(rng.uniform(0, BLOCK_M))
     at = tuple(rng.integers(CROSSINGS, size=2).tolist())
     heading = int(rng.integers(4))
-    way = [at]
-    while (len(way) - 2) * BLOCK_M < offset + speed * seconds:
+    route = [at]
+    while (len(route) - 2) * BLOCK_M < offset + speed * seconds:
         heading = _turned(at, heading, rng)
         at = _next(at, heading)
-        way.append(at)
-    return Car(np.array(way, np.float64), offset, speed)
+        route.append(at)
+    return Car(np.array(route, np.float64), offset, speed)
 
 
 def _turned(at: tuple[int, int], heading: int, rng: np.random.Generator) -> int:
@@ -227,12 +227,12 @@ def _pipeline(
 
     image = sense(f"{CAR}/camera", CAR, parameters.frame)
     scan = sense(f"{CAR}/lidar", CAR, parameters.scan)
-    seen = [work(f"{CAR}/image", "camera", [image]), work(f"{CAR}/scan", "lidar", [scan])]
-    fused, plans = work(f"{CAR}/fusion", "cav-fusion", seen), []
+    detections = [work(f"{CAR}/image", "camera", [image]), work(f"{CAR}/scan", "lidar", [scan])]
+    fused, plans = work(f"{CAR}/fusion", "cav-fusion", detections), []
     for unit in units:
         images = [sense(f"{unit}/camera{i}", unit, parameters.frame) for i in range(CAMERAS)]
-        seen = [work(f"{unit}/image{i}", "camera", [row]) for i, row in enumerate(images)]
-        plans.append(work(f"{unit}/fusion", "rsu-fusion", [fused, *seen]))
+        detections = [work(f"{unit}/image{i}", "camera", [row]) for i, row in enumerate(images)]
+        plans.append(work(f"{unit}/fusion", "rsu-fusion", [fused, *detections]))
     pin[f"{CAR}/plan"] = CAR
     tasks.add(f"{CAR}/plan", "plan", plans or [fused], 0, 0)
     return tasks.graph(name, facts, {kind: frozenset({"gpu"}) for kind in NEED_GPU}), pin

@@ -73,8 +73,8 @@ def attention(program: TensorProgram, x: ShardedTensor) -> ShardedTensor:
     scores = program.einsum("scores", "she,the->hst", query, keys)
     masked = program.each("masked", "hst,st->hst", scores, mask)
     weights = program.softmax("softmax", "hst", masked)
-    heard = program.einsum("attention", "hst,the->she", weights, values)
-    return program.einsum("Wo", "she,hed->sd", heard, program.input("Wout", "hed"))
+    context = program.einsum("attention", "hst,the->she", weights, values)
+    return program.einsum("Wo", "she,hed->sd", context, program.input("Wout", "hed"))
 
 
 def feed_forward(program: TensorProgram, x: ShardedTensor) -> ShardedTensor:

@@ -71,11 +71,11 @@ def _layer(net: NeuralNet, name: str, below: list[int], start: list[int]) -> lis
 def _losses(net: NeuralNet, states: list[int], memory: int, targets: int) -> None:
     """Attention, scores of all words and loss of every step, and their sum."""
     weights = net.add("decoder/softmax/kernel/read", "weights", [], 0, HIDDEN * VOCABULARY)
-    heard, scores = 4.0 * len(states) * STATE, 2.0 * STATE * VOCABULARY
+    context, scores = 4.0 * len(states) * STATE, 2.0 * STATE * VOCABULARY
     losses = []
     for t, state in enumerate(states):
         name = f"decoder/attention_decoder/attn_{t}/concat"
-        attended = net.add(name, "attention", [state, memory], heard, STATE)
+        attended = net.add(name, "attention", [state, memory], context, STATE)
         name = f"decoder/softmax/logits_{t}"
         logits = net.add(name, "matmul", [attended, weights], scores, BATCH * VOCABULARY)
         name = f"decoder/loss/xent_{t}"

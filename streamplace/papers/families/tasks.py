@@ -135,20 +135,20 @@ def grouped(cost: Sequence[float], payload: Mapping[tuple[int, int], float], siz
     for (u, v), size_of_edge in payload.items():
         after[u][v] = size_of_edge
         before[v].add(u)
-    left = set(range(len(total)))
+    remaining = set(range(len(total)))
     into = list(range(len(total)))
-    heap = [(total[v], v) for v in left if len(before[v]) == 1]
+    heap = [(total[v], v) for v in remaining if len(before[v]) == 1]
     heapify(heap)
-    while len(left) > size and heap:
+    while len(remaining) > size and heap:
         price, v = heappop(heap)
-        if v not in left or price != total[v]:
+        if v not in remaining or price != total[v]:
             continue
-        left.remove(v)
+        remaining.remove(v)
         into[v], *_ = touched = _merge(v, total, after, before)
         for changed in touched:
             if len(before[changed]) == 1:
                 heappush(heap, (total[changed], changed))
-    first = sorted(left)
+    first = sorted(remaining)
     number = {v: i for i, v in enumerate(first)}
     between = {(number[u], number[v]): b for u in first for v, b in sorted(after[u].items())}
     return Groups(first, [total[v] for v in first], between, _numbers(into, number))

@@ -277,7 +277,9 @@ class PreparedGraphs:
         parts = [self._parts[row] for row in rows.tolist()]
         most = max(part.nodes.edges.shape[1] for part in parts)
         kept = uniform(keys, config.rounds, most) >= config.dropout
-        there = [one[:, : part.nodes.edges.shape[1]] for one, part in zip(kept, parts, strict=True)]
+        there = [
+            mask[:, : part.nodes.edges.shape[1]] for mask, part in zip(kept, parts, strict=True)
+        ]
         return self._rounds(parts, n, torch.cat(there, dim=1))
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:

@@ -100,18 +100,18 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     def _best_of_walk(self, number: int, problem: Problem, improver: Improver) -> float:
         rng = np.random.default_rng(number)
         place, walker = random_placements(problem, 1, rng)[0], improver.on(problem)
-        met = np.concatenate([place[None], *walks(walker, place, rng, walker.length)])
-        return float(self.reward(problem, met).max())
+        places = np.concatenate([place[None], *walks(walker, place, rng, walker.length)])
+        return float(self.reward(problem, places).max())
 
     def _walks(self, row: int, improver: Improver, rng: np.random.Generator) -> WeightedWalks:
         problem = self.task.training[row]
         place, walker = self._start(row, rng), improver.on(problem)
         size = (self.config.walks, walker.length)
         walked = [walker.recorded(place, uniform) for uniform in rng.random(size)]
-        met = np.stack([np.concatenate([place[None], walk.places]) for walk in walked])
-        judged = [self._judge(problem, places) for places in met]
+        every = np.stack([np.concatenate([place[None], walk.places]) for walk in walked])
+        judged = [self._judge(problem, places) for places in every]
         rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
-        self._past.meet(row, met.reshape(-1, problem.n_operators), rewards.ravel())
+        self._past.meet(row, every.reshape(-1, problem.n_operators), rewards.ravel())
         weights = self._advantages(row, self._drops(rewards, costs)) / size[0]
         return WeightedWalks(tuple((walker, walk) for walk in walked), weights, rewards.max(axis=1))
 

@@ -251,7 +251,7 @@ def test_every_open_device_is_tried_at_some_decisions(name: str, forks: int) -> 
     """
     chosen, record = draw_whole(VIEWS[name], NETWORK, 8)
     tried = alternatives(record, chosen, forks, np.random.default_rng(0))
-    rows = zip(tried.given, tried.rollout, tried.step, tried.device, strict=True)
+    rows = zip(tried.fixed, tried.rollout, tried.step, tried.device, strict=True)
     for prefix, rollout, step, device in rows:
         assert prefix[:step].tolist() == chosen[rollout, :step].tolist()
         assert prefix[step] == device

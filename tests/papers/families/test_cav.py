@@ -113,7 +113,7 @@ def test_cars_stay_on_the_streets_and_keep_their_speed(seconds: float, seed: int
     """Inside the area, with one coordinate on a street, along streets that join."""
     car = drive(seconds, np.random.default_rng(seed))
     assert SPEEDS[0] <= car.speed <= SPEEDS[1]
-    for a, b in pairwise(car.way):
+    for a, b in pairwise(car.route):
         assert abs(a - b).sum() == 1
     for moment in np.linspace(0, seconds, 7):
         blocks = car.at(moment) / BLOCK_M

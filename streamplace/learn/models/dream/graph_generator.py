@@ -95,8 +95,8 @@ class FreshGraphs:
         parts = uniform(of_stages, n).double() * there
         excess = (parts / parts.sum(1, keepdim=True) - 1 / d[:, None]) * there
         total = (used * FAMILY.device_ipt - 2 * FAMILY.endpoint_ipt)[:, None]
-        room = k[:, None] * FAMILY.device_ipt / total - 1 / d[:, None]
-        factor = spread * (room.clamp(min=0) / excess.amax(1, keepdim=True)).clamp(max=1)
+        headroom = k[:, None] * FAMILY.device_ipt / total - 1 / d[:, None]
+        factor = spread * (headroom.clamp(min=0) / excess.amax(1, keepdim=True)).clamp(max=1)
         shared = (1 / d[:, None] + factor * excess) * total  # [G, stages]
         instructions = torch.where(
             inner, shared.gather(1, stage.clamp(0, n - 1)), FAMILY.endpoint_ipt

@@ -267,8 +267,8 @@ def look(
     out, back, loose = _flows(features, state, u)
     most_free, free, used = 0.0, 0.0, 0
     for a in range(d):
-        room = max(0.0, 1 - float(state.load[a]))
-        free, most_free = free + room, max(most_free, room)
+        headroom = max(0.0, 1 - float(state.load[a]))
+        free, most_free = free + headroom, max(most_free, headroom)
         used += 1 if state.units[a] else 0
     any_open = _open(features, state, u, is_open)
     least = _least(level, u) / features.yardstick

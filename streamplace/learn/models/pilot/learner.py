@@ -193,8 +193,8 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         )
         chosen = chosen[through]
         tried = alternatives(record, chosen, self.config.forks, rng)
-        greedy = np.full(tried.given.shape, -1, np.float32)
-        ends, _ = rollouts(features, heads, tried.given, greedy, new_record(0, features))
+        greedy = np.full(tried.fixed.shape, -1, np.float32)
+        ends, _ = rollouts(features, heads, tried.fixed, greedy, new_record(0, features))
         through = ends[:, 0] >= 0
         places = places_after(features, np.concatenate([chosen, ends[through]]), 1)
         values = self.reward(problem, places)
@@ -206,11 +206,11 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         self, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
     ) -> tuple[Ints, DecisionRecord]:
         """Rollouts in which some decisions are drawn, and the inputs of all decisions."""
-        given = np.full((self.config.samples, len(features.order)), -1, np.int32)
-        uniform = rng.random(given.shape, dtype=np.float32)
-        uniform[rng.random(given.shape) >= self.config.exploration] = -1
-        record = new_record(len(given), features)
-        chosen, _ = rollouts(features, heads, given, uniform, record)
+        fixed = np.full((self.config.samples, len(features.order)), -1, np.int32)
+        uniform = rng.random(fixed.shape, dtype=np.float32)
+        uniform[rng.random(fixed.shape) >= self.config.exploration] = -1
+        record = new_record(len(fixed), features)
+        chosen, _ = rollouts(features, heads, fixed, uniform, record)
         return chosen, record
 
 
@@ -233,8 +233,8 @@ def _imitated(
     features: PilotFeatures, heads: PilotHeads, placement: Ints, weight: float
 ) -> WeighedRollouts:
     """Rollout that follows a placement."""
-    given, record = placement[features.order][None], new_record(1, features)
-    chosen, _ = rollouts(features, heads, given, np.zeros(given.shape, np.float32), record)
+    fixed, record = placement[features.order][None], new_record(1, features)
+    chosen, _ = rollouts(features, heads, fixed, np.zeros(fixed.shape, np.float32), record)
     return WeighedRollouts(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
 
 

@@ -67,8 +67,8 @@ class TrainedPilot:
         return _legal(problem, places_after(features, chosen, 1))
 
     def _chosen(self, features: PilotFeatures, uniform: Singles) -> Ints:
-        given, heads = np.full(uniform.shape, -1, np.int32), heads_of(self.network, features)
-        return rollouts(features, heads, given, uniform, new_record(0, features))[0]
+        fixed, heads = np.full(uniform.shape, -1, np.int32), heads_of(self.network, features)
+        return rollouts(features, heads, fixed, uniform, new_record(0, features))[0]
 
 
 @loaded

@@ -204,7 +204,7 @@ def new_record(rollouts: int, features: PilotFeatures) -> DecisionRecord:
 def rollouts(
     features: PilotFeatures,
     heads: PilotHeads,
-    given: Ints,
+    fixed: Ints,
     uniform: Singles,
     record: DecisionRecord,
 ) -> tuple[Ints, Floats]:
@@ -216,7 +216,7 @@ def rollouts(
     All devices are -1 if the rules left none at some decision. Without a record, given decisions
     are not evaluated and add no probability.
     """
-    s, n_steps = given.shape
+    s, n_steps = fixed.shape
     u, d, h = len(features.order), len(features.group), len(heads.network.out)
     keep = len(record.open) > 0
     devices, steps = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
@@ -232,7 +232,7 @@ def rollouts(
             if was >= 0:
                 put(features, state, unit, was, -1)
                 add_multiple(contents[was], heads.content[unit], np.float32(-1))
-            to = given[i, t]
+            to = fixed[i, t]
             if to < 0 or keep:
                 if not look(features, state, unit, t, devices, steps, is_open):
                     chosen[i] = -1
@@ -310,7 +310,7 @@ def _log_probability(logits: Floats, a: int) -> float:
 class Alternatives:
     """Prefixes of rollouts that differ from the sampled ones in their last decision."""
 
-    given: Ints  # [K, T] devices up to that decision, -1 after it
+    fixed: Ints  # [K, T] devices up to that decision, -1 after it
     rollout: Longs  # [K] number of the rollout
     step: Longs  # [K] number of the decision in it
     device: Longs  # [K] device that is tried
@@ -334,6 +334,6 @@ def alternatives(
     is_open = record.open[np.arange(s)[:, None], forked]
     rollout, fork, device = np.nonzero(is_open & (is_open.sum(axis=2, keepdims=True) > 1))
     step, steps = forked[rollout, fork], np.arange(n_steps)
-    given = np.where(steps < step[:, None], chosen[rollout], np.int32(-1))
-    given[np.arange(len(step)), step] = device
-    return Alternatives(given, rollout, step, device, record.open.shape)
+    fixed = np.where(steps < step[:, None], chosen[rollout], np.int32(-1))
+    fixed[np.arange(len(step)), step] = device
+    return Alternatives(fixed, rollout, step, device, record.open.shape)

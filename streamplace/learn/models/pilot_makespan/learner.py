@@ -137,10 +137,10 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         n = features.tasks.n_tasks
         before = before_of(features.tasks, schedule, NOISE * rng.random() * rng.random(n))
         mixed = np.where(rng.random(n) < rng.random(), target, schedule.place)
-        given = mixed[before.order][None].astype(np.int32)
+        fixed = mixed[before.order][None].astype(np.int32)
         record = new_record(1, features)
         likeliest = np.full((1, n), -1, np.float32)
-        rollouts(features, before, policy.network, given, likeliest, record)
+        rollouts(features, before, policy.network, fixed, likeliest, record)
         right = target[before.order][None].astype(np.int32)
         if not record.open[0, np.arange(n), right[0]].all():  # colocated tasks were separated
             return None

@@ -103,8 +103,8 @@ class TrainedPilotMakespan:
     ) -> ListSchedule:
         """Rebuild a complete schedule."""
         before = before_of(features.tasks, schedule, NOISE * chance.noise)
-        given, nothing = staying(before, chance.stays)[None], new_record(0, features)
-        _, rows = rollouts(features, before, self.network, given, chance.uniform[None], nothing)
+        fixed, nothing = staying(before, chance.stays)[None], new_record(0, features)
+        _, rows = rollouts(features, before, self.network, fixed, chance.uniform[None], nothing)
         return ListSchedule(rows.place[0], rows.start[0], rows.finish[0])
 
 

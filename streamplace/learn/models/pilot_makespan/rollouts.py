@@ -133,7 +133,7 @@ def rollouts(
     features: PilotMakespanFeatures,
     before: CompleteSchedule,
     net: PilotMakespanNetwork,
-    given: Ints,
+    fixed: Ints,
     uniform: Singles,
     record: DecisionRecord,
 ) -> tuple[Ints, ListSchedule]:
@@ -142,7 +142,7 @@ def rollouts(
     The policy chooses where no device is given (-1): with the number ``uniform`` [S, N] in [0, 1),
     or below 0 the likeliest. Devices are -1 from the step at which the rules left none.
     """
-    s, n = given.shape
+    s, n = fixed.shape
     d, keep = len(before.loads), len(record.open) > 0
     rows, row = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
     first, logits = np.zeros((d, len(net.out)), np.float32), np.zeros(d)
@@ -151,7 +151,7 @@ def rollouts(
     for i in range(s):
         state, gaps = empty(features, before)
         for t in range(n):
-            v, to = before.order[t], given[i, t]
+            v, to = before.order[t], fixed[i, t]
             count = find(features, state, gaps, v)
             if count == 0 or (to >= 0 and not state.may[to]):
                 break
