@@ -129,54 +129,30 @@ def _summary(thing: Any) -> str:
 
 
 def moves() -> str:
-    """The table of a move; an empty cell means that it does not matter."""
-    from streamplace.engines.flink.move.decision_table import ROWS
+    """The steps of a move, and the table that decides on them; empty cells do not matter."""
+    from streamplace.engines.flink.move.decision_table import ENDED, LIVE, ROWS, Step
 
-    lines = [
-        "| Flink's last job | its state | what else holds | step | because |",
+    def text(values: tuple[Any, ...]) -> str:
+        groups = {LIVE: "not ended", ENDED: "ended", (True,): "yes", (False,): "no"}
+        names = (
+            "none" if value is None else value.name
+            for value in values
+            if value not in (True, False)
+        )
+        return groups.get(values) or ", ".join(names)
+
+    lines = [f"- `{step.name}`: {step.value}" for step in Step]
+    lines += [
+        "",
+        "| last job | its state | other conditions | step | reason |",
         "|---|---|---|---|---|",
     ]
-    for each in ROWS:
-        conditions = dict(each.conditions)
-        last = _words(conditions.pop("last", ()))
-        state = _words(conditions.pop("state", ()))
-        rest = "; ".join(_condition(name, values) for name, values in conditions.items())
-        lines.append(f"| {last} | {state} | {rest} | {each.step.value} | {each.reason} |")
+    for row in ROWS:
+        cells = {name: text(values) for name, values in row.conditions.items()}
+        last, state = cells.pop("last", ""), cells.pop("state", "")
+        others = ", ".join(f"`{name}`: {value}" for name, value in cells.items())
+        lines.append(f"| {last} | {state} | {others} | `{row.step.name}` | {row.reason} |")
     return "\n".join(lines)
-
-
-_PHRASES = {
-    "requested": "asked for: {}",
-    "stop": "its stop: {}",
-    "after": "last step: {}",
-    "outcome": "last step ended: {}",
-}
-_FACTS = {
-    "is_saved": ("no state in the journal", "its state is in the journal"),
-    "returns": ("the move has not failed", "the move has failed"),
-    "cancels": ("", "it has lost devices"),
-    "has_state": ("no state is known", "a state is known"),
-    "goes_back": ("", "the move has failed, or was interrupted"),
-    "is_done": ("", "which is done"),
-    "is_interrupted": ("", "interrupted"),
-    "is_interrupted_again": ("", "interrupted twice"),
-}
-
-
-def _condition(name: str, values: tuple[Any, ...]) -> str:
-    if name in _FACTS:
-        return _FACTS[name][bool(values[0])] or f"not: {_FACTS[name][1]}"
-    return _PHRASES[name].format(_words(values))
-
-
-def _words(values: tuple[Any, ...]) -> str:
-    from streamplace.engines.flink.move.decision_table import ENDED, LIVE
-
-    if values == LIVE:
-        return "not ended"
-    if values == ENDED:
-        return "ended"
-    return ", ".join(value.value if value is not None else "none" for value in values)
 
 
 GENERATORS: dict[str, Callable[..., str]] = {

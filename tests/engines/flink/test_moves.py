@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from fake_flink import FakeFlink
+from fake_flink import job as fake_job
 from flink_clusters import (
     FAST,
     SLOW,
@@ -286,6 +287,19 @@ def test_settings_and_maximum_parallelisms_are_kept(
 
 
 @pytest.mark.slow
+def test_a_job_that_was_submitted_without_chains_is_moved_without_chains(
+    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """To one device, where its operators would be chained otherwise; its name stays, too."""
+    settings = {"pipeline.operator-chaining.enabled": "false", "pipeline.name": "shop"}
+    job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
+    before = rest.job(job)
+    move = mover(rest, flink, Program(jobs, "MixedJob", ("200",)), tmp_path, print)
+    after = rest.job(move.run(move.plan(job, Layout(TOGETHER))).job)
+    assert (after["name"], len(after["vertices"])) == (before["name"], len(before["vertices"]))
+
+
+@pytest.mark.slow
 def test_what_is_asked_for_counts_more_than_what_was(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
@@ -352,9 +366,13 @@ FAILURE_RATE = (
 def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
     text: str, kind: str, more: dict[str, str]
 ) -> None:
-    flink = FakeFlink({"GET /jobs/job/config": {"execution-config": {"restart-strategy": text}}})
+    answers = {"GET /jobs/job/config": {"execution-config": {"restart-strategy": text}}}
+    flink = FakeFlink(
+        answers | {"GET /jobs/job": fake_job("shop", "RUNNING", {"a -> b": "RUNNING"})}
+    )
     expected = {f"restart-strategy.{kind}.{key}": value for key, value in more.items()}
     expected |= {"restart-strategy.type": kind, "pipeline.object-reuse": "false"}
+    expected |= {"pipeline.name": "shop"}
     assert running_settings(flink.rest, "job") == expected
 
 

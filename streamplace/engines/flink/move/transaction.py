@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.source_lag import SourceFlow
@@ -233,6 +234,7 @@ class Transaction:
     _starts: int = field(default=0, init=False)
     _used: set[str] = field(default_factory=set, init=False)  # ids that Flink does not take again
     _jars: dict[Submission, ClusterJar] = field(default_factory=dict, init=False)
+    _uploads: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
     def journal(self) -> Journal:
@@ -245,9 +247,9 @@ class Transaction:
         Raises the error that the end tells, and KeyboardInterrupt after an interrupt.
         """
         step = Step.LEFT  # after an interrupt while another one is handled
-        with ExitStack() as uploads:
+        with self._uploads:
             try:
-                step, end = self._until_end(uploads)
+                step, end = self._until_end()
             except KeyboardInterrupt:
                 end = KeyboardInterrupt()
             finally:
@@ -261,7 +263,7 @@ class Transaction:
             end = KeyboardInterrupt()
         raise end
 
-    def _until_end(self, uploads: ExitStack) -> tuple[Step, FlinkMoved | BaseException]:
+    def _until_end(self) -> tuple[Step, FlinkMoved | BaseException]:
         """Observe, decide and act until the end; return it with its result or error."""
         while True:
             step: Step | None = None
@@ -269,8 +271,8 @@ class Transaction:
                 observation = self._observed()
                 step = decide(observation)
                 if step.is_end:
-                    return step, _ENDS[step](self, observation)
-                _ACTS[step](self, observation, uploads)
+                    return step, self._of(step)(observation)
+                self._of(step)(observation)
                 self._after, self._outcome, self._error = step, StepOutcome.DONE, None
             except KeyboardInterrupt:
                 self._interrupts += 1
@@ -296,25 +298,30 @@ class Transaction:
             observation, after=self._after, outcome=self._outcome, interrupts=self._interrupts
         )
 
+    def _of(self, step: Step) -> Callable[[MoveObservation], Any]:
+        """The method of a step, which has its name: it acts, or returns a result or an error."""
+        method: Callable[[MoveObservation], Any] = getattr(self, f"_{step.name.lower()}")
+        return method
+
     # Steps.
 
-    def _prepare(self, _: MoveObservation, uploads: ExitStack) -> None:
+    def _prepare(self, _: MoveObservation) -> None:
         """Upload both jars while the job runs."""
         for submission in (self.there, self.back):
-            self._jar(submission, uploads)
+            self._jar(submission)
 
-    def _stop(self, _: MoveObservation, uploads: ExitStack) -> None:
+    def _stop(self, _: MoveObservation) -> None:
         journal = self.journal
         self._save(asked=journal.job)
         self.tell(f"stopping job {journal.job} with a savepoint")
         self._ask_to_stop(journal.job, journal.trigger)
 
-    def _await_stop(self, _: MoveObservation, uploads: ExitStack) -> None:
+    def _await_stop(self, _: MoveObservation) -> None:
         path = self._stopped_at(self.journal.job, self.journal.trigger)
         self.tell(f"its state is in {path}")
         self._save(savepoint=path)
 
-    def _await_steady(self, _: MoveObservation, uploads: ExitStack) -> None:
+    def _steady(self, _: MoveObservation) -> None:
         """Wait until the moved job is in no passing state any more, or for a while."""
         for limit, steady in ((EFFECT_SECONDS, ()), (self.settings.seconds, ("RUNNING",))):
             for _turn in turns(limit):
@@ -322,21 +329,21 @@ class Transaction:
                 if state is None or state in (*ENDED, *steady):
                     break
 
-    def _cancel(self, observation: MoveObservation, uploads: ExitStack) -> None:
+    def _cancel(self, observation: MoveObservation) -> None:
         job = self.journal.job
         self._save(asked=job)
         if observation.status not in ENDED:
             self.tell(f"cancelling job {job}")
             self.rest.cancel(job)
 
-    def _start_there(self, observation: MoveObservation, uploads: ExitStack) -> None:
+    def _start(self, observation: MoveObservation) -> None:
         if observation.last is Copy.NONE:
             job, path = self.journal.job, observation.path
             self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
         self._starts += 1
-        self._start(self.journal.successor, self.there, str(observation.path), uploads)
+        self._submit(self.journal.successor, self.there, str(observation.path))
 
-    def _settle(self, observation: MoveObservation, uploads: ExitStack) -> None:
+    def _settle(self, observation: MoveObservation) -> None:
         """Wait until the successor runs as placed, and has settled."""
         job = observation.job
         self._await_started(job, self.there)
@@ -348,7 +355,7 @@ class Transaction:
             usual = last_checkpoint_seconds(self.rest, self.journal.job, "savepoint")
             settle(self.rest, job, self.settings, self.rate, usual)
 
-    def _end_there(self, observation: MoveObservation, uploads: ExitStack) -> None:
+    def _end(self, observation: MoveObservation) -> None:
         """End the successor, or use up its id, so that the job can run elsewhere from its state."""
         if observation.last is Copy.MOVED and observation.state is JobState.FAILED:
             job, path = self.journal.job, observation.path
@@ -358,12 +365,12 @@ class Transaction:
             if observation.state is JobState.FAILED and not self.journal.returns:
                 self._reason = f"job {observation.job} is FAILED: {self._failure(observation.job)}"
         self._save(returns=True, savepoint=observation.path)
-        path = self._last_state(str(observation.path), uploads)
+        path = self._last_state(str(observation.path))
         if path is not None:
             self._save(savepoint=path)
             self.tell(f"the move failed: {self._reason}")
 
-    def _return(self, observation: MoveObservation, uploads: ExitStack) -> None:
+    def _return(self, observation: MoveObservation) -> None:
         if observation.last is Copy.RETURNED:
             job = observation.job
             self.tell(f"job {job} is {observation.status}: {self._failure(job)}")
@@ -373,31 +380,31 @@ class Transaction:
         number = chain.index(observation.job) + 1 if observation.job in chain else 2
         job = next(each for each in chain[number:] if each not in used)
         self._save(returns=True)
-        self._start(job, self.back, str(observation.path), uploads)
+        self._submit(job, self.back, str(observation.path))
 
-    def _await_return(self, observation: MoveObservation, uploads: ExitStack) -> None:
+    def _await_return(self, observation: MoveObservation) -> None:
         self._reason = self._reason or "the move failed"
         self._await_started(observation.job, self.back)
 
     # What steps share.
 
-    def _jar(self, submission: Submission, uploads: ExitStack) -> ClusterJar:
+    def _jar(self, submission: Submission) -> ClusterJar:
         """Jar of a submission; it is uploaded when it is first needed."""
         if submission not in self._jars:
             self._await_devices(submission)
-            self._jars[submission] = uploads.enter_context(self.upload(submission))
+            self._jars[submission] = self._uploads.enter_context(self.upload(submission))
         return self._jars[submission]
 
     def _await_devices(self, submission: Submission) -> None:
         await_devices(self.rest, submission.places.devices, self.settings.seconds, self.tell)
 
-    def _start(self, job: str, submission: Submission, path: str, uploads: ExitStack) -> None:
+    def _submit(self, job: str, submission: Submission, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it.
 
         A job that Flink did not know may run after all: a new JobManager takes over its jobs some
         time after it answers.
         """
-        jar, devices = self._jar(submission, uploads), submission.places.devices
+        jar, devices = self._jar(submission), submission.places.devices
         chain = chain_of(self.journal.job)
         states = chain_states(self.rest, self.journal.job)
         if alive := [each for each, state in states.items() if state not in ENDED and each != job]:
@@ -430,7 +437,7 @@ class Transaction:
         needed = set[str]() if self.awaits_lost else submission.places.devices
         wait_started(self.rest, job, self.settings.seconds, needed)
 
-    def _last_state(self, path: str, uploads: ExitStack) -> str | None:
+    def _last_state(self, path: str) -> str | None:
         """End the successor; return the path of its last state, None if it finished by itself.
 
         No progress is lost: a running job is stopped with a savepoint. The state of any other job
@@ -449,7 +456,7 @@ class Transaction:
                 raise
             except FlinkError:  # it cannot be saved, so its last checkpoint counts
                 pass
-        withdraw(self.rest, lambda: self._jar(self.back, uploads), job)
+        withdraw(self.rest, lambda: self._jar(self.back), job)
         if state is None:
             return path
         if self.rest.state(job) == FINISHED:
@@ -507,7 +514,7 @@ class Transaction:
     def _interrupted(self, _: MoveObservation) -> FlinkError:
         return FlinkError(f"job {self.journal.job} continues where it ran")
 
-    def _has_finished(self, observation: MoveObservation) -> FlinkError:
+    def _finished(self, observation: MoveObservation) -> FlinkError:
         if observation.last is Copy.MOVED:
             return FlinkError(
                 f"job {observation.job} finished before it could be saved; there is nothing to move"
@@ -616,37 +623,6 @@ class Transaction:
 
     def _left(self, _: MoveObservation) -> KeyboardInterrupt:
         return KeyboardInterrupt()
-
-
-_ACTS: dict[Step, Callable[[Transaction, MoveObservation, ExitStack], None]] = {
-    Step.PREPARE: Transaction._prepare,
-    Step.STOP: Transaction._stop,
-    Step.AWAIT_STOP: Transaction._await_stop,
-    Step.STEADY: Transaction._await_steady,
-    Step.CANCEL: Transaction._cancel,
-    Step.START: Transaction._start_there,
-    Step.SETTLE: Transaction._settle,
-    Step.END: Transaction._end_there,
-    Step.RETURN: Transaction._return,
-    Step.AWAIT_RETURN: Transaction._await_return,
-}
-_ENDS: dict[Step, Callable[[Transaction, MoveObservation], FlinkMoved | BaseException]] = {
-    Step.MOVED: Transaction._moved,
-    Step.HAS_RETURNED: Transaction._has_returned,
-    Step.KEPT: Transaction._kept,
-    Step.REFUSED: Transaction._refused,
-    Step.INTERRUPTED: Transaction._interrupted,
-    Step.FINISHED: Transaction._has_finished,
-    Step.TAKEN: Transaction._taken,
-    Step.ENDED_BY_OTHERS: Transaction._ended_by_others,
-    Step.NOT_RUNNING: Transaction._not_running,
-    Step.LOST: Transaction._lost,
-    Step.FORGOTTEN: Transaction._forgotten,
-    Step.STOPPED_BY_OTHERS: Transaction._stopped_by_others,
-    Step.NOT_RETURNED: Transaction._not_returned,
-    Step.UNDECIDED: Transaction._undecided,
-    Step.LEFT: Transaction._left,
-}
 
 
 def outcome_of(error: StreamplaceError) -> StepOutcome:
