@@ -87,9 +87,9 @@ def test_a_placement_may_be_a_result_a_mapping_a_file_or_a_printed_document(
 ) -> None:
     result = place(PIPE)
     printed = json.loads(run("place", "graph.json", "--json", "-o", "placement.json").out)
-    told = [result, result.placement, dict(result.placement), "placement.json", printed]
-    values = [simulate("graph.json", placement).value for placement in told]
-    assert values == [1.0] * len(told)
+    placements = [result, result.placement, dict(result.placement), "placement.json", printed]
+    values = [simulate("graph.json", placement).value for placement in placements]
+    assert values == [1.0] * len(placements)
 
 
 def test_a_placement_may_place_subtasks() -> None:

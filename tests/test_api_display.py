@@ -90,7 +90,7 @@ def test_notebooks_show_tables_without_scripts_and_whole_pictures(objects: Any, 
     opened = Counter(tag for tag, _ in elements)
     assert "script" not in opened
     assert "<b>bold" not in html
-    assert not [a for _, given in elements for a in given if a.startswith("on")]
+    assert not [a for _, attributes in elements for a in attributes if a.startswith("on")]
     for tag in ("div", "table", "tr", "td", "p"):
         assert opened[tag] == html.count(f"</{tag}>"), tag
     assert ("svg" in opened) == (name in DRAWN)

@@ -93,7 +93,7 @@ def test_a_command_has_twenty_options_at_most(words: str) -> None:
     found: click.Command = cli
     for name in words.split():
         found = found.get_command(click.Context(found), name) or found
-    options = [one for one in found.params if isinstance(one, click.Option)]
+    options = [param for param in found.params if isinstance(param, click.Option)]
     assert len(options) <= 20
 
 

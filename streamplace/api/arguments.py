@@ -70,13 +70,13 @@ PlacementLike = Placement | Result | Mapping[str, Any] | PandasSeries | FilePath
 
 def given_graph(graph: GraphLike) -> StreamGraph | Problem | Path:
     """Graph, problem, or path of a file with one."""
-    known = converted(graph)
-    if isinstance(known, StreamGraph | Problem):
-        return known
-    if is_path(known):
-        return Path(known)
+    source = converted(graph)
+    if isinstance(source, StreamGraph | Problem):
+        return source
+    if is_path(source):
+        return Path(source)
     raise wrong(
-        "graph", known,
+        "graph", source,
         "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
         "streams, or the path of a file",
     )  # fmt: skip
@@ -90,13 +90,13 @@ def problem_of(
 ) -> Problem:
     """Problem of a graph; a problem is returned itself, at this rate if there is one."""
     devices, rules = cluster_of(cluster), constraints_of(constraints)
-    known = given_graph(graph)
-    if isinstance(known, Path):
-        problem = read_problem(known, devices, rules)
-    elif isinstance(known, StreamGraph):
-        problem = Problem(known, devices or usual_cluster(), rules)
+    source = given_graph(graph)
+    if isinstance(source, Path):
+        problem = read_problem(source, devices, rules)
+    elif isinstance(source, StreamGraph):
+        problem = Problem(source, devices or usual_cluster(), rules)
     elif devices is None and rules is None:
-        problem = known
+        problem = source
     else:
         raise SettingError("a problem brings its cluster and its constraints along; drop yours")
     return problem if rate is None else problem.at_rate(tuple_rate(rate))
@@ -104,10 +104,10 @@ def problem_of(
 
 def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     """Graph itself, of a problem, or of a file."""
-    known = given_graph(graph)
-    if isinstance(known, Path):
-        known = read_graph(known)
-    chosen = known.graph if isinstance(known, Problem) else known
+    source = given_graph(graph)
+    if isinstance(source, Path):
+        source = read_graph(source)
+    chosen = source.graph if isinstance(source, Problem) else source
     return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
 
 
@@ -117,18 +117,18 @@ def planned_graph(graph: GraphLike) -> StreamGraph:
     Raises SettingError for constraints or costs of a problem: the cheapest plan of its graph alone
     is not that of the problem. Its cluster does not matter, because a plan has machines of its own.
     """
-    known, parts = given_graph(graph), set[str]()
-    if isinstance(known, Problem):
-        parts |= {"constraints"} if known.constraints != Constraints() else set()
-        parts |= {"seconds"} if known.seconds is not None else set()
-    elif isinstance(known, Path):
-        document = only(documents(known), known, "graph")
-        known, parts = document.graph(), set(document.parts)
+    source, parts = given_graph(graph), set[str]()
+    if isinstance(source, Problem):
+        parts |= {"constraints"} if source.constraints != Constraints() else set()
+        parts |= {"seconds"} if source.seconds is not None else set()
+    elif isinstance(source, Path):
+        document = only(documents(source), source, "graph")
+        source, parts = document.graph(), set(document.parts)
     if unused := [part for part in ("constraints", "seconds") if part in parts]:
         raise SettingError(
             f"a plan cannot use the {' and '.join(unused)} of a problem; give its graph alone"
         )
-    return graph_of(known)
+    return graph_of(source)
 
 
 def converted(graph: T) -> T | StreamGraph:
@@ -172,14 +172,14 @@ def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
 
 def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem, Placement]:
     """Placement of a problem's operators or of their subtasks, with the problem of these."""
-    known = given_placement(placement)
-    if isinstance(known, Path):
+    assignment = given_placement(placement)
+    if isinstance(assignment, Path):
         from streamplace.engines.reading import read_placed
 
-        return read_placed(known, problem)
-    placed = named_problem(problem, known)
-    operators, devices = placed.graph.operators.name, placed.cluster.devices.name
-    return placed, Placement.of(operators, devices, known)
+        return read_placed(assignment, problem)
+    expanded = named_problem(problem, assignment)
+    operators, devices = expanded.graph.operators.name, expanded.cluster.devices.name
+    return expanded, Placement.of(operators, devices, assignment)
 
 
 def _assignment(placement: Mapping[str, Any]) -> Mapping[str, str]:
@@ -197,8 +197,8 @@ def _assignment(placement: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _order(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
     """Priorities of a document of a placement, and their discipline."""
-    given = {key: document[key] for key in ("priority", "queue") if key in document}
-    return order_given(parse_tables("placement", {**given, "assignment": {}}, "placement"))
+    order = {key: document[key] for key in ("priority", "queue") if key in document}
+    return order_given(parse_tables("placement", {**order, "assignment": {}}, "placement"))
 
 
 def objective_of(

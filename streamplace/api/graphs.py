@@ -119,15 +119,15 @@ def to_torch_geometric(graph: GraphLike, placement: PlacementLike | None = None)
     """
     from streamplace.io import torch_geometric
 
-    known = _graph_or_problem(graph)
+    source = _graph_or_problem(graph)
     if placement is not None:
-        _, placement = placed_problem(problem_of(known), placement)
-    return torch_geometric.to_torch_geometric(known, placement)
+        _, placement = placed_problem(problem_of(source), placement)
+    return torch_geometric.to_torch_geometric(source, placement)
 
 
 def _graph_or_problem(graph: GraphLike) -> StreamGraph | Problem:
     """Graph or problem itself, or of a file: a problem if the file has a cluster."""
-    known = given_graph(graph)
-    if isinstance(known, Path):
-        return only(DataSet(known).graphs_and_problems(), known, "graph")
-    return known
+    source = given_graph(graph)
+    if isinstance(source, Path):
+        return only(DataSet(source).graphs_and_problems(), source, "graph")
+    return source

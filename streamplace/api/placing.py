@@ -110,10 +110,10 @@ def place(
     >>> place(graph, 3, constraints={"pin": {"a": "d2"}}, budget="50 ms").placement["a"]
     'd2'
     """
-    asked = PlaceSettings.of(locals())
-    request = asked.request()
-    problem = problem_of(graph, asked.cluster, asked.constraints)
-    check_trust(problem.graph, trusts=asked.trust_profile)
+    settings = PlaceSettings.of(locals())
+    request = settings.request()
+    problem = problem_of(graph, settings.cluster, settings.constraints)
+    check_trust(problem.graph, trusts=settings.trust_profile)
     takes_long = request.budget.seconds is None or request.budget.seconds > SHORT
     with request.waiting(problem.graph.name) if takes_long else nullcontext():
         return request.answer(problem)
@@ -156,11 +156,11 @@ def simulate(
     >>> simulate(graph, {"a": "d0", "b": "d0"}).verdict
     "62.5 % of the sources' rate; the CPU of d0 is the limit"
     """
-    asked = SimulateSettings.of(locals())
-    whole = problem_of(graph, asked.cluster, asked.constraints, asked.rate)
-    problem, placed = placed_problem(whole, placement)
+    settings = SimulateSettings.of(locals())
+    problem = problem_of(graph, settings.cluster, settings.constraints, settings.rate)
+    problem, placed = placed_problem(problem, placement)
     problem.check(placed)
-    judge = objective_of(problem, asked.objective, relocation=asked.relocation)
+    judge = objective_of(problem, settings.objective, relocation=settings.relocation)
     judge.check(problem)
     return judge.explained(problem, placed)
 
@@ -203,9 +203,9 @@ def simulate_queues(
     >>> run.valid, round(run.relative_throughput, 2)
     (True, 0.62)
     """
-    asked = SimulateSettings.of({"engine": True, **locals()})
+    settings = SimulateSettings.of({"engine": True, **locals()})
     from streamplace.evaluate.queues import run_queues
 
-    whole = problem_of(graph, asked.cluster, asked.constraints, asked.rate)
-    problem, placed = placed_problem(whole, placement)
-    return run_queues(problem, placed, asked.queues())
+    problem = problem_of(graph, settings.cluster, settings.constraints, settings.rate)
+    problem, placed = placed_problem(problem, placement)
+    return run_queues(problem, placed, settings.queues())

@@ -104,8 +104,8 @@ def plan(
     >>> result.machines, result.cost, float(result.bound)
     ({'small': 2}, 0.2, 0.2)
     """
-    asked = PlanSettings.of(locals())
-    return PlanRequest.of(graph, asked).single(asked)
+    settings = PlanSettings.of(locals())
+    return PlanRequest.of(graph, settings).single(settings)
 
 
 def plan_frontier(
@@ -191,8 +191,8 @@ def plan_schedule(
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
     [(0.0, 0.1), (2.0, 0.4)]
     """
-    asked = PlanSettings.of({"schedule": True, **locals()})
-    return PlanRequest.of(graph, asked).schedule(asked)
+    settings = PlanSettings.of({"schedule": True, **locals()})
+    return PlanRequest.of(graph, settings).schedule(settings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,15 +206,15 @@ class PlanRequest:
     jobs: int | None = None
 
     @classmethod
-    def of(cls, graph: GraphLike, asked: PlanSettings) -> PlanRequest:
+    def of(cls, graph: GraphLike, settings: PlanSettings) -> PlanRequest:
         """Read a graph, and the machines of the settings.
 
         A graph that contradicts its measurement is refused, unless it is trusted.
         """
-        machines, read = asked.machines(), planned_graph(graph)
-        check_trust(read, trusts=asked.trust_profile)
-        errors = errors_for(read, asked.confidence)
-        return cls(read, machines, replace(asked.of_plans(), errors=errors), asked.jobs)
+        machines, read = settings.machines(), planned_graph(graph)
+        check_trust(read, trusts=settings.trust_profile)
+        errors = errors_for(read, settings.confidence)
+        return cls(read, machines, replace(settings.of_plans(), errors=errors), settings.jobs)
 
     def plan(self) -> PlanResult:
         """Plan for the rate of the graph."""
@@ -227,14 +227,14 @@ class PlanRequest:
         except (ProblemError, GraphError):
             return None
 
-    def single(self, asked: PlanSettings) -> PlanResult:
+    def single(self, settings: PlanSettings) -> PlanResult:
         """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
-        rates = asked.rate or ()
+        rates = settings.rate or ()
         if len(rates) > 1:
             raise SettingError("a plan has one rate; plan_frontier plans for several")
-        if asked.trace is not None:
+        if settings.trace is not None:
             each = partial(self._each, PlanRequest.plan_if_any)
-            return planned_for_trace(self.graph, asked.trace, asked.quantile, self._of, each)
+            return planned_for_trace(self.graph, settings.trace, settings.quantile, self._of, each)
         if rates == (inf,):
             return planned_most(self.graph, self.machines, self.settings)
         return self._of(self.graph.at_rate(*rates)) if rates else self.plan()
@@ -247,12 +247,14 @@ class PlanRequest:
         results = self._each(PlanRequest.plan, map(self.graph.at_rate, values))
         return PlanCurve(tuple(values), tuple(results))
 
-    def schedule(self, asked: PlanSettings) -> PlanSchedule:
+    def schedule(self, settings: PlanSettings) -> PlanSchedule:
         """Find the cheapest sequence of plans for a trace, and replay policies against it."""
-        assert asked.trace is not None  # a schedule without one is refused
+        assert settings.trace is not None  # a schedule without one is refused
         each = partial(self._each, PlanRequest.plan)
-        day = control_day(self.graph, asked.trace, asked.slot, asked.moves(), each, self._bound)
-        replays = tuple(replay(day, name, make) for name, make in asked.policies)
+        day = control_day(
+            self.graph, settings.trace, settings.slot, settings.moves(), each, self._bound
+        )
+        replays = tuple(replay(day, name, make) for name, make in settings.policies)
         return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
 
     def _of(self, graph: StreamGraph) -> PlanResult:

@@ -183,8 +183,8 @@ def jar_(
     spare_inputs(output)
     layout = Layout.read(placement)
     answer = _pinning(layout, cluster_file, room)
-    for one in (jar, *libraries):
-        check_jar(one)
+    for library in (jar, *libraries):
+        check_jar(library)
     entry = Program(jar, entry_class).entry
     memory = int(size_bytes(managed_memory) // 2**20)
     answer = replace(answer, managed=dict.fromkeys(layout.devices, memory))

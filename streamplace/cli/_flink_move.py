@@ -85,12 +85,12 @@ def move_(
         _improve(settings, engine, move, running, as_json)
         return
     plan = move.plan(running, Layout.read(settings.placement))
-    _tell(plan)
+    _say_plan(plan)
     late = late_records(engine.rest, running)
     moved = move.run(plan) if plan.is_needed and not settings.dry_run else None
     if moved is not None:
         _follow(move, moved, settings.placement)
-        _tell_late(engine.rest, moved.job, late)
+        _say_late(engine.rest, moved.job, late)
     _show(moved, running, plan.moved, as_json)
 
 
@@ -164,7 +164,7 @@ def _improve(
     if settings.dry_run or proposal.target is None or move is None:
         plan = proposal.plan
         if plan is not None:
-            _tell(plan)
+            _say_plan(plan)
         say_report(proposal.report())
         _show(None, job, {} if plan is None else plan.moved, as_json, proposal.to_json())
         return
@@ -174,7 +174,7 @@ def _improve(
     moved = None
     if proposal.job != job:
         moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
-        _tell_late(engine.rest, moved.job, late)
+        _say_late(engine.rest, moved.job, late)
     _show(moved, job, proposal.moved, as_json, proposal.to_json())
 
 
@@ -187,8 +187,8 @@ def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
         compare(move.rest, moved.job, predicted, say)
 
 
-def _tell_late(rest: "Rest", job: str, before: float) -> None:
-    """Tell how many records the windows of a moved job have dropped, as each job counts from 0."""
+def _say_late(rest: "Rest", job: str, before: float) -> None:
+    """Say how many records the windows of a moved job have dropped, as each job counts from 0."""
     from streamplace.engines.flink.move.interruption import late_records
 
     if (late := late_records(rest, job)) > 0:
@@ -198,7 +198,7 @@ def _tell_late(rest: "Rest", job: str, before: float) -> None:
         )
 
 
-def _tell(plan: "MovePlan") -> None:
+def _say_plan(plan: "MovePlan") -> None:
     for name, (source, target) in plan.moved.items():
         say(f"  {name}: {by_device(source)} → {by_device(target)}")
     if not plan.is_needed:

@@ -116,7 +116,7 @@ def _mover(
 def _started(output: Path | None, job: str, layout: "Layout") -> None:
     """Print the id of a job that was started, and write its placement.
 
-    What fails is told: if the watch ended because of it, nobody would watch the job.
+    A failure is printed: if the watch ended because of it, nobody would watch the job.
     """
     from streamplace.io.files import json_text, write_text
 
@@ -158,7 +158,7 @@ def history_(job: str | None, output: Path | None, as_json: bool) -> None:
         check_suffix(output)
     history = PredictionHistory(user_runs(), job)
     records = read_records(Store.usual())
-    watches = WatchHistory([one for one in records if job in (None, one.name)])
+    watches = WatchHistory([record for record in records if job in (None, record.name)])
     if output is not None:
         if not any(record.rounds for record in watches.records):
             raise SettingError(f"-o {output}: no watch has rounds to draw; leave out -o")

@@ -23,12 +23,12 @@ def interruptible() -> Iterator[None]:
     handlers = dict.fromkeys((signal.SIGINT, signal.SIGTERM), signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = hung_up
-    before = {one: signal.signal(one, handler) for one, handler in handlers.items()}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def hung_up(number: int, frame: FrameType | None) -> None:

@@ -59,8 +59,8 @@ class Display(TrainingProgress):
 def _time_left(history: "History", epochs: int) -> str:
     """Estimate the remaining time from the mean of the epochs so far."""
     done = [epoch.seconds for epoch in history.epochs]
-    left = epochs - len(done)
-    return f", about {duration(ceil(left * sum(done) / len(done)))} left" if left else ""
+    remaining = epochs - len(done)
+    return f", about {duration(ceil(remaining * sum(done) / len(done)))} left" if remaining else ""
 
 
 def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]:

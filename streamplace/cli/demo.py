@@ -108,7 +108,7 @@ def command(as_json: bool, output: Path) -> None:
     if as_json:
         print_json(_document(problem, results, output))
     else:
-        _tell(problem, results, output)
+        _print(problem, results, output)
     say_written(", ".join(["graph.json", *(f"{name}.json" for name in PLACERS), *DRAWINGS]), output)
 
 
@@ -134,7 +134,7 @@ def _document(problem: "Problem", results: "list[Result]", folder: Path) -> dict
     }
 
 
-def _tell(problem: "Problem", results: "list[Result]", folder: Path) -> None:
+def _print(problem: "Problem", results: "list[Result]", folder: Path) -> None:
     """Print the graph, a line per placer with its verdict, and suggestions."""
     from streamplace.display.report import Report, Sheet, percent
 

@@ -228,8 +228,8 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     rest, speed = settings.client(), parsed_mips(settings.mips)
     with waiting(f"watching in windows of {settings.seconds:g} s"):
         job = only_job(rest, settings.job)
-        seen = steady_profile(rest, job, settings.seconds, settings.patience)
-    graph = measured_graph(seen, speed)
+        profile = steady_profile(rest, job, settings.seconds, settings.patience)
+    graph = measured_graph(profile, speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)
     elif output is not None:
@@ -241,18 +241,18 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
         say(f"{graph.n_operators} operators, {digits(graph.source_rate, 6)} tuples/s{where}")
         if any(graph.operators.about):
             print_report(Report((Detail(operators_sheet(graph.operators)),)))
-    _tell(seen, graph)
+    _say_profile(profile, graph)
 
 
-def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
+def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:
     """Print how a profile was measured, and what could not be."""
     from streamplace.model.graph import CONSISTENCY
 
     if CONSISTENCY in graph.attributes:
         say(f"{CONSISTENCY}: {graph.attributes[CONSISTENCY]}")
-    for source in seen.flow.sources.values():
+    for source in profile.flow.sources.values():
         say(f"lag of {source.name}: {source.lag}")
-    say_notes(seen.doubts)
+    say_notes(profile.doubts)
 
 
 @verb(

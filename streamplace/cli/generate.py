@@ -100,8 +100,8 @@ def _family_command(family: "Family") -> click.Command:
     def run(
         settings: InShards, as_json: bool, seed: int, output: Path | None, **values: Any
     ) -> None:
-        given = {name: value for name, value in values.items() if value is not None}
-        parameters = parameters_of(family.parameters, given)
+        inputs = {name: value for name, value in values.items() if value is not None}
+        parameters = parameters_of(family.parameters, inputs)
         _write(family.name, parameters, seed, output, as_json, settings)
 
     run.__doc__ = family.summary

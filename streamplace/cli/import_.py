@@ -46,8 +46,8 @@ def command(
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.json or -o FILE.jsonl.gz")
-    wanted = [name for name, is_set in options.items() if is_set]
-    graphs = FORMATS[format_name].with_options(wanted).read(source)
+    chosen = [name for name, is_set in options.items() if is_set]
+    graphs = FORMATS[format_name].with_options(chosen).read(source)
     if output.name.endswith((".jsonl", ".jsonl.gz")):
         with progress(f"importing {source}") as tick:
             count = write_problems(tick.over(graphs), output)

@@ -105,10 +105,10 @@ def _unforeseen(error: BaseException) -> int:
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """An error and its causes, as libraries wrap Ctrl-C or a lack of memory in their own errors."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
+    chain: set[int] = set()
+    while error is not None and id(error) not in chain:
         yield error
-        seen.add(id(error))
+        chain.add(id(error))
         error = error.__cause__ or error.__context__
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
 NOTICEABLE = 0.5
-"""Seconds of start-up that are told."""
+"""Seconds of start-up that are printed."""
 SUFFIXES = (".json", ".html")
 """Suffixes of files for a single graph."""
 

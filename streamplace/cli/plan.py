@@ -64,7 +64,7 @@ def command(graph: Path, settings: PlanSettings, as_json: bool, output: Path | N
         else:
             answer = request.single(settings)
     say_doubts(whole)
-    _tell(answer, as_json, output)
+    _print(answer, as_json, output)
     return 0
 
 
@@ -93,7 +93,7 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
         _options.spare_inputs(*(output / name for name in {*FILES, *SCHEDULE_FILES}))
 
 
-def _tell(
+def _print(
     answer: "PlanResult | PlanCurve | PlanSchedule", as_json: bool, output: Path | None
 ) -> None:
     """Write and print a plan, a curve or a schedule."""

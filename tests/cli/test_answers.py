@@ -74,6 +74,6 @@ def test_every_answer_fits_a_terminal(run: Callable, name: str) -> None:
         answer = run(*command.format(*names).split())
         assert answer.status == 0, f"{command}: {answer.err}"
         lines = answer.out.splitlines()
-        told = sum(ceil(len(line) / 80) for line in answer.err.splitlines())
-        assert len(lines) + told <= 24, f"{command}:\n{answer.out}{answer.err}"
+        n_stderr = sum(ceil(len(line) / 80) for line in answer.err.splitlines())
+        assert len(lines) + n_stderr <= 24, f"{command}:\n{answer.out}{answer.err}"
         assert max(map(len, lines), default=0) <= 80 or "check" in command, command

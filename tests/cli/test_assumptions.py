@@ -37,20 +37,20 @@ def test_every_default_that_decides_an_answer_is_printed() -> None:
 
 def test_pages_documents_and_simulations_say_what_was_assumed() -> None:
     result = place(SILENT)
-    told = assumptions(result.problem)
-    assert tuple(result.to_json()["assumptions"]) == told
+    assumed = assumptions(result.problem)
+    assert tuple(result.to_json()["assumptions"]) == assumed
     for explanation in (
         simulate(SILENT, result),
         simulate(SILENT, result, objective="makespan"),
         simulate(SILENT, result, objective="devices"),
     ):
-        assert tuple(explanation.document()["assumptions"]) == told
-        assert told[0] in str(explanation).replace("\n", " ")
-    assert told[0] in result.report().html()
+        assert tuple(explanation.document()["assumptions"]) == assumed
+        assert assumed[0] in str(explanation).replace("\n", " ")
+    assert assumed[0] in result.report().html()
 
 
 @pytest.mark.parametrize(
-    ("cluster", "told"),
+    ("cluster", "assumed"),
     [
         (Cluster.uniform(3), "2500 MIPS, 1 Gbps by default"),
         (Cluster.uniform(mips=100, bandwidth="1 Mbps"), "5 devices by default"),
@@ -58,17 +58,17 @@ def test_pages_documents_and_simulations_say_what_was_assumed() -> None:
         (Cluster.of([Device("d", memory=1e9)]), None),
     ],
 )
-def test_only_what_nobody_stated_is_assumed(cluster: Cluster, told: str | None) -> None:
+def test_only_what_nobody_stated_is_assumed(cluster: Cluster, assumed: str | None) -> None:
     found = assumptions(Problem(WORKING, cluster))
-    assert told in found if told else not found
+    assert assumed in found if assumed else not found
 
 
 def test_long_windows_and_repeated_streams_are_named() -> None:
     """Two inputs of an operator that fires all are one tuple of each, and no slip."""
     operators = [Operator("a", ipt=1, payload=1, rate=1), Operator("w", window=Window(6e4, 6e4))]
     twice = StreamGraph.of("g", operators, [Stream("a", "w"), Stream("a", "w")])
-    told = assumptions(Problem(twice, Cluster.uniform()))[1:]
-    assert told == (
+    assumed = assumptions(Problem(twice, Cluster.uniform()))[1:]
+    assert assumed == (
         "the window of w is 16 h 40 min long",
         "a→w written more than once, and sent as often",
     )

@@ -88,8 +88,8 @@ def test_settings_hold_any_text_as_text(text: str) -> None:
 
 def test_a_taken_port_is_told_before_anything_starts(refusal: Callable, tmp_path: Path) -> None:
     """Even a Flink on this machine is not looked for."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
         message = refusal("flink", "local", "--port", port, "--flink-home", str(tmp_path))
     assert f"port {port}" in message
 

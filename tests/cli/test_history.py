@@ -55,9 +55,9 @@ def watched() -> None:
     WatchLog.claimed(Store.usual(), "c" * 32, "orders", print)
     for minute, machines in ((0, 1), (1, 2)):
         at = f"2026-01-02T10:0{minute}:00+00:00"
-        seen = WatchRound(at, 60.0 * minute, "a" * 32, 95.0, 95.0, False, 0.0, machines)
+        record = WatchRound(at, 60.0 * minute, "a" * 32, 95.0, 95.0, False, 0.0, machines)
         layout = {"low": 90.0 * machines, "value": 100.0 * machines, "high": 110.0 * machines}
-        log.add(replace(seen, **layout, words=f"{machines} carry it"))
+        log.add(replace(record, **layout, words=f"{machines} carry it"))
     decision = WatchDecision(
         "2026-01-02T10:00:30+00:00", "move", "a" * 32, "b" * 32, {"map": "d"}, (1, 2), "it grew",
         180.0, 200.0, 220.0, "moved", "interrupted for 1.5 s", "b" * 32, 96.0,
@@ -79,6 +79,6 @@ def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: N
     for words in ("rate and capacity", "TaskManagers", "its interval", "decision"):
         assert words in svg
     document = json.loads(run("flink", "history", "--json").out)
-    assert [one["name"] for one in document["watches"]] == ["clicks", "orders"]
-    assert [one["machines"] for one in document["watches"][0]["rounds"]] == [1, 2]
+    assert [watch["name"] for watch in document["watches"]] == ["clicks", "orders"]
+    assert [entry["machines"] for entry in document["watches"][0]["rounds"]] == [1, 2]
     assert document["watches"][0]["decisions"][0]["state"] == "moved"

@@ -119,8 +119,8 @@ def test_after_ctrl_c_the_same_command_continues(
 ) -> None:
     """Workers say nothing, and the second run is complete."""
     stopped = on_a_data_set(tmp_path, *words)
-    told = f"stopped; {kept} holds what is done, and the same command continues from there"
-    assert stopped.stderr.split("\n") == [told, "", "error: interrupted", ""]
+    message = f"stopped; {kept} holds what is done, and the same command continues from there"
+    assert stopped.stderr.split("\n") == [message, "", "error: interrupted", ""]
     assert (stopped.returncode, stopped.stdout) == (130, "")
     again = on_a_data_set(tmp_path, *words)
     assert again.returncode == 0, again.stderr
@@ -137,8 +137,8 @@ def test_ctrl_c_says_what_to_add_where_nothing_is_kept(
 
     monkeypatch.setattr("streamplace.evaluate.estimate.scan", interrupted)
     answer = run("compare", graph, "--placers", "metis")
-    told = "stopped; nothing was kept, but with -o the same command continues where it ended"
-    assert answer.err.split("\n") == [told, "", "error: interrupted", ""]
+    message = "stopped; nothing was kept, but with -o the same command continues where it ended"
+    assert answer.err.split("\n") == [message, "", "error: interrupted", ""]
     assert (answer.status, answer.out) == (130, "")
 
 

@@ -51,8 +51,8 @@ def test_a_message_does_not_echo_thousands_of_characters(
 ) -> None:
     """Nor does one about a path; numbers may be too long to be read."""
     for character in ("x y ", "9") if line in LONG_NUMBERS else ("x y ",):
-        given = (character * 5000)[:5000]
-        answer = run(*(word.format(given) for word in line.split()))
+        word_of_5000 = (character * 5000)[:5000]
+        answer = run(*(word.format(word_of_5000) for word in line.split()))
         assert answer.status == 2
         assert answer.err.count("\n") == 1
         assert len(answer.err) < 1000
@@ -78,14 +78,14 @@ def test_help_loads_no_heavy_library() -> None:
     One process asks for the help that may load least first.
     """
     heavy = ["rich", "networkx", "ortools", "pymetis"]
-    asked = [
+    helps = [
         (["describe"], [*heavy, "numpy", "pydantic"]),
         ([], [*heavy, "numpy"]),
         (["place"], heavy),
         (["simulate"], heavy),
         (["train"], []),
     ]
-    command = [sys.executable, "-c", HELP, json.dumps(asked)]
+    command = [sys.executable, "-c", HELP, json.dumps(helps)]
     run = subprocess.run(command, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
 
@@ -143,7 +143,7 @@ def test_every_file_format_has_a_schema_that_forbids_unknown_fields(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
-    ("ending", "status", "told"),
+    ("ending", "status", "message"),
     [
         (">&- 2>&-", 0, ""),  # as in a service that was started without any
         ("> /dev/full", 2, FULL),
@@ -153,9 +153,9 @@ def test_every_file_format_has_a_schema_that_forbids_unknown_fields(
 )
 @pytest.mark.parametrize("words", ["placers --json", "placers", "place --help"])
 def test_a_stdout_that_takes_nothing_is_told_in_one_line_at_most(
-    words: str, ending: str, status: int, told: str
+    words: str, ending: str, status: int, message: str
 ) -> None:
     """Of documents, of tables and of help."""
     command = ["bash", "-c", f"{STREAMPLACE} {words} {ending}"]
     run = subprocess.run(command, capture_output=True, text=True)
-    assert (run.returncode, run.stdout, run.stderr) == (status, "", told)
+    assert (run.returncode, run.stdout, run.stderr) == (status, "", message)

@@ -155,8 +155,8 @@ def test_what_place_prints_for_machines_is_a_placement(
     run: Callable, graph: str, objective: str
 ) -> None:
     """For simulate, which answers as for the file that -o writes."""
-    asked = ("place", graph, "--objective", objective, "--evaluations", "50", "-o", "p.json")
-    Path("printed.json").write_text(run(*asked, "--json").out)
+    line = ("place", graph, "--objective", objective, "--evaluations", "50", "-o", "p.json")
+    Path("printed.json").write_text(run(*line, "--json").out)
     answers = [
         run("simulate", graph, name, "--objective", objective).out
         for name in ("p.json", "printed.json")

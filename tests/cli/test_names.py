@@ -46,7 +46,7 @@ def write_files(graph: str, source: str, sink: str, device: str, other: str, tag
         "streams": [{"from": source, "to": sink}],
     }
     second = {**document, "name": other, "attributes": {tag: graph}}
-    Path("set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (document, second)))
+    Path("set.jsonl").write_text("".join(json.dumps(graph) + "\n" for graph in (document, second)))
     document["operators"][1]["requires"] = [tag]
     Path("g.json").write_text(json.dumps(document))
     devices = [{"name": name, "mips": 2500, "tags": [tag]} for name in (device, other)]

@@ -15,10 +15,10 @@ def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, t
     assert answer["makespan"] == pytest.approx(3.2)
     assert answer["gap"] == pytest.approx(0)
     assert answer["verdict"].startswith("the best possible, proven")
-    told = json.loads(run("simulate", tasks, "p.json", "--devices", "2", "--json").out)
-    assert told["makespan"] == answer["makespan"]
-    assert told["bound"] == answer["bound"]
-    assert set(told["schedule"]) == {"load", "left", "right", "add"}
+    document = json.loads(run("simulate", tasks, "p.json", "--devices", "2", "--json").out)
+    assert document["makespan"] == answer["makespan"]
+    assert document["bound"] == answer["bound"]
+    assert set(document["schedule"]) == {"load", "left", "right", "add"}
 
 
 def test_the_fewest_devices_are_told_with_the_condition(run: Callable, tasks: str) -> None:
@@ -50,10 +50,10 @@ def test_devices_alone_say_what_they_carry(run: Callable) -> None:
     document = {"operators": rows, "streams": [{"from": "in", "to": "work"}]}
     Path("g.json").write_text(json.dumps(document))
     few = ("place", "g.json", "--objective", "devices", *FEW)
-    told = "1 device, 33.3 % of the sources' rate, 333.333 tuples/s"
-    assert told in run(*few).out
+    verdict = "1 device, 33.3 % of the sources' rate, 333.333 tuples/s"
+    assert verdict in run(*few).out
     answer = json.loads(run(*few, "--json", "-o", "p.json").out)
-    assert answer["verdict"].endswith(told)
+    assert answer["verdict"].endswith(verdict)
     assert answer["relative_throughput"] == pytest.approx(1 / 3)
     words = ("--objective", "devices", "--devices", "2", "--json")
     simulated = json.loads(run("simulate", "g.json", "p.json", *words).out)
@@ -69,9 +69,9 @@ def test_devices_of_a_task_graph_are_told_alone(run: Callable, tasks: str) -> No
 
 def test_a_preset_is_an_option_of_the_makespan(run: Callable, tasks: str) -> None:
     run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
-    told = ("simulate", tasks, "p.json", "--devices", "2", "--json")
-    short = run(*told, "--preset", "placeto").out
-    assert short == run(*told, "--objective", "makespan:preset=placeto").out != run(*told).out
+    line = ("simulate", tasks, "p.json", "--devices", "2", "--json")
+    short = run(*line, "--preset", "placeto").out
+    assert short == run(*line, "--objective", "makespan:preset=placeto").out != run(*line).out
 
 
 def moving(passes: int) -> tuple[str, str]:
@@ -82,9 +82,9 @@ def moving(passes: int) -> tuple[str, str]:
 
 def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:
     """4.8 s become 3.2 s when one operator moves, which takes 3 s: worth it over two passes."""
-    asked = ("place", tasks, *FEW, "--json")
-    stay = json.loads(run(*asked, *moving(passes=1)).out)
-    move = json.loads(run(*asked, *moving(passes=4)).out)
+    line = ("place", tasks, *FEW, "--json")
+    stay = json.loads(run(*line, *moving(passes=1)).out)
+    move = json.loads(run(*line, *moving(passes=4)).out)
     assert set(stay["assignment"].values()) == {"d0"}
     assert stay["relocation"]["moved"] == []
     assert move["objective"] == "makespan after a move every 4 passes"

@@ -61,12 +61,12 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     (folder / "mine.toml").write_text(
         'bandwidth = "1 Gbps"\n[[devices]]\nname = "box"\ncount = 4\nmips = 4\ncores = 4\n'
     )
-    asked = ("--rate", "1500", "--cluster", "mine.toml", "--evaluations", "20000", "--json")
-    document = json.loads(run("plan", "graph.json", *asked).out)
+    options = ("--rate", "1500", "--cluster", "mine.toml", "--evaluations", "20000", "--json")
+    document = json.loads(run("plan", "graph.json", *options).out)
     assert document["cost"] == document["bound"] == 1
     assert document["limit"]["machine"] == "box0"
     assert document["machines"] == {"box0": 1}
-    assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *asked[:-1]).out
+    assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *options[:-1]).out
 
 
 @pytest.mark.parametrize(
@@ -90,20 +90,20 @@ def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -
     graph = json.loads((folder / "graph.json").read_text())
     problem = {"graph": graph, "cluster": {"devices": [{"name": "d"}]}}
     (folder / "problem.json").write_text(json.dumps(problem))
-    asked = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
-    assert run("plan", "problem.json", *asked).out == run("plan", "graph.json", *asked).out
+    options = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
+    assert run("plan", "problem.json", *options).out == run("plan", "graph.json", *options).out
 
 
 def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Callable) -> None:
     (folder / "rates.csv").write_text("time,rate\n0,500\n1800,900\n3600,2000\n7200,500\n")
-    asked = ("--trace", "rates.csv", "--offers", "offers.toml", "--evaluations", "20000")
-    document = json.loads(run("plan", "graph.json", *asked, "-o", "out", "--json").out)
+    options = ("--trace", "rates.csv", "--offers", "offers.toml", "--evaluations", "20000")
+    document = json.loads(run("plan", "graph.json", *options, "-o", "out", "--json").out)
     assert [hour["rate"] for hour in document["hours"]] == [900, 2000, 500]
     assert document["rate"] == 2000
     assert document["cost"] == document["hours"][1]["cost"] > document["hours"][2]["cost"]
     assert all(hour["carried"] for hour in document["hours"])
     assert ">each hour alone<" in svg_words(folder / "out/plan.svg")
-    text = run("plan", "graph.json", *asked, "--quantile", "0.5").out
+    text = run("plan", "graph.json", *options, "--quantile", "0.5").out
     assert "The plan does not carry the largest rates of" in text
 
 
@@ -115,8 +115,8 @@ def svg_words(path: Path) -> str:
 def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) -> None:
     """A folder is in the way of the last of its files."""
     (folder / "out" / FILES[-1]).mkdir(parents=True)
-    asked = ("plan", "graph.json", "--rate", "500", *QUICK, "-o", "out")
-    assert f"{FILES[-1]}: " in refusal(*asked)
+    options = ("plan", "graph.json", "--rate", "500", *QUICK, "-o", "out")
+    assert f"{FILES[-1]}: " in refusal(*options)
 
 
 @pytest.mark.usefixtures("folder")

@@ -43,8 +43,8 @@ def test_the_schedule_has_fewer_machines_while_rates_are_low(
     assert cost[0] < cost[1] > cost[2]
     assert answer["bound"] <= answer["cost"] < answer["static_cost"]
     assert all(plans[step["plan"]]["carries"] >= step["rate"] for step in answer["steps"])
-    assert {one["name"] for one in answer["policies"]} == set(POLICIES)
-    assert all(one["cost"] >= answer["bound"] for one in answer["policies"])
+    assert {policy["name"] for policy in answer["policies"]} == set(POLICIES)
+    assert all(policy["cost"] >= answer["bound"] for policy in answer["policies"])
 
 
 def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -> None:

@@ -29,11 +29,11 @@ def test_a_bad_placement_is_explained_with_what_to_move(run: Callable) -> None:
 
 
 def test_advice_breaks_no_pin(run: Callable) -> None:
-    asked = (*SIMULATE, "--json")
-    free = json.loads(run(*asked).out)["move"]
+    line = (*SIMULATE, "--json")
+    free = json.loads(run(*line).out)["move"]
     pins = "".join(f'{name} = "d0"\n' for name in free["operators"])
     Path("rules.toml").write_text(f"[pin]\n{pins}")
-    bound = json.loads(run(*asked, "--constraints", "rules.toml").out)["move"]
+    bound = json.loads(run(*line, "--constraints", "rules.toml").out)["move"]
     assert bound is not None
     assert not set(bound["operators"]) & set(free["operators"])
 
@@ -54,6 +54,6 @@ def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> Non
     assert answer.status == 1
     assert "With queues: no result." in answer.out
     assert "has not settled; give a duration" in " ".join(answer.out.split())
-    told = run(*short, "--json")
-    assert told.status == 1
-    assert json.loads(told.out)["engine"]["valid"] is False
+    answer = run(*short, "--json")
+    assert answer.status == 1
+    assert json.loads(answer.out)["engine"]["valid"] is False

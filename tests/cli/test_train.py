@@ -80,13 +80,13 @@ def test_training_ends_with_what_the_model_answers_without_search(run: Callable,
 
 def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
     run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")
-    told = read_weights(Path("x/best.safetensors")).document["training"]
-    assert told["command"] == (
+    origin = read_weights(Path("x/best.safetensors")).document["training"]
+    assert origin["command"] == (
         "streamplace train stub --data b.jsonl --out x --rate 20000 --epochs 2 --seed 3"
     )
-    assert (told["seed"], told["rates"], told["problems"]) == (3, [20000.0], 8)
-    assert len(told["data"]) == 64
-    assert 0 < told["validation"] < 1
+    assert (origin["seed"], origin["rates"], origin["problems"]) == (3, [20000.0], 8)
+    assert len(origin["data"]) == 64
+    assert 0 < origin["validation"] < 1
 
 
 def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> None:

@@ -49,16 +49,16 @@ def config(tmp_path: Path) -> Path:
 
 def test_dream_learns_makespan(tmp_path: Path, config: Path) -> None:
     """Task graphs suggest it; it does better than when it began, and says what it learned."""
-    given = [tasks(seed) for seed in range(12)]
-    trained = train("dream", given, tmp_path / "run", config=config, epochs=12)
+    graphs = [tasks(seed) for seed in range(12)]
+    trained = train("dream", graphs, tmp_path / "run", config=config, epochs=12)
     epochs = trained.history.epochs
     assert epochs[-1].reward > epochs[0].reward + 0.02
     assert all(0 < epoch.reward <= epoch.best <= 1 for epoch in epochs)
     document = read_weights(trained.weights).document
     assert document["training"]["objective"] == "makespan"
-    result = place(given[0], placer=f"dream:weights={trained.weights}")
+    result = place(graphs[0], placer=f"dream:weights={trained.weights}")
     assert result.objective == "makespan"
-    assert result.value >= OBJECTIVES["makespan"].bound(given[0]) * (1 - 1e-9)
+    assert result.value >= OBJECTIVES["makespan"].bound(graphs[0]) * (1 - 1e-9)
 
 
 def test_validation_is_compared_with_proven_makespans(tmp_path: Path, config: Path) -> None:
@@ -90,9 +90,9 @@ def test_measured_passes_wait_for_each_other() -> None:
         return np.ones(len(places))
 
     reward = reward_of("makespan", measure)
-    asked = np.zeros((1, problem.n_operators), np.int32)
+    placements = np.zeros((1, problem.n_operators), np.int32)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: reward(problem, asked), range(8)))
+        list(pool.map(lambda _: reward(problem, placements), range(8)))
     assert most == 1
 
 
