@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import FILE, common, read_problem
+from streamplace.cli._options import FILE, common
 from streamplace.cli._output import print_json, say, with_command
 from streamplace.cli._settings import simulated
 from streamplace.errors import SettingError
@@ -34,38 +34,30 @@ def command(
     bottleneck, for makespan the critical chain. The title is the value of the placement. Without
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
-    from streamplace.api.arguments import objective_of
-    from streamplace.api.drawing import whole_placement
+    from streamplace.api import draw
     from streamplace.drawing.figures import check_suffix
-    from streamplace.drawing.graphs import NamedPlacements, draw_graph, draw_placements
-    from streamplace.io.graphs import read_graph
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
     check_suffix(output, ".html")
-    page = output.suffix == ".html"
-    if placements:
-        problem = read_problem(graph, settings.machines(), settings.rate)
-        named = [(path.stem, whole_placement(problem, path)) for path in placements]
-        judge = objective_of(problem, settings.objective)
-        if page:
-            report = NamedPlacements(problem, tuple(named), judge).report()
-            with_command(report, graph, simulated(settings)).save(output)
-        else:
-            draw_placements(problem, named, judge).save(output)
+    if not placements and settings.inputs.keys() - {"rate"}:
+        raise SettingError(
+            "a graph alone has no devices and no value; add a placement, or drop --objective and "
+            "the options of the cluster"
+        )
+    drawing = draw(
+        graph,
+        placements,
+        settings.machines(),
+        objective=settings.objective,
+        rate=settings.rate,
+    )
+    is_report = output.suffix == ".html"
+    if is_report and placements:
+        with_command(drawing.subject.report(), graph, simulated(settings)).save(output)
     else:
-        if settings.inputs.keys() - {"rate"}:
-            raise SettingError(
-                "a graph alone has no devices and no value; add a placement, or drop --objective "
-                "and the options of the cluster"
-            )
-        alone = read_graph(graph)
-        drawn = alone if settings.rate is None else alone.at_rate(settings.rate)
-        if page:
-            drawn.report().save(output)
-        else:
-            draw_graph(drawn).save(output)
+        drawing.save(output)
     if as_json:
         print_json({"output": str(output), "placements": [path.stem for path in placements]})
     else:
-        say(f"{'report' if page else 'drawing'} → {output}")
+        say(f"{'report' if is_report else 'drawing'} → {output}")

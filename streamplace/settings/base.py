@@ -23,7 +23,7 @@ PLAIN_REASONS = {
 class VerbSettings(BaseModel):
     """Base of the settings of a verb; see `streamplace.settings.option` for their fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # the help needs none
     _inputs: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _names: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _file: Path | None = None
