@@ -113,8 +113,8 @@ class MessageLoads:
     def more(self, parallelism: Ints, times: float = 1.0) -> Floats:
         """Instructions per second for messages that the ``ipt`` does not contain, [N]."""
         needed = 0.5 * self.ipt * self.messages(parallelism, times)
-        left = needed - times * self.contained
-        return np.where(left > ROUNDING * needed, left, 0.0)
+        missing = needed - times * self.contained
+        return np.where(missing > ROUNDING * needed, missing, 0.0)
 
 
 def message_cost(attributes: Mapping[str, object]) -> tuple[float, float] | None:

@@ -119,13 +119,13 @@ class Cluster(Caching, Displayed):
 
         By default five devices of 2500 MIPS, joined by 1000 Mbps.
         """
-        given = {"devices": n, "mips": mips, "bandwidth": bandwidth}
+        arguments = {"devices": n, "mips": mips, "bandwidth": bandwidth}
         size = DEVICES if n is None else n
         check_size(size)
         speed, links = MIPS if mips is None else mips, BPS if bandwidth is None else bandwidth
         devices = [Device(f"d{i}", mips=speed, cores=cores) for i in range(size)]
         cluster = cls.of(devices, bandwidth=links, latency=latency)
-        defaults = frozenset(key for key, value in given.items() if value is None)
+        defaults = frozenset(key for key, value in arguments.items() if value is None)
         return replace(cluster, defaults=defaults)
 
     @classmethod

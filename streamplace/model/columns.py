@@ -47,11 +47,11 @@ class FieldRule:
         """Value of a row that does not state it."""
         raise NotImplementedError
 
-    def value(self, given: Any) -> Any:
+    def value(self, raw: Any) -> Any:
         """Value of a row; raises BrokenRule."""
         raise NotImplementedError
 
-    def column(self, given: Any, size: int) -> Any:
+    def column(self, raw: Any, size: int) -> Any:
         """Column of the given size, all defaults for None; raises BrokenRule."""
         raise NotImplementedError
 
@@ -79,9 +79,9 @@ class NumberRule(FieldRule):
     smallest: float = 0.0
     zero: str = ""
 
-    def value(self, given: Any) -> Any:
+    def value(self, raw: Any) -> Any:
         """Number itself, so that whole numbers stay whole."""
-        number = self.parse(given) if self.parse and isinstance(given, str) else given
+        number = self.parse(raw) if self.parse and isinstance(raw, str) else raw
         if type(number) is not float and not isinstance(number, Real):
             raise BrokenRule(quoted(number), "it must be a number")
         try:
@@ -93,12 +93,12 @@ class NumberRule(FieldRule):
             raise BrokenRule(f"{value:g}", self._rule(value))
         return number
 
-    def column(self, given: ArrayLike | None, size: int) -> Floats:
+    def column(self, raw: ArrayLike | None, size: int) -> Floats:
         """Numbers as floats."""
-        if given is None:
+        if raw is None:
             return frozen(np.full(size, nan if self.default is None else self.default))
         try:
-            column = np.array(given, np.float64)
+            column = np.array(raw, np.float64)
         except (TypeError, ValueError, OverflowError):
             raise BrokenRule("", "must be numbers") from None
         _check_shape(column, size)
@@ -137,19 +137,19 @@ class CountRule(FieldRule):
         """The least number."""
         return self.least
 
-    def value(self, given: Any) -> Any:
+    def value(self, raw: Any) -> Any:
         """Number itself, which must not be a float, not even a whole one."""
-        if isinstance(given, float):
-            raise BrokenRule(quoted(given), self._rule)
-        check_whole(given, self.least, self.most, BrokenRule)
-        return given
+        if isinstance(raw, float):
+            raise BrokenRule(quoted(raw), self._rule)
+        check_whole(raw, self.least, self.most, BrokenRule)
+        return raw
 
-    def column(self, given: ArrayLike | None, size: int) -> Ints:
+    def column(self, raw: ArrayLike | None, size: int) -> Ints:
         """Numbers as integers."""
-        if given is None:
+        if raw is None:
             return frozen(np.full(size, self.least, np.int32))
         try:
-            numbers = np.asarray(given)
+            numbers = np.asarray(raw)
             column = numbers if numbers.dtype.kind in "iu" else numbers.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise BrokenRule("", "must be whole numbers") from None
@@ -177,21 +177,21 @@ class TextRule(FieldRule):
     choices: tuple[str, ...] = ()
     default: str = ""
 
-    def value(self, given: Any) -> str:
+    def value(self, raw: Any) -> str:
         """Text itself."""
-        if not is_text(given):
-            raise BrokenRule(quoted(given), "it must be a text")
-        if self.choices and given not in self.choices:
+        if not is_text(raw):
+            raise BrokenRule(quoted(raw), "it must be a text")
+        if self.choices and raw not in self.choices:
             rule = f"it must be one of {', '.join(filter(None, self.choices))}"
-            raise BrokenRule(quoted(given), rule)
-        text: str = given
+            raise BrokenRule(quoted(raw), rule)
+        text: str = raw
         return text
 
-    def column(self, given: Sequence[str] | None, size: int) -> tuple[str, ...]:
+    def column(self, raw: Sequence[str] | None, size: int) -> tuple[str, ...]:
         """Texts as a tuple."""
-        if given is None:
+        if raw is None:
             return ("",) * size
-        column = tuple(given)
+        column = tuple(raw)
         _check_length(column, size)
         try:
             "".join(column).encode()
@@ -209,26 +209,24 @@ class TagsRule(FieldRule):
 
     default: frozenset[str] = frozenset()
 
-    def value(self, given: Any) -> Any:
+    def value(self, raw: Any) -> Any:
         """Set itself, or another collection of texts."""
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise BrokenRule(quoted(given), "it must be a set of texts")
-        for tag in given:
+        if isinstance(raw, str) or not isinstance(raw, Iterable):
+            raise BrokenRule(quoted(raw), "it must be a set of texts")
+        for tag in raw:
             if not is_text(tag):
                 raise BrokenRule(quoted(tag), "it must be a text")
-        return given
+        return raw
 
-    def column(
-        self, given: Sequence[Iterable[str]] | None, size: int
-    ) -> tuple[frozenset[str], ...]:
+    def column(self, raw: Sequence[Iterable[str]] | None, size: int) -> tuple[frozenset[str], ...]:
         """Sets as a tuple."""
-        if given is None:
+        if raw is None:
             return (self.default,) * size
-        _check_length(given, size)
-        if not set(map(type, given)) <= {tuple, list, set, frozenset}:
-            _check_each(given, self.value)
+        _check_length(raw, size)
+        if not set(map(type, raw)) <= {tuple, list, set, frozenset}:
+            _check_each(raw, self.value)
         # one empty set for all, as each takes 200 bytes
-        column = tuple(frozenset(tags) or self.default for tags in given)
+        column = tuple(frozenset(tags) or self.default for tags in raw)
         if any(column):
             _check_each(column, self.value)
         return column
@@ -240,9 +238,9 @@ class FlagRule(FieldRule):
 
     default: bool = False
 
-    def column(self, given: ArrayLike | None, size: int) -> Bools:
+    def column(self, raw: ArrayLike | None, size: int) -> Bools:
         """Booleans as an array."""
-        column = np.zeros(size, np.bool_) if given is None else np.array(given)
+        column = np.zeros(size, np.bool_) if raw is None else np.array(raw)
         if column.dtype != np.bool_ or column.shape != (size,):
             raise BrokenRule("", f"must have {size} truth values, one each")
         return frozen(column)
@@ -281,16 +279,16 @@ class CheckedRow:
 
     def _check(self) -> None:
         for name, rule in rules_of(type(self)):
-            given = getattr(self, name)
-            if given is rule.default:
+            raw = getattr(self, name)
+            if raw is rule.default:
                 continue
             try:
-                value = rule.value(given)
+                value = rule.value(raw)
             except UnitError as error:
                 raise UnitError(f"{self._owner}: {error}") from None
             except BrokenRule as error:
                 raise self._error(f"{self._owner} has {name} {error}") from None
-            if value is not given:
+            if value is not raw:
                 object.__setattr__(self, name, value)
 
 
@@ -323,14 +321,14 @@ class CheckedColumns(Generic[R]):
         """Row i in messages."""
         raise NotImplementedError
 
-    def _fill(self, size: int, given: Mapping[str, Any]) -> None:
+    def _fill(self, size: int, raw: Mapping[str, Any]) -> None:
         """Check and set the columns that have rules."""
         rules = dict(rules_of(type(self)))
-        if unknown := given.keys() - rules:
+        if unknown := raw.keys() - rules:
             raise TypeError(f"{type(self).__name__} has no column {min(unknown)!r}")
         for name, rule in rules.items():
             try:
-                column = rule.column(given.get(name), size)
+                column = rule.column(raw.get(name), size)
             except BrokenRule as error:
                 noun = type(self).__name__.lower()
                 raise self._error(
@@ -418,13 +416,13 @@ class NamedColumns(CheckedColumns[R]):
 
 
 def checked_rows(
-    given: Iterable[R], kind: type[R], example: str, error: type[StreamplaceError] = GraphError
+    raw: Iterable[R], kind: type[R], example: str, error: type[StreamplaceError] = GraphError
 ) -> list[R]:
     """Rows as a list, each of which must be of a kind."""
     noun = kind.__name__.lower()
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise error(f"{quoted(given)} is given for the {noun}s; give a list")
-    rows = list(given)
+    if isinstance(raw, str) or not isinstance(raw, Iterable):
+        raise error(f"{quoted(raw)} is given for the {noun}s; give a list")
+    rows = list(raw)
     for row in rows:
         if not isinstance(row, kind):
             raise error(f"{quoted(row)} is no {noun}; write each {noun} as {example}")

@@ -83,8 +83,8 @@ class PlacementRules:
         start, rival = rival_columns(self.apart, self.n_units)
         for u in np.unique(self.apart).tolist():
             free = self.allowed[u].copy()
-            taken = settled[rival[start[u] : start[u + 1]]]
-            free[taken[taken >= 0]] = False
+            blocked = settled[rival[start[u] : start[u + 1]]]
+            free[blocked[blocked >= 0]] = False
             if not free.any():
                 return np.asarray(self.witness[self.unit])
             wish = int(placement[self.first_operator[u]])
@@ -105,8 +105,8 @@ class PlacementRules:
         if len(self.apart):
             legal &= (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
         if self.memory is not None and self.room is not None:
-            taken = used(of_unit, self.memory, len(self.room))
-            legal &= (taken <= most(self.room)).all(axis=1)
+            in_use = used(of_unit, self.memory, len(self.room))
+            legal &= (in_use <= most(self.room)).all(axis=1)
         return np.asarray(legal)
 
     def is_legal(self, placement: Ints) -> bool:
@@ -121,8 +121,8 @@ class PlacementRules:
         if self.memory is None or self.room is None:
             return None
         of_unit = placement[self.first_operator][None]
-        (taken,) = used(of_unit, self.memory, len(self.room))
-        excess = np.where(taken > most(self.room), taken - self.room, -np.inf)
+        (in_use,) = used(of_unit, self.memory, len(self.room))
+        excess = np.where(in_use > most(self.room), in_use - self.room, -np.inf)
         d = int(np.argmax(excess))
         return (d, float(excess[d])) if excess[d] > 0 else None
 
@@ -310,9 +310,9 @@ def _narrow(
         allowed[units] &= masks
     else:
         np.logical_and.at(allowed, units, masks)
-    left = allowed[units].any(axis=1)
-    if not left.all():
-        mates = np.flatnonzero(unit == units[np.argmin(left)])
+    has_device = allowed[units].any(axis=1)
+    if not has_device.all():
+        mates = np.flatnonzero(unit == units[np.argmin(has_device)])
         raise ProblemError(
             f"no device is left for {listed([graph.operators.name[v] for v in mates])}: pins, "
             "allowed devices and required tags exclude each other; loosen one"

@@ -129,8 +129,8 @@ class Devices(
     def _finish(self) -> None:
         put = partial(object.__setattr__, self)
         put("speed", frozen(self.mips - self.reserved / self.cores))
-        for device, left in zip(self.name, self.speed, strict=True):
-            if left <= 0:
+        for device, mips in zip(self.name, self.speed, strict=True):
+            if mips <= 0:
                 raise ClusterError(
                     f"all of device {quoted(device)} is reserved, so nothing can run there; "
                     "reserve less than its mips times its cores, or leave it out"

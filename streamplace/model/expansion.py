@@ -292,16 +292,16 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     operators = graph.operators
     parts = subtask_parts(operators.max_parallelism, operators.parallelism)
     end = np.cumsum(operators.parallelism)
-    for name, given in (shares or {}).items():
+    for name, values in (shares or {}).items():
         row = operators.index(name)
-        number, known = int(operators.parallelism[row]), np.asarray(given, np.float64)
-        fine = len(known) == number and (known >= 0).all() and abs(known.sum() - 1) <= SUM_ERROR
+        number, chosen = int(operators.parallelism[row]), np.asarray(values, np.float64)
+        fine = len(chosen) == number and (chosen >= 0).all() and abs(chosen.sum() - 1) <= SUM_ERROR
         if not fine:
             raise GraphError(
                 f"shares of operator {quoted(name)}: give one for each of its {number} subtasks, "
                 "which add up to 1"
             )
-        parts[end[row] - number : end[row]] = 1 / np.maximum(known, LEAST_SHARE)
+        parts[end[row] - number : end[row]] = 1 / np.maximum(chosen, LEAST_SHARE)
     return parts
 
 

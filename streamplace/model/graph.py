@@ -359,8 +359,8 @@ def rated(operators: Operators, streams: Streams) -> tuple[Operators, Streams]:
 def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
     """Convert attributes to plain values; raise GraphError for values that no file can hold."""
     plain: dict[str, Attribute] = {}
-    for name, given in attributes.items():
-        value = given.item() if isinstance(given, np.generic) else given
+    for name, raw in attributes.items():
+        value = raw.item() if isinstance(raw, np.generic) else raw
         fine = is_text(name) and (
             is_text(value)
             or (isinstance(value, int) and abs(value) <= LARGEST_WHOLE)

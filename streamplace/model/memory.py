@@ -23,18 +23,18 @@ def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
     """
     batch = len(place)
     cells = place + np.arange(batch)[:, None] * n_devices
-    taken: Floats = np.bincount(cells.ravel(), np.tile(memory, batch), batch * n_devices).astype(
+    in_use: Floats = np.bincount(cells.ravel(), np.tile(memory, batch), batch * n_devices).astype(
         np.float64
     )
-    return taken.reshape(batch, n_devices)
+    return in_use.reshape(batch, n_devices)
 
 
-def most(room: Floats) -> Floats:
+def most(capacity: Floats) -> Floats:
     """Capacity of every device with its tolerance for rounding."""
-    return room * (1 + SLACK)
+    return capacity * (1 + SLACK)
 
 
-def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | None:
+def packed(allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats) -> Ints | None:
     """Pack units into devices and keep pairs apart; None if there is no way.
 
     If the search is stopped before it knows, some units are at -1.
@@ -42,40 +42,46 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | 
     Depth-first search: first the unit with the fewest devices, the larger one of equals, each to
     the device that it fits most tightly.
     """
-    choices = (allowed & (memory[:, None] <= most(room))).sum(axis=1)
+    choices = (allowed & (memory[:, None] <= most(capacity))).sum(axis=1)
     order = np.lexsort((-memory, choices)) if len(pairs) else np.lexsort((choices, -memory))
     alike = bool(allowed.all()) and not len(pairs)
     from streamplace.model.packing import pack
 
-    place = pack(allowed, *rival_columns(pairs, len(allowed)), memory, room, order, alike, STEPS)
+    place = pack(
+        allowed, *rival_columns(pairs, len(allowed)), memory, capacity, order, alike, STEPS
+    )
     return place if len(place) else None
 
 
 def made_room(
-    place: Ints, allowed: Bools, pairs: Ints, memory: Floats, room: Floats
+    place: Ints, allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats
 ) -> Ints | None:
     """Move units on from devices that overflow; None if one fits nowhere.
 
     The largest units keep their device first. Units that fit stay where they are, so a placement
     that fits is returned unchanged.
     """
-    moved = _largest_first(place, allowed, pairs, memory, room)
+    moved = _largest_first(place, allowed, pairs, memory, capacity)
     return None if (moved < 0).any() else moved
 
 
-def _largest_first(place: Ints, allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints:
+def _largest_first(
+    place: Ints, allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats
+) -> Ints:
     """Devices of units that are placed by their size; -1 where one fits nowhere."""
     from streamplace.model.packing import make_room
 
     order, rivals = np.argsort(-memory, kind="stable"), rival_columns(pairs, len(allowed))
-    return make_room(place.astype(np.int32), allowed, *rivals, memory, room, order)
+    return make_room(place.astype(np.int32), allowed, *rivals, memory, capacity, order)
 
 
-def too_large(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> str:
+def too_large(
+    graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, capacity: Floats
+) -> str:
     """Message that names a unit for which no device has enough memory."""
-    u = int(np.argmax(~(allowed & (memory[:, None] <= most(room))).any(axis=1)))
+    u = int(np.argmax(~(allowed & (memory[:, None] <= most(capacity))).any(axis=1)))
     names = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]
-    largest = float(room[allowed[u]].max())
+    largest = float(capacity[allowed[u]].max())
     return (
         f"{listed(names)} cannot fit anywhere: {format_bytes(memory[u])} of memory needed, "
         f"and the largest device allowed has {format_bytes(largest)}, "
@@ -84,19 +90,19 @@ def too_large(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, ro
 
 
 def short_memory(
-    graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats
+    graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, capacity: Floats
 ) -> str:
     """Message that names the operators for which too little memory is left by the largest."""
     wish, nobody = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
-    place = _largest_first(wish, allowed, nobody, memory, room)
+    place = _largest_first(wish, allowed, nobody, memory, capacity)
     settled = place >= 0
     units = np.flatnonzero(~settled)
-    left = float((room - np.bincount(place[settled], memory[settled], len(room))).max())
+    free = float((capacity - np.bincount(place[settled], memory[settled], len(capacity))).max())
     first = np.unique(unit, return_index=True)[1]
     names = [graph.operators.name[first[u]] for u in units]
     reason = (
         f"{listed(names)} need {format_bytes(float(memory[units].sum()))}, where no "
-        f"device has more than {format_bytes(left)} left"
+        f"device has more than {format_bytes(free)} left"
         if names
         else "what must be kept apart leaves too little room"
     )

@@ -88,18 +88,18 @@ class WindowRule(FieldRule):
 
     default: None = None
 
-    def value(self, given: Any) -> Any:
+    def value(self, raw: Any) -> Any:
         """Window itself."""
-        if not isinstance(given, Window):
-            raise BrokenRule(quoted(given), "it must be a Window")
-        return given
+        if not isinstance(raw, Window):
+            raise BrokenRule(quoted(raw), "it must be a Window")
+        return raw
 
-    def column(self, given: Mapping[int, Window] | None, size: int) -> dict[int, Window]:
+    def column(self, raw: Mapping[int, Window] | None, size: int) -> dict[int, Window]:
         """Windows by row number."""
-        for row in given or {}:
+        for row in raw or {}:
             if not 0 <= row < size:
                 raise GraphError(f"a window is for row {row}, but there are {size} operators")
-        return dict(given or {})
+        return dict(raw or {})
 
     def gathered(self, values: list[Any]) -> dict[int, Window]:
         """Windows of rows by row number."""

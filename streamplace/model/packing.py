@@ -13,7 +13,7 @@ def pack(
     start: Longs,
     rival: Longs,
     memory: Floats,
-    room: Floats,
+    capacity: Floats,
     order: Longs,
     alike: bool,
     steps: int,
@@ -23,33 +23,33 @@ def pack(
     The result is empty if no packing exists; units at -1 mean that the step limit was reached.
     """
     n, n_devices = allowed.shape
-    place, left = np.full(n, -1, np.int32), room.copy()
-    tried_left, tried = np.full(n, -np.inf), np.full(n, -1, np.int64)
+    place, free = np.full(n, -1, np.int32), capacity.copy()
+    tried_free, tried = np.full(n, -np.inf), np.full(n, -1, np.int64)
     depth = 0
     while 0 <= depth < n and steps > 0:
         steps -= 1
         u, best = order[depth], -1
         for d in range(n_devices):
-            after = (left[d], d) > (tried_left[depth], tried[depth])
-            if alike and left[d] == tried_left[depth] and tried[depth] >= 0:
+            after = (free[d], d) > (tried_free[depth], tried[depth])
+            if alike and free[d] == tried_free[depth] and tried[depth] >= 0:
                 after = False
-            fits = memory[u] <= left[d] + SLACK * room[d] or memory[u] == 0
-            if not (after and fits and allowed[u, d]) or _taken(place, start, rival, u, d):
+            fits = memory[u] <= free[d] + SLACK * capacity[d] or memory[u] == 0
+            if not (after and fits and allowed[u, d]) or _blocked(place, start, rival, u, d):
                 continue
-            if best < 0 or left[d] < left[best]:
+            if best < 0 or free[d] < free[best]:
                 best = d
         if best >= 0:
-            tried_left[depth], tried[depth] = left[best], best
+            tried_free[depth], tried[depth] = free[best], best
             place[u] = best
-            left[best] -= memory[u]
+            free[best] -= memory[u]
             depth += 1
             if depth < n:
-                tried_left[depth], tried[depth] = -np.inf, -1
+                tried_free[depth], tried[depth] = -np.inf, -1
         else:
             depth -= 1
             if depth >= 0:
                 u = order[depth]
-                left[place[u]] = tried_left[depth]
+                free[place[u]] = tried_free[depth]
                 place[u] = -1
     return place if depth >= 0 else place[:0]
 
@@ -61,30 +61,30 @@ def make_room(
     start: Longs,
     rival: Longs,
     memory: Floats,
-    room: Floats,
+    capacity: Floats,
     order: Longs,
 ) -> Ints:
     """Place units in order: on their device if they fit, else on the next one, else at -1."""
-    n_devices, left = len(room), room.copy()
+    n_devices, free = len(capacity), capacity.copy()
     for u in order:
         device = -1
         for step in range(n_devices):
             d = (place[u] + step) % n_devices
-            if memory[u] > left[d] + SLACK * room[d] and memory[u] > 0:
+            if memory[u] > free[d] + SLACK * capacity[d] and memory[u] > 0:
                 continue
-            if step == 0 or (allowed[u, d] and not _taken(place, start, rival, u, d)):
+            if step == 0 or (allowed[u, d] and not _blocked(place, start, rival, u, d)):
                 device = d
                 break
         place[u] = device
         if device >= 0:
-            left[device] -= memory[u]
+            free[device] -= memory[u]
     return place
 
 
 @kernel
-def _taken(place: Ints, start: Longs, rival: Longs, u: int, d: int) -> bool:
+def _blocked(place: Ints, start: Longs, rival: Longs, u: int, d: int) -> bool:
     """Whether a rival of unit u is on device d."""
-    taken = False
+    blocked = False
     for i in range(start[u], start[u + 1]):
-        taken |= place[rival[i]] == d
-    return taken
+        blocked |= place[rival[i]] == d
+    return blocked

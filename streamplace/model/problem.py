@@ -211,11 +211,11 @@ class Problem(Caching, Pictured):
         Colocated operators follow the first of them; an operator on a device that it may not use
         or share moves on to the next legal one.
         """
-        given = np.asarray(placements, np.int32)
+        array = np.asarray(placements, np.int32)
         if self.rules is None:
-            return given
-        batch = np.atleast_2d(given)
-        return np.stack([self.rules.repaired(row) for row in batch]).reshape(given.shape)
+            return array
+        batch = np.atleast_2d(array)
+        return np.stack([self.rules.repaired(row) for row in batch]).reshape(array.shape)
 
     def check(self, placement: Placement) -> None:
         """Raise PlacementError unless the placement fits this problem."""
@@ -259,9 +259,9 @@ class Problem(Caching, Pictured):
         """
         from streamsim.canonical import canonical
 
-        given = np.ascontiguousarray(placements, np.int32)
-        batch = canonical(np.atleast_2d(given), self.graph.order, self.interchangeable)
-        return batch.reshape(given.shape)
+        array = np.ascontiguousarray(placements, np.int32)
+        batch = canonical(np.atleast_2d(array), self.graph.order, self.interchangeable)
+        return batch.reshape(array.shape)
 
     def _checked_seconds(self, seconds: ArrayLike) -> Floats:
         shape = (self.n_operators, self.n_devices)
@@ -329,10 +329,12 @@ class Problem(Caching, Pictured):
 
     def _classes(self) -> Ints:
         """Split the cluster's classes by the problem's rules and costs for single devices."""
-        seen: dict[tuple[int, bytes, bytes], int] = {}
+        numbers: dict[tuple[int, bytes, bytes], int] = {}
         allowed = None if self.rules is None else self.rules.allowed
         classes = [
-            seen.setdefault((of_cluster, _cells(allowed, d), _cells(self.seconds, d)), len(seen))
+            numbers.setdefault(
+                (of_cluster, _cells(allowed, d), _cells(self.seconds, d)), len(numbers)
+            )
             for d, of_cluster in enumerate(self.cluster.interchangeable.tolist())
         ]
         return frozen(np.array(classes, np.int32))

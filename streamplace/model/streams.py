@@ -192,17 +192,17 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
 
         It is found by walking back along streams between the others.
         """
-        left = np.ones(len(self.operators), bool)
-        left[order] = False
-        inside = left[self.source] & left[self.target]
+        unordered = np.ones(len(self.operators), bool)
+        unordered[order] = False
+        inside = unordered[self.source] & unordered[self.target]
         ends = self.target[inside].tolist(), self.source[inside].tolist()
         feeder = dict(zip(*ends, strict=True))
-        seen: dict[int, int] = {}
+        position: dict[int, int] = {}
         v = next(iter(feeder))
-        while v not in seen:
-            seen[v] = len(seen)
+        while v not in position:
+            position[v] = len(position)
             v = feeder[v]
-        backwards = [u for u, at in seen.items() if at >= seen[v]]
+        backwards = [u for u, at in position.items() if at >= position[v]]
         return [v, *reversed(backwards)]
 
     def inputs(self) -> Ints | None:
@@ -233,9 +233,9 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
         return f"stream {self.label(i)}"
 
 
-def _ends(column: str, given: ArrayLike, size: int, n_operators: int) -> Ints:
+def _ends(column: str, raw: ArrayLike, size: int, n_operators: int) -> Ints:
     try:
-        return CountRule(0, n_operators - 1).column(given, size)
+        return CountRule(0, n_operators - 1).column(raw, size)
     except BrokenRule as error:
         raise GraphError(
             f"streams' column {column} {error.rule}"
