@@ -1,4 +1,4 @@
-"""GiPH beside what its paper compares it with: Figures 4, 5, 6 and 9, Tables 6 and 7.
+"""GiPH beside what its paper compares it with: Figures 4, 6 and 9, and Table 6.
 
 Run ``python benchmarks/giph.py -o out/`` (some twenty minutes on two idle cores, most of them for
 training; what is trained in ``out/`` already is taken from there). Writes ``giph.json``,
@@ -7,11 +7,9 @@ training; what is trained in ``out/`` already is taken from there). Writes ``gip
 
 import argparse
 import json
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,6 @@ from studies import Mapped, markdown, workers_of, workers_options
 from streamplace import Problem, train
 from streamplace.drawing.figures import new_figure, save
 from streamplace.families.registry import FAMILIES
-from streamplace.io.weights import read_weights
-from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.training_loop import built
-from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.cav import Cav
 from streamplace.papers.families.giph import Giph
@@ -39,7 +32,6 @@ STEPS = np.linspace(0, 2, 17)
 """Points of a curve, in steps per task."""
 EPOCHS, LEARNED, BATCH = 8, 60, 4
 """Of every training: epochs, problems, and problems in a step."""
-DEPTHS = (0, 8, 12, 16, 20, 30, 100)
 TIE = 1e-9
 
 
@@ -73,14 +65,6 @@ PUBLISHED = {
     "heft": "59 / 5 / 36",
 }
 """Table 6: GiPH better than, equal to, worse than the others, in per cent."""
-PUBLISHED_S = {
-    "giph": (0.340, 0.565),
-    "giph-ne": (0.240, 0.360),
-    "giph-ne-pol": (0.027, 0.027),
-    "graphsage-ne": (0.138, 0.157),
-    "placeto": (0.162, 0.255),
-}
-"""Table 7: seconds of a step when placing, and when training."""
 
 
 def problems_of(setting: str, split: str, count: int) -> list[Problem]:
@@ -134,39 +118,8 @@ def searched(problem: Problem, names: Sequence[str], folder: Path) -> list[dict[
         best[np.isnan(best)] = result.value  # who answers at once
         points = best[np.rint(STEPS * n).astype(int)]
         slr = [MAKESPAN.measures(problem, value)["slr"] for value in points]
-        facts = problem.graph.attributes
-        rows.append({"method": name, "depth": depth_of(problem), "slr": slr, **facts})
+        rows.append({"method": name, "slr": slr, **problem.graph.attributes})
     return rows
-
-
-def depth_of(problem: Problem) -> int:
-    """Tasks on the longest path."""
-    level = np.ones(problem.n_operators, np.int64)
-    instance = problem.instance
-    for u, v in zip(instance.source.tolist(), instance.target.tolist(), strict=True):
-        level[v] = max(level[v], level[u] + 1)
-    return int(level.max())
-
-
-def seconds_of(variant: Variant, problems: Sequence[Problem], folder: Path) -> tuple[float, float]:
-    """CPU seconds of a step when placing, and when training (Table 7)."""
-    model, file = MODELS[variant.model], folder / variant.name / "best.safetensors"
-    options = model.config.model_validate(read_weights(file).document["config"])
-    task = LearningTask(tuple(problems), (), 0, objective="makespan")
-    learner = built(model, task, Preset(options, TrainingConfig()))
-    assert model.improver is not None
-    improver = model.improver(file)
-    walkers = [improver.on(problem) for problem in problems]
-    rng, steps = np.random.default_rng(0), 0
-    begin = time.process_time()
-    for problem, walker in zip(problems, walkers, strict=True):
-        walker.begin(random_placements(problem, 1, rng)[0])
-        walker.go(rng.random(walker.length))
-        steps += walker.length
-    placing = (time.process_time() - begin) / steps
-    begin = time.process_time()
-    learner.loss(np.arange(len(problems)), 0, 0)[0].backward()
-    return placing, (time.process_time() - begin) / (steps * options.walks)
 
 
 def all_of(function: Any, problems: Iterable[Problem], by: Mapped) -> list[dict[str, Any]]:
@@ -182,7 +135,6 @@ def studies(folder: Path, count: int, by: Mapped) -> dict[str, list[dict[str, An
         p for p in FAMILIES["giph-adaptive"].generate(GiphAdaptive(programs=count // 10), 0)
     )
     cars = [p for p in FAMILIES["cav"].generate(Cav(), 0)][:: max(1, 900 // count)]
-    some = problems_of(MULTIPLE, "test", 8)
     search = partial(searched, folder=folder)
     return {
         SINGLE: all_of(partial(search, names=single), problems_of(SINGLE, "test", count), by),
@@ -195,11 +147,6 @@ def studies(folder: Path, count: int, by: Mapped) -> dict[str, list[dict[str, An
             cars,
             by,
         ),
-        "seconds": [
-            dict(zip(("method", "placing", "training"), (name, *seconds), strict=True))
-            for name in PUBLISHED_S
-            for seconds in [seconds_of(BY_NAME[name], some, folder) for _ in range(2)][1:]
-        ],
     }
 
 
@@ -220,17 +167,6 @@ def table_of_search(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         curve, ends = means(rows, name), finals(rows, name)
         row = {"": name} | {f"{STEPS[i]:g} N steps": curve[i] for i in (0, 4, 8, 16)}
         found.append(row | {"end × HEFT": (ends / finals(rows, "heft")).mean()})
-    return found
-
-
-def table_of_depths(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Figure 5: mean SLR in the end, by the number of tasks on the longest path."""
-    found = []
-    for low, high in pairwise(DEPTHS):
-        own = [row for row in rows if low < row["depth"] <= high]
-        if own:
-            row = {"depth": f"{low + 1} to {high}", "problems": str(len(finals(own, "heft")))}
-            found.append(row | {name: finals(own, name).mean() for name in (*SEARCHES, "heft")})
     return found
 
 
@@ -264,20 +200,6 @@ def table_of_pairs(
     return found
 
 
-def table_of_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Table 7: milliseconds of a step."""
-    return [
-        {
-            "": row["method"],
-            "placing, ms": 1e3 * row["placing"],
-            "paper": f"{1e3 * PUBLISHED_S[row['method']][0]:.0f}",
-            "training, ms": 1e3 * row["training"],
-            "paper's": f"{1e3 * PUBLISHED_S[row['method']][1]:.0f}",
-        }
-        for row in rows
-    ]
-
-
 def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """Mean SLR over the steps: one network, many networks, and cars."""
     figure, axes = new_figure(3, width=10.0, height=3.2)
@@ -303,11 +225,9 @@ def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
     tables = {
         "Figure 4, one network": table_of_search(rows[SINGLE]),
         "Figure 4, many networks": table_of_search(rows[MULTIPLE]),
-        "Figure 5": table_of_depths(rows[MULTIPLE]),
         "Figure 6": table_of_changes(rows["changing"]),
         "Figure 9": table_of_search(rows["cars"]),
         "Table 6": table_of_pairs(rows[MULTIPLE]),
-        "Table 7": table_of_seconds(rows["seconds"]),
     }
     (folder / "giph.json").write_text(json.dumps(rows), "utf-8")
     text = "\n".join(markdown(table, title) for title, table in tables.items())

@@ -2,7 +2,7 @@
 
 Checks: rewards, memories and gradients beside those of the CPU, captured steps beside eager ones,
 and that one seed gives one result. Measures: problems/s by batch, on the GPU and on one thread of
-the CPU. Trains `dream` from nothing on fresh graphs, each time for so many seconds, and prints the
+the CPU. Trains `dream` from nothing on fresh graphs for so many seconds, and prints the
 mean throughput of greedy placements against the seconds of training, for validation graphs and for
 the 630 test graphs at both rates. Every result is printed and written as soon as it is there.
 """
@@ -23,7 +23,6 @@ from streamsim import throughput as simulated
 from studies import test_problems
 
 from streamplace import Cluster, Problem
-from streamplace.cores import available_cores
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset
@@ -37,8 +36,6 @@ from streamplace.learn.shards import (
     gradient_of,
     one_thread,
     seed_of,
-    shards,
-    thread_workers,
 )
 from streamplace.learn.tensors.draws import child
 from streamplace.learn.tensors.memory import Outlines, random_placements
@@ -47,13 +44,8 @@ from streamplace.learn.training_loop import built
 
 RATES = (1e4, 2e4)
 FIVE = Cluster.uniform(5)
-SETTINGS: dict[str, dict[str, Any]] = {
-    "single precision": {},
-    "tf32": {"tf32": True, "learning_rate": 5e-3},
-    "no memory": {"replayed": 0, "exploration": 0.0, "on_policy": 12, "baseline": "others"},
-    "batch 256": {"batch": 256},
-}
-"""What differs from `BASE`; ``--settings`` reads others from a file."""
+POINTS = 5
+"""Moments of a training at which it is judged."""
 BASE: dict[str, Any] = {
     "batch": 512,
     "learning_rate": 3e-3,
@@ -261,53 +253,7 @@ def measure(device: str, results: Results, problems: tuple[Problem, ...], batch:
     )
 
 
-def measure_threads(results: Results, problems: tuple[Problem, ...]) -> None:
-    """Problems per second of all cores beside the GPU."""
-    learner = learner_of({"fresh": 5120}, problems, "cpu")[0]
-    cores = available_cores()
-    with thread_workers(learner, "cpu") as workers:
-        begun, count = 0.0, 0
-        for step, rows in enumerate(batches(learner.sizes, 32 * cores, 0, 0)):
-            begun = begun if step else time.perf_counter()
-            workers.gradient(shards(rows, cores, 0, 0, step))
-            count += len(rows)
-            if time.perf_counter() - begun > 3:
-                break
-    results.add(
-        "speed",
-        device=f"cpu, {cores} threads",
-        problems_per_s=round(count / (time.perf_counter() - begun)),
-    )
-
-
-def profile(results: Results, problems: tuple[Problem, ...], batch: int) -> None:
-    """Kernels of a replayed step, by time."""
-    training = Training(*learner_of({"batch": batch, "fresh": 20 * batch}, problems, "cuda"))
-    for _ in range(40):
-        training.step(0.0)
-    kinds = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=kinds) as run:
-        begun = waited("cuda")
-        for _ in range(20):
-            training.step(0.0)
-        seconds = waited("cuda") - begun
-    found = [e for e in run.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA]
-    found.sort(key=lambda e: -e.self_device_time_total)
-    results.add(
-        "profile",
-        batch=batch,
-        ms_per_step=seconds * 50,
-        busy_ms=sum(e.self_device_time_total for e in found) / 20e3,
-        kernels=sum(e.count for e in found) / 20,
-    )
-    for event in found[:22]:
-        took, count = event.self_device_time_total / 20e3, event.count / 20
-        print(f"{took:8.3f} ms {count:7.1f} {event.key[:80]}", flush=True)
-
-
 def train(
-    name: str,
-    setting: dict[str, Any],
     problems: tuple[Problem, ...],
     judges: dict[str, Judge],
     *,
@@ -315,13 +261,11 @@ def train(
     seconds: float,
     results: Results,
     folder: Path,
-    points: int,
 ) -> None:
     """Train for so many seconds, captures included, and judge from time to time."""
-    torch.backends.cuda.matmul.allow_tf32 = bool(setting.pop("tf32", False))
-    learner, options = learner_of(setting, problems, device)
+    learner, options = learner_of({}, problems, device)
     training = Training(learner, options)
-    spent, count, steps, marks = 0.0, 0, 0, list(np.linspace(0, 1, points + 1)[1:])
+    spent, count, steps, marks = 0.0, 0, 0, list(np.linspace(0, 1, POINTS + 1)[1:])
     begun = waited(device)
     while True:
         count += training.step(spent / seconds)
@@ -334,23 +278,13 @@ def train(
             marks.pop(0)
             some = judges if final else {k: v for k, v in judges.items() if not k.startswith("t")}
             values = {key: round(judge.of(learner), 5) for key, judge in some.items()}
-            results.add(
-                "curve",
-                setting=name,
-                seconds=round(spent, 1),
-                steps=steps,
-                problems=count,
-                **values,
-            )
+            results.add("curve", seconds=round(spent, 1), steps=steps, problems=count, **values)
             if final:
                 break
             begun = waited(device)
-    document = {"model": "dream", **learner.spec(), "training": {"setting": name, **options}}
-    write_weights(
-        folder / f"{name.replace(' ', '-')}.safetensors",
-        document,
-        {k: v.astype(np.float16) for k, v in arrays_of(learner.module).items()},
-    )
+    document = {"model": "dream", **learner.spec(), "training": options}
+    tensors = {k: v.astype(np.float16) for k, v in arrays_of(learner.module).items()}
+    write_weights(folder / "dream.safetensors", document, tensors)
 
 
 def main() -> None:
@@ -358,61 +292,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--seconds", type=float, default=40.0, help="of every training")
-    parser.add_argument("--limit", type=float, default=280.0, help="of the whole script")
-    parser.add_argument("--settings", type=Path, help="JSON: settings by name")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of the training")
     parser.add_argument("--batches", type=int, nargs="*", default=[32, 512, 1024])
-    parser.add_argument("--points", type=int, default=5)
-    parser.add_argument("--skip", nargs="*", default=[])
-    asked = parser.parse_args()
-    begun, results = time.perf_counter(), Results(asked.out)
-    card = torch.cuda.get_device_name() if asked.device == "cuda" else "CPU"
+    options = parser.parse_args()
+    device, results = options.device, Results(options.out)
+    card = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     results.add("begun", card=card, torch=torch.__version__)
-    settings = json.loads(asked.settings.read_text()) if asked.settings else SETTINGS
     problems = problems_of(seed=10, copies=5)
     results.add("problems", count=len(problems))
     checks: dict[str, Callable[[], None]] = {
-        "rewards": partial(check_rewards, asked.device, results),
-        "steps": partial(check_steps, asked.device, results),
-        "seed": partial(check_seed, asked.device, results, problems),
+        "rewards": partial(check_rewards, device, results),
+        "steps": partial(check_steps, device, results),
+        "seed": partial(check_seed, device, results, problems),
         "cpu": partial(measure, "cpu", results, problems, 32),
-        "threads": partial(measure_threads, results, problems),
-        "profile": partial(profile, results, problems, 512),
     }
-    for batch in asked.batches:
-        checks[f"speed {batch}"] = partial(measure, asked.device, results, problems, batch)
-    with one_thread(), deterministic(asked.device):
+    for batch in options.batches:
+        checks[f"speed {batch}"] = partial(measure, device, results, problems, batch)
+    with one_thread(), deterministic(device):
         for name, check in checks.items():
-            if name in asked.skip:
-                continue
             try:
                 check()
             except Exception as fault:
                 results.add("failed", check=name, fault=f"{type(fault).__name__}: {fault}"[:2000])
-        judges = {"validation": Judge(problems_of(seed=77, copies=4), asked.device)}
+        judges = {"validation": Judge(problems_of(seed=77, copies=4), device)}
         for rate in RATES:
-            judges[f"test {rate:g}"] = Judge(tuple(test_problems(rate)), asked.device)
-        results.add("judges")
-        for name, setting in settings.items():
-            seconds = setting.pop("seconds", asked.seconds)
-            left = asked.limit - (time.perf_counter() - begun)
-            if left < seconds + 8:
-                results.add("no time", setting=name, left=round(left))
-                continue
-            try:
-                train(
-                    name,
-                    setting,
-                    problems,
-                    judges,
-                    device=asked.device,
-                    seconds=seconds,
-                    results=results,
-                    folder=asked.out,
-                    points=asked.points,
-                )
-            except Exception as fault:
-                results.add("failed", setting=name, fault=f"{type(fault).__name__}: {fault}"[:2000])
+            judges[f"test {rate:g}"] = Judge(tuple(test_problems(rate)), device)
+        train(
+            problems,
+            judges,
+            device=device,
+            seconds=options.seconds,
+            results=results,
+            folder=options.out,
+        )
 
 
 if __name__ == "__main__":
