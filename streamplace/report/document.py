@@ -6,10 +6,11 @@ Quantities that are unlimited, or that have no value, are null.
 """
 
 from math import isfinite
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import TypedDict
 
 from streamplace.io.fields import plain
 
