@@ -218,7 +218,7 @@ def _sources(flow: SourceFlow) -> Iterator[Part]:
         yield _source(f"Source {sources[0].name}", sources[0])
         return
     yield _source(f"{len(sources)} sources", flow)
-    yield from (Detail(_source(f"Source {one.name}", one)) for one in sources)
+    yield from (Detail(_source(f"Source {source.name}", source)) for source in sources)
 
 
 def _source(name: str, flow: SourceFlow) -> str:
@@ -254,8 +254,13 @@ def _today(advice: Advice) -> Iterator[str]:
 
 def _machines(current: CurrentMachines) -> Sheet:
     rows = tuple(
-        (one.name, one.size, (one.offer if current.is_priced else None) or "—", str(one.subtasks))
-        for one in current.machines
+        (
+            machine.name,
+            machine.size,
+            (machine.offer if current.is_priced else None) or "—",
+            str(machine.subtasks),
+        )
+        for machine in current.machines
     )
     return Sheet(("TaskManager", "size", "offer", "subtasks"), rows)
 
@@ -326,65 +331,67 @@ class MeasuredJob(NamedTuple):
 
 def advise(
     rest: Rest,
-    found: MeasuredJob,
+    job: MeasuredJob,
     rate: Quantity,
     machines: Catalogue | Cluster | None,
-    asked: PlannerSettings,
+    settings: PlannerSettings,
     program: Program | None,
     folder: Path,
 ) -> Advice:
     """Plan the cheapest machines for a rate of a measured job."""
-    seen, measured, cluster, flow = found.profile, found.graph, found.cluster, found.profile.flow
-    rates = _rates(seen, measured, cluster.cluster())
-    wanted = asked_rate(rate, flow)
-    fixed, told = _fixed(rest, seen.tasks, program)
+    profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
+    rates = _rates(profile, measured, cluster.cluster())
+    target_rate = asked_rate(rate, flow)
+    fixed, note = _fixed(rest, profile.tasks, program)
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not unpinnable(rest):
         graph = in_one_group(graph)  # a placement defines its own
-    graph = with_loose_streams(graph.at_rate(wanted), fixed.loose)
-    usual = replace(asked, keep_parallelism=fixed.tasks)
-    current = current_machines(found.alone, machines, seen)
+    graph = with_loose_streams(graph.at_rate(target_rate), fixed.loose)
+    plan_settings = replace(settings, keep_parallelism=fixed.tasks)
+    current = current_machines(job.alone, machines, profile)
     if isinstance(machines, Catalogue):
         shared = replace(machines, slot_sharing=True)
         speed = float(measured.attributes["mips"])
-        left = left_for_operators(shared, seen.java, seen.sending, speed)
-        plan = _planned(graph, left, usual)
+        offers = left_for_operators(shared, profile.java, profile.sending, speed)
+        plan = _planned(graph, offers, plan_settings)
     else:
-        usual = replace(usual, headroom=0.0)
-        plan = _planned(graph, cluster.cluster() if machines is None else machines, usual)
-    carried = _carried(rates, plan, seen)
+        plan_settings = replace(plan_settings, headroom=0.0)
+        plan = _planned(graph, cluster.cluster() if machines is None else machines, plan_settings)
+    carried = _carried(rates, plan, profile)
     is_enough = (
         carried is not None
-        and max(carried.low, min(flow.rate, carried.value)) >= wanted
+        and max(carried.low, min(flow.rate, carried.value)) >= target_rate
         and not current.unmatched
         and current.cost <= plan.cost
     )
-    expected = expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges]))
-    change = change_commands(rest, found.id, current, plan, folder)
+    expected = expected_interruptions(
+        rest, job.id, (profile.name, [*profile.tasks], [*profile.edges])
+    )
+    change = change_commands(rest, job.id, current, plan, folder)
     return Advice(
-        found.id,
-        seen.name,
-        wanted,
+        job.id,
+        profile.name,
+        target_rate,
         flow,
         current,
         carried,
-        _operator_loads(seen, plan),
+        _operator_loads(profile, plan),
         plan,
         expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
         () if is_enough else tuple(change),
-        (*_notes(rest, found, machines, plan), *doubts, told),
+        (*_notes(rest, job, machines, plan), *doubts, note),
         folder,
     )
 
 
-def _rates(seen: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates | None:
+def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates | None:
     """What predicts the rates of a job's layouts; None if it ran on a TaskManager that has left."""
-    layout = Layout(seen.present.devices)
+    layout = Layout(profile.present.devices)
     if not layout.devices <= {*cluster.devices.name}:
         return None  # those of its subtasks that have ended may have run there
-    flow = seen.flow
+    flow = profile.flow
     measured = Measurement(
-        graph, cluster, seen.is_limited, (), seen.shares, seen.held_back, flow=flow
+        graph, cluster, profile.is_limited, (), profile.shares, profile.held_back, flow=flow
     )
     return JobRates(measured, layout, flow.rate)  # of all sources together
 
@@ -396,21 +403,21 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[Stre
     one. Larger errors than those of profiles are not corrected: something else limits the job.
     """
     factor = 1.0 if rates is None else float(rates.factors[0])
-    told = f"the present layout carries {1 / factor:.0%} of what the model says, so "
+    sentence = f"the present layout carries {1 / factor:.0%} of what the model says, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
-        return graph, [f"{told}the rate of the plan may be outside of its interval"]
+        return graph, [f"{sentence}the rate of the plan may be outside of its interval"]
     operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
     scaled = graph.with_operators(operators)
-    is_told = abs(factor - 1) > NOISE
-    return scaled, [f"{told}all costs count {factor:.2f} times"] if is_told else []
+    is_noted = abs(factor - 1) > NOISE
+    return scaled, [f"{sentence}all costs count {factor:.2f} times"] if is_noted else []
 
 
-def _carried(rates: JobRates | None, plan: PlanResult, seen: JobProfile) -> RateInterval | None:
+def _carried(rates: JobRates | None, plan: PlanResult, profile: JobProfile) -> RateInterval | None:
     """Tuples/s that the job carries where it runs: measured if it is held back, else predicted."""
     if rates is None:
         return None
     rate = rates.of(rates.present)
-    if seen.is_limited or plan.errors is None or not math.isfinite(rate):
+    if profile.is_limited or plan.errors is None or not math.isfinite(rate):
         return RateInterval(rate, rate, rate)
     return plan.errors.interval(rate)
 
@@ -430,27 +437,27 @@ def _fixed(
 
 
 def _planned(
-    graph: StreamGraph, machines: Catalogue | Cluster, asked: PlannerSettings
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings
 ) -> PlanResult:
     """Plan for a graph at its rate.
 
     Each subtask has a constant load. So the job is planned again if the numbers of subtasks in the
     plan change the sum of these loads by much.
     """
-    plan, operators = planned(graph, machines, asked), graph.operators
+    plan, operators = planned(graph, machines, settings), graph.operators
     number = np.array([plan.parallelism[name] for name in operators.name], np.float64)
     constant = operators.constant * number / operators.parallelism
     work = 1e-6 * graph.charged_ipt * graph.input_rate + constant
     if abs(constant - operators.constant).sum() <= NOISE * work.sum():
         return plan
-    return planned(graph.with_operators(replace(operators, constant=constant)), machines, asked)
+    return planned(graph.with_operators(replace(operators, constant=constant)), machines, settings)
 
 
-def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
-    constant, operators = seen.constant, plan.graph.operators
+def _operator_loads(profile: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
+    constant, operators = profile.constant, plan.graph.operators
     loads = []
-    for task in seen.tasks:
-        fixed, cpu, tuples = constant[task.id], seen.cpu[task.id], seen.tuples[task.id]
+    for task in profile.tasks:
+        fixed, cpu, tuples = constant[task.id], profile.cpu[task.id], profile.tuples[task.id]
         loads.append(
             OperatorLoad(
                 task.name,
@@ -466,11 +473,11 @@ def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, .
 
 
 def _notes(
-    rest: Rest, found: MeasuredJob, machines: Catalogue | Cluster | None, plan: PlanResult
+    rest: Rest, job: MeasuredJob, machines: Catalogue | Cluster | None, plan: PlanResult
 ) -> Iterator[str]:
     """Notes on missing measurements, and on what the advice leaves out."""
-    seen, cluster = found.profile, found.cluster
-    yield from seen.doubts
+    profile, cluster = job.profile, job.cluster
+    yield from profile.doubts
     if cluster.java is None:
         yield "the CPU of Java itself in each TaskManager is not measured and left out"
     counts = plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte
@@ -482,18 +489,18 @@ def _notes(
             "the cost of sending a tuple to another TaskManager is not measured and left out; to "
             f"include it, give overhead in the file of {kind}"
         )
-    yield from _notes_on_busiest(plan, seen)
-    facts = found.graph.attributes
-    if receivers := [v for v in found.graph.operators.name if KEEPS_PARALLELISM + v in facts]:
+    yield from _notes_on_busiest(plan, profile)
+    facts = job.graph.attributes
+    if receivers := [v for v in job.graph.operators.name if KEEPS_PARALLELISM + v in facts]:
         yield (
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
             f"keeps the parallelism of {listed(receivers)}"
         )
-    if others := [job for job in rest.live_jobs() if job != found.id]:
+    if others := [other for other in rest.live_jobs() if other != job.id]:
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
 
 
-def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
+def _notes_on_busiest(plan: PlanResult, profile: JobProfile) -> Iterator[str]:
     """Notes on operators whose busiest subtask fills a core before the plan is full.
 
     The plan divides tuples as Flink divides equally frequent keys, because it is unknown how
@@ -505,12 +512,15 @@ def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
     graph = plan.graph
     speed = 1e6 * float(plan.cluster.devices.speed.max())
     cores = int(plan.cluster.devices.cores.max())
-    for name, parts in seen.shares.items():
+    for name, parts in profile.shares.items():
         row = graph.operators.index(name)
         fixed = 1e6 * float(graph.charged_constant[row] / graph.operators.parallelism[row])
-        needed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
-        most = speed * min(float(graph.operators.cores[row]), cores)
-        if needed and (full := plan.rate * max(0.0, most - fixed) / needed) < plan.carries:
+        needed_speed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
+        subtask_speed = speed * min(float(graph.operators.cores[row]), cores)
+        if (
+            needed_speed
+            and (full := plan.rate * max(0.0, subtask_speed - fixed) / needed_speed) < plan.carries
+        ):
             yield (
                 f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
                 "plan ignores: with this skew, that subtask fills the fastest core of the plan at "
@@ -519,24 +529,24 @@ def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
 
 
 def current_machines(
-    cluster: MeasuredCluster, machines: Catalogue | Cluster | None, seen: JobProfile
+    cluster: MeasuredCluster, machines: Catalogue | Cluster | None, profile: JobProfile
 ) -> CurrentMachines:
     """TaskManagers as machines, each with its offer; without offers, those that run the job.
 
     Without offers, each of them costs 1.
     """
-    subtasks = Counter(one for devices in seen.present.devices.values() for one in devices)
+    subtasks = Counter(name for names in profile.present.devices.values() for name in names)
+
+    def machine_of(device: MeasuredDevice, offer: str | None) -> CurrentMachine:
+        return CurrentMachine(device.name, _size(device), offer, subtasks[device.name])
+
     if not isinstance(machines, Catalogue):
-        used = [one for one in cluster.devices if subtasks[one.name]]
-        found = [CurrentMachine(one.name, _size(one), one.name, subtasks[one.name]) for one in used]
-        return CurrentMachines(tuple(found), float(len(found)), is_priced=False)
-    found = [
-        CurrentMachine(one.name, _size(one), _offer_of(one, machines.offers), subtasks[one.name])
-        for one in cluster.devices
-    ]
-    numbers = Counter(machine.offer for machine in found)
+        in_use = tuple(machine_of(d, d.name) for d in cluster.devices if subtasks[d.name])
+        return CurrentMachines(in_use, float(len(in_use)), is_priced=False)
+    current = tuple(machine_of(d, _offer_of(d, machines.offers)) for d in cluster.devices)
+    numbers = Counter(machine.offer for machine in current)
     cost = Prices.of(machines).per_hour([numbers[offer.name] for offer in machines.offers])
-    return CurrentMachines(tuple(found), cost)
+    return CurrentMachines(current, cost)
 
 
 def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
@@ -572,22 +582,22 @@ def left_for_operators(
     The cost of remote tuples is the measured one, if any, unless the offers contain it; it was
     measured on cores of ``speed`` MIPS, and holds for the mean of the offers.
     """
-    taken = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
+    java_mips = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
     offers = []
     for offer in catalogue.offers:
-        reserved = float(offer.reserved) + taken
+        reserved = float(offer.reserved) + java_mips
         if reserved >= float(offer.mips) * offer.cores:
             raise FlinkError(
-                f"Java itself takes {taken:.4g} MIPS of each machine, so offer "
+                f"Java itself takes {java_mips:.4g} MIPS of each machine, so offer "
                 f"{quoted(offer.name)} has no CPU for operators; remove the offer"
             )
         cards = [float(card) / (1 + FRAMING) for card in (offer.egress, offer.ingress)]
         offers.append(replace(offer, reserved=reserved, egress=cards[0], ingress=cards[1]))
-    left = replace(catalogue, offers=tuple(offers))
+    without_java = replace(catalogue, offers=tuple(offers))
     if catalogue.handles or sending is None:
-        return left
+        return without_java
     cost = sending.slower(speed / mean(float(offer.mips) for offer in offers)).rounded()
-    return replace(left, overhead=cost.per_tuple, overhead_per_byte=cost.per_byte)
+    return replace(without_java, overhead=cost.per_tuple, overhead_per_byte=cost.per_byte)
 
 
 def change_commands(

@@ -91,11 +91,11 @@ def parts_fixed_by(planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask
     for id_, number in planned.fixed.items():
         if planned.name[id_] not in free:
             fixed.setdefault(planned.name[id_], set()).add(number)
-    found, task_of = set[str](), dict[str, str]()
+    fixed_tasks, task_of = set[str](), dict[str, str]()
     for task in tasks:
-        own = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
-        task_of |= dict.fromkeys(own, task.name)
-        for name in own & fixed.keys():
+        names = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
+        task_of |= dict.fromkeys(names, task.name)
+        for name in names & fixed.keys():
             if task.parallelism not in fixed[name]:
                 numbers = " or ".join(map(str, sorted(fixed[name])))
                 raise FlinkError(
@@ -103,13 +103,13 @@ def parts_fixed_by(planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask
                     f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
                     "arguments that the job was submitted with, or leave them out"
                 )
-            found.add(task.name)
+            fixed_tasks.add(task.name)
     loose = {
         (task_of[planned.name[u]], task_of[planned.name[v]])
         for u, v in planned.loose
         if {planned.name[u], planned.name[v]} <= task_of.keys()
     }
-    return FixedParts(frozenset(found), frozenset(loose))
+    return FixedParts(frozenset(fixed_tasks), frozenset(loose))
 
 
 def with_loose_streams(graph: StreamGraph, loose: Set[tuple[str, str]]) -> StreamGraph:
@@ -138,15 +138,15 @@ def _loose(
     It rebalances them in one of the plans, or in both if the parallelism of one end is set, and is
     that of neither plan. Streams of such operators that are always rebalanced are included.
     """
-    ways: dict[tuple[str, str], set[str]] = {}
+    kinds_of: dict[tuple[str, str], set[str]] = {}
     for plan in (low, high):
         for target, node in plan.items():
             for row in node.get("inputs", ()):
-                ways.setdefault((row["id"], target), set()).add(row.get("ship_strategy", ""))
+                kinds_of.setdefault((row["id"], target), set()).add(row.get("ship_strategy", ""))
     return {
         ends
-        for ends, kinds in ways.items()
-        if "REBALANCE" in kinds and kinds <= _EVEN and not fixed.isdisjoint(ends)
+        for ends, strategies in kinds_of.items()
+        if "REBALANCE" in strategies and strategies <= _EVEN and not fixed.isdisjoint(ends)
     }
 
 
@@ -172,5 +172,5 @@ def _names(nodes: Sequence[PlanNode]) -> list[str]:
         }
         for node in nodes
     ]
-    found = operators_of(vertices, nodes)
-    return [lasting(FUSED.join(operators.names)) for operators in found]
+    operators = operators_of(vertices, nodes)
+    return [lasting(FUSED.join(operator.names)) for operator in operators]
