@@ -133,8 +133,8 @@ class NeedForecast:
             return
         tail = np.array(self._needed[-int(self.lengths.max()) :])
         came = np.array([tail[-length:].max() for length in self.lengths.tolist()])
-        made = np.minimum(self._ends, len(self._far))  # so many intervals ago
-        columns = [self._far[-ago][:, b] for b, ago in enumerate(made.tolist())]
+        intervals_ago = np.minimum(self._ends, len(self._far))  # so many intervals ago
+        columns = [self._far[-ago][:, b] for b, ago in enumerate(intervals_ago.tolist())]
         forecast = np.stack(columns, axis=1)
         self._far_errors.learn(came, forecast, is_over[None, :] & (forecast > 0))
 
@@ -154,12 +154,12 @@ class NeedForecast:
     def _later(self) -> Floats:
         """Predictions [6, B] of the largest need of each period; below 0 where there is none."""
         needed = self._needed
-        found = np.full((6, len(self._ends)), -1.0)
-        found[0], found[1] = needed[-1], np.median(needed[-6:])
-        found[2] = np.median(needed[-LONGEST:])
+        predictions = np.full((6, len(self._ends)), -1.0)
+        predictions[0], predictions[1] = needed[-1], np.median(needed[-6:])
+        predictions[2] = np.median(needed[-LONGEST:])
         if len(needed) >= 4:
             ahead = (np.minimum(self._ends, 24), np.minimum(self._starts + 1, 24))
-            found[3] = np.maximum(_line(needed[-12:], *ahead), 0.2 * needed[-1])
+            predictions[3] = np.maximum(_line(needed[-12:], *ahead), 0.2 * needed[-1])
         now, around = len(needed) - 1, self._recent
         day = now - self._day
         if day >= around:
@@ -168,12 +168,12 @@ class NeedForecast:
             middle = np.arange(around + 1, len(past))
             last = np.minimum(middle + around + 1, len(past))
             smooth = (total[last] - total[middle - around]) / (last - middle + around)
-            found[5] = np.maximum.reduceat(smooth, self._starts)
+            predictions[5] = np.maximum.reduceat(smooth, self._starts)
             level = float(np.mean(needed[now - around :])) / float(
                 np.mean(needed[day - around : day + 1])
             )
-            found[4] = found[5] * level
-        return found
+            predictions[4] = predictions[5] * level
+        return predictions
 
 
 def _line(values: list[float], if_rising: Ints, if_falling: Ints) -> Floats:
@@ -182,7 +182,7 @@ def _line(values: list[float], if_rising: Ints, if_falling: Ints) -> Floats:
     if number < 4:
         return np.full(len(if_rising), values[-1])
     at = np.arange(number) - (number - 1) / 2
-    given = np.array(values)
-    slope = float(at @ given / (at @ at))
+    last_values = np.array(values)
+    slope = float(at @ last_values / (at @ at))
     ahead = if_rising if slope > 0 else if_falling
-    return np.asarray(given.mean() + slope * ((number - 1) / 2 + ahead))
+    return np.asarray(last_values.mean() + slope * ((number - 1) / 2 + ahead))

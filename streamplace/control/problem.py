@@ -94,14 +94,14 @@ class TraceSlots:
         amounts = trace.rates * (ends - trace.time)[:, None]
         emitted = np.concatenate((np.zeros((1, amounts.shape[1])), np.cumsum(amounts, axis=0)))
         at = np.clip(edges - start, 0.0, passed[-1])
-        whole = np.stack([np.interp(at, passed, column) for column in emitted.T], axis=1)
+        emitted_until = np.stack([np.interp(at, passed, column) for column in emitted.T], axis=1)
         held = np.maximum(np.diff(at), 1e-9)[:, None]
         part = float(held[-1, 0]) / seconds
         return cls(
             start,
             seconds,
             trace.peaks(edges),
-            np.diff(whole, axis=0) / held,
+            np.diff(emitted_until, axis=0) / held,
             part if part < 1 - 1e-9 else 1.0,
         )
 
@@ -142,10 +142,10 @@ class ControlDay:
 
         Where nothing arrives, the mix is the one that the plan was made for.
         """
-        most = UNLIMITED * self.peak_rate.max()
-        usual = np.minimum([plan.carries for plan in self.plans], most)
+        limit = UNLIMITED * self.peak_rate.max()
+        own_mix = np.minimum([plan.carries for plan in self.plans], limit)
         peak = self.peak_rate[:, None]
-        return np.where(peak > 0, self.carried * peak, usual)
+        return np.where(peak > 0, self.carried * peak, own_mix)
 
     @cached_property
     def rated_capacity(self) -> Floats:
@@ -160,8 +160,8 @@ class ControlDay:
     @cached_property
     def price(self) -> Floats:
         """[K, K] price of a move from one plan to another, in money."""
-        both = (self.cost[:, None] + self.cost[None, :]) / 2
-        price = self.terms.price / HOUR * both
+        mean_cost = (self.cost[:, None] + self.cost[None, :]) / 2
+        price = self.terms.price / HOUR * mean_cost
         np.fill_diagonal(price, 0.0)
         return price
 
@@ -209,13 +209,13 @@ def control_day(
         np.array(
             [
                 trace.graph_at(at, graph, rates).source_rate
-                for at, rates in zip(starts, each, strict=True)
+                for at, rates in zip(starts, slot_rates, strict=True)
             ]
         )
-        for each in (slots.mean, slots.peak)
+        for slot_rates in (slots.mean, slots.peak)
     )
-    found = plan_each([trace.graph(graph, rates) for rates in planned_rates(slots)])
-    plans = _useful(list(found))
+    results = plan_each([trace.graph(graph, rates) for rates in planned_rates(slots)])
+    plans = _useful(list(results))
     carried = _carried(graph, trace, slots, peak, plans)
     carried[np.isinf(carried)] = UNLIMITED
     windows = tuple(length for length in WINDOWS if length <= len(slots))
@@ -238,8 +238,10 @@ def planned_rates(slots: TraceSlots) -> list[Floats]:
     while parts < FINEST_PLANS and parts * (1 - lowest) < PLANS / 2:
         parts *= 2
     first = np.maximum(np.ceil(low / high * parts - 1e-9), 1.0)
-    wanted = [high * (np.maximum(first, k) / parts) for k in range(int(first.min()), parts + 1)]
-    return list({rates.tobytes(): rates for rates in wanted}.values())
+    parts_of_peak = [
+        high * (np.maximum(first, k) / parts) for k in range(int(first.min()), parts + 1)
+    ]
+    return list({rates.tobytes(): rates for rates in parts_of_peak}.values())
 
 
 def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float = 0.0) -> Floats:
@@ -264,9 +266,9 @@ def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float
         before = length - math.ceil(part)
         if before > 0:
             first = arrived[before : len(arrived) - length + before] - arrived[:-length]
-            settled, own = (first - early) / (before + part), due[length - 1 :, column]
-            is_more = settled.sum(axis=1) > own.sum(axis=1)
-            own[is_more] = settled[is_more]
+            settled, in_window = (first - early) / (before + part), due[length - 1 :, column]
+            is_more = settled.sum(axis=1) > in_window.sum(axis=1)
+            in_window[is_more] = settled[is_more]
     return np.maximum(due, 0.0)
 
 
@@ -296,9 +298,9 @@ def _carried(
 ) -> Floats:
     """[T, K] part of the largest rates that plans carry; several sources are rounded up."""
     if slots.peak.shape[1] == 1:
-        most = np.array([plan.carries for plan in plans])
+        carried = np.array([plan.carries for plan in plans])
         with np.errstate(divide="ignore"):
-            return np.asarray(most[None, :] / peak[:, None])
+            return np.asarray(carried[None, :] / peak[:, None])
     top = slots.peak.max(axis=0)
     grid, which = _rounded(np.ceil(_alike(slots.peak / top, np.max) * FINEST_SEVERAL), top)
     parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]
@@ -316,13 +318,13 @@ def _graphs_of_means(graph: StreamGraph, trace: RateTrace, rates: Floats) -> Ite
     """
     alone = [rates * (np.arange(len(rates)) == s) for s in np.flatnonzero(rates > 0)]
     nowhere = np.zeros(graph.n_operators, np.bool_)
-    ways = [(rates, nowhere)] if len(rates) > 1 or not alone else []
-    if graph.operators.window or not ways:
-        ways += [(part, _fed(graph, trace, part)) for part in alone]
-    for part, fed in ways:
-        made = _with_output(graph, trace, part, fed)
-        if made is not None:
-            yield made
+    cases = [(rates, nowhere)] if len(rates) > 1 or not alone else []
+    if graph.operators.window or not cases:
+        cases += [(part, _fed(graph, trace, part)) for part in alone]
+    for part, fed in cases:
+        with_output = _with_output(graph, trace, part, fed)
+        if with_output is not None:
+            yield with_output
 
 
 def _fed(graph: StreamGraph, trace: RateTrace, rates: Floats) -> Bools:
@@ -366,21 +368,21 @@ def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], floa
     """
     level = np.floor(rates[:, 0] / top[0] * FINEST_ONE)
     ordered = np.sort(level)
-    known = {k: bound_at(top * (k / FINEST_ONE)) for k in (0, FINEST_ONE)}
+    bound_of_level = {k: bound_at(top * (k / FINEST_ONE)) for k in (0, FINEST_ONE)}
 
     def gap(low: int, high: int) -> tuple[float, int, int]:
         inside = np.searchsorted(ordered, high) - np.searchsorted(ordered, low + 1)
-        return (-(known[high] - known[low]) * float(inside), low, high)
+        return (-(bound_of_level[high] - bound_of_level[low]) * float(inside), low, high)
 
     gaps = [gap(0, FINEST_ONE)]
-    while gaps and gaps[0][0] < 0 and len(known) < MOST_BOUNDS:
+    while gaps and gaps[0][0] < 0 and len(bound_of_level) < MOST_BOUNDS:
         _, low, high = heapq.heappop(gaps)
         middle = (low + high) // 2
-        known[middle] = bound_at(top * (middle / FINEST_ONE))
+        bound_of_level[middle] = bound_at(top * (middle / FINEST_ONE))
         for part in (gap(low, middle), gap(middle, high)):
             heapq.heappush(gaps, part)
-    levels = np.array(sorted(known), np.float64)
-    raised = np.maximum.accumulate([known[int(k)] for k in levels])
+    levels = np.array(sorted(bound_of_level), np.float64)
+    raised = np.maximum.accumulate([bound_of_level[int(k)] for k in levels])
     return np.asarray(raised[np.searchsorted(levels, level, side="right") - 1])
 
 

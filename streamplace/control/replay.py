@@ -19,7 +19,7 @@ from streamplace.model.message_text import quoted
 from streamplace.planning.result import HOUR
 
 STEP = 1.0
-"""Seconds between two looks at the queue, at most."""
+"""Seconds of a step of the queue, at most (judgement: far below the lags that are judged)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +103,8 @@ class _Run:
             service = np.full(self.steps, capacity * self.length)
             self.machine_cost += float(self.day.cost[self.level]) * self.day.hours
         change = float(self.day.offered[slot]) * self.length - service
-        walk = self.backlog + np.cumsum(change)
-        waiting = walk - np.minimum(np.minimum.accumulate(walk), 0.0)
+        unbounded = self.backlog + np.cumsum(change)  # below 0 where the plan had nothing to do
+        waiting = unbounded - np.minimum(np.minimum.accumulate(unbounded), 0.0)
         self._waiting.append(waiting)
         self.backlog = float(waiting[-1])
         self._levels.append(self.level)

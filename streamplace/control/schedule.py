@@ -45,10 +45,10 @@ def cheapest_levels(day: ControlDay) -> Ints:
     best = stay[0].copy()
     before = np.zeros((len(day.slots), len(day.plans)), np.int32)
     for slot in range(1, len(day.slots)):
-        ways = best[:, None] + day.price
-        ways += np.where(np.eye(len(best), dtype=bool), stay[slot], come[slot])
-        before[slot] = ways.argmin(axis=0)
-        best = ways[before[slot], np.arange(len(best))]
+        costs = best[:, None] + day.price
+        costs += np.where(np.eye(len(best), dtype=bool), stay[slot], come[slot])
+        before[slot] = costs.argmin(axis=0)
+        best = costs[before[slot], np.arange(len(best))]
     levels = np.empty(len(day.slots), np.int32)
     levels[-1] = best.argmin()
     for slot in range(len(levels) - 1, 0, -1):
@@ -87,15 +87,15 @@ def lower_bound(day: ControlDay) -> float:
 
 def _raise_to(dearest: Floats, least: Floats, moved: Floats, first: Sequence[int]) -> None:
     """Set the value of every segment to the largest bound of the windows that lie in it."""
-    most, before = 0.0, len(dearest)
+    largest, before = 0.0, len(dearest)
     for inside, begins, start in zip(least.tolist(), moved.tolist(), first, strict=True):
         if start < 0:
             break
-        np.maximum(dearest[start + 1 : before], most, out=dearest[start + 1 : before])
-        own = max(most, begins if start else inside)
-        dearest[start] = max(dearest[start], own)
-        most, before = max(most, inside), start
-    np.maximum(dearest[:before], most, out=dearest[:before])
+        np.maximum(dearest[start + 1 : before], largest, out=dearest[start + 1 : before])
+        bound = max(largest, begins if start else inside)
+        dearest[start] = max(dearest[start], bound)
+        largest, before = max(largest, inside), start
+    np.maximum(dearest[:before], largest, out=dearest[:before])
 
 
 class ScheduleStep(NamedTuple):
@@ -193,15 +193,15 @@ class PlanSchedule(Pictured):
         days = len(self.level) * self.day.slots.seconds / (24 * HOUR)
         rows = tuple(
             (
-                one.name,
-                f"{one.cost:.4g}",
-                f"{one.cost / self.cost:.3f}",
-                f"{one.cost / self.bound:.3f}" if self.bound > 0 else "–",
-                f"{one.moves / days:.3g}",
-                percent(one.punctual),
-                duration(one.latest),
+                replay.name,
+                f"{replay.cost:.4g}",
+                f"{replay.cost / self.cost:.3f}",
+                f"{replay.cost / self.bound:.3f}" if self.bound > 0 else "–",
+                f"{replay.moves / days:.3g}",
+                percent(replay.punctual),
+                duration(replay.latest),
             )
-            for one in sorted(self.replays, key=lambda one: one.cost)
+            for replay in sorted(self.replays, key=lambda replay: replay.cost)
         )
         head = ("policy", "cost", "of schedule", "of bound", "moves a day", "in time", "latest")
         return Sheet(head, rows)
@@ -220,9 +220,9 @@ class PlanSchedule(Pictured):
             ("schedule", self.day.cost[self.level], PALETTE[0]),
             ("proven bound of the slot", self.day.least[:, 0], PALETTE[1]),
             *(
-                (one.name, self.day.cost[one.level], PALETTE[i % len(PALETTE)])
-                for i, one in enumerate(self.replays, 2)
-                if one.name != "static"
+                (replay.name, self.day.cost[replay.level], PALETTE[i % len(PALETTE)])
+                for i, replay in enumerate(self.replays, 2)
+                if replay.name != "static"
             ),
         ]
         for label, values, color in lines:
@@ -254,15 +254,15 @@ class PlanSchedule(Pictured):
             ],
             "policies": [
                 {
-                    "name": one.name,
-                    "cost": plain(one.cost),
-                    "machine_cost": plain(one.machine_cost),
-                    "move_cost": plain(one.move_cost),
-                    "moves": one.moves,
-                    "punctual": one.punctual,
-                    "latest": one.latest,
+                    "name": replay.name,
+                    "cost": plain(replay.cost),
+                    "machine_cost": plain(replay.machine_cost),
+                    "move_cost": plain(replay.move_cost),
+                    "moves": replay.moves,
+                    "punctual": replay.punctual,
+                    "latest": replay.latest,
                 }
-                for one in self.replays
+                for replay in self.replays
             ],
         }
 
@@ -274,9 +274,9 @@ class PlanSchedule(Pictured):
         contents = (json_text(self.to_json()), svg_text(self.figure()))
         texts = {home / name: part for name, part in zip(FILES, contents, strict=True)}
         for number, plan in enumerate(self.plans):
-            own = home / f"plan-{number}"
-            make_folder(own)
-            texts |= {own / name: part for name, part in plan.files().items()}
+            plan_folder = home / f"plan-{number}"
+            make_folder(plan_folder)
+            texts |= {plan_folder / name: part for name, part in plan.files().items()}
         make_folder(home)
         write_texts(texts)
         return ", ".join((*FILES, "plans"))

@@ -106,16 +106,16 @@ class Polytope:
         a third are not floats, so they are taken slightly wider.
         """
         y = [_rounded(value) for value in multipliers]
-        rest = [Fraction(0)] * len(self.low)
+        reduced_worth = [Fraction(0)] * len(self.low)
         for v in range(self.n_operators):
-            rest[v] = _rounded(float(worth[v]))
+            reduced_worth[v] = _rounded(float(worth[v]))
         total = Fraction(0)
         for multiplier, row in zip(y, self.rows, strict=True):
             if multiplier:
                 total += multiplier * Fraction(row.limit)
                 for j, a in row.coefficients.items():
-                    rest[j] -= multiplier * Fraction(a)
-        for j, r in enumerate(rest):
+                    reduced_worth[j] -= multiplier * Fraction(a)
+        for j, r in enumerate(reduced_worth):
             if r > 0:
                 total += r * Fraction(float(self.high[j])) * ROOM
             elif r < 0:
@@ -200,7 +200,7 @@ class Relaxation:
             cpu[v] += cost[e]
             egress[u] += demand.bits[e]
             ingress[v] += demand.bits[e]
-        ways = (
+        resources = (
             (CPU, cpu, -2 * cost),
             (MEMORY, self._memory, None),
             (EGRESS, egress, -demand.bits),
@@ -208,7 +208,7 @@ class Relaxation:
         )
         return [
             _scaled(need, None if local is None else local[streams], room[r])
-            for r, need, local in ways
+            for r, need, local in resources
             if np.isfinite(room[r])
         ]
 
@@ -481,13 +481,13 @@ def proven_bound(
         "network": _network_cuts(relaxation, catalogue, cuts, stop),
         "contents": _excluding(lambda counts: columns.cut(counts, stop), catalogue, cuts, stop),
     }
-    counts = most = tuple(offer.at_most for offer in catalogue.offers)
+    counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
     for strength, generator in generators.items():
         for cut in generator:
             cuts.append(cut)  # one by one: the next depends on those so far
-        if not all(WholeCut.of(cut).holds(most) for cut in cuts):
+        if not all(WholeCut.of(cut).holds(all_machines) for cut in cuts):
             return None  # all machines together are too few; none has a worth below 0
-        counts = cheapest_counts(cuts, catalogue) or most
+        counts = cheapest_counts(cuts, catalogue) or all_machines
         goal = Prices.of(catalogue).cost(counts)
         by_strength[strength] = least_cost(cuts, catalogue, goal, stop)
         if stop():
@@ -522,9 +522,9 @@ def _network_cuts(
         return Cut(tuple(bounds), exact(scaled), "network")
 
     def separated(counts: tuple[int, ...]) -> Cut | None:
-        found = separate(polytopes, counts)
-        cut = cut_of(found.worth)
-        return None if found.cost <= NO_GAP or cut.holds(counts) else cut
+        covering = separate(polytopes, counts)
+        cut = cut_of(covering.worth)
+        return None if covering.cost <= NO_GAP or cut.holds(counts) else cut
 
     yield cut_of(cheapest_worth(polytopes, catalogue))
     yield from _excluding(separated, catalogue, cuts, stop)

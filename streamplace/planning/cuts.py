@@ -145,25 +145,25 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
         largest = float(room.max())
         if not np.isfinite(largest):
             continue
-        whole = Fraction(largest) * ROOM
-        items = list(_items(need, pieces_of, whole))
+        largest_room = Fraction(largest) * ROOM
+        items = list(_items(need, pieces_of, largest_room))
         for pieces in range(1, LARGEST_PIECES + 1):
             worths = [(n, size, _dual_feasible(size, pieces)) for n, size in items]
             total = sum((n * worth for n, _, worth in worths), Fraction(0))
             best = max((worth / size for _, size, worth in worths), default=Fraction(0))
             if total > 0 and best > 0:
-                ratio = [Fraction(float(c)) * ROOM / whole for c in room]
+                ratio = [Fraction(float(c)) * ROOM / largest_room for c in room]
                 worth = tuple(min(Fraction(1), best * r) for r in ratio)
                 yield Cut(worth, total, f"{RESOURCES[resource]} items")
 
 
 def _items(
-    need: Floats, pieces_of: Callable[[int], int], whole: Fraction
+    need: Floats, pieces_of: Callable[[int], int], largest_room: Fraction
 ) -> Iterator[tuple[int, Fraction]]:
     """Number of equal pieces of each operator, and their size as a share of a machine."""
     for v in range(len(need)):
         groups = pieces_of(v)
-        size = Fraction(float(need[v])) / whole / groups if groups else Fraction(0)
+        size = Fraction(float(need[v])) / largest_room / groups if groups else Fraction(0)
         if 0 < size <= 1:
             yield groups, size
 
@@ -300,12 +300,12 @@ class _SingleCut:
         if need <= 0:
             return 0
         cost = 0
-        for t, number, worth, most in self.offers:
+        for t, number, worth, at_most in self.offers:
             if t < first:
                 continue
-            if need <= worth * most:
+            if need <= worth * at_most:
                 return cost - (-number * need // worth)
-            cost, need = cost + number * most, need - worth * most
+            cost, need = cost + number * at_most, need - worth * at_most
         return None
 
 
@@ -319,31 +319,31 @@ def _is_refuted(
     """Whether a depth-first search shows that no numbers below the goal satisfy the cuts."""
 
     def is_too_dear(t: int, money: int, needs: list[int]) -> bool:
-        each = zip(cuts, needs, strict=True)
-        costs = (cut.least_cost(t, need) for cut, need in each)
+        pairs = zip(cuts, needs, strict=True)
+        costs = (cut.least_cost(t, need) for cut, need in pairs)
         return money < 0 or any(cost is None or cost > money for cost in costs)
 
     def rests(t: int, money: int, needs: list[int]) -> Iterator[tuple[int, int, list[int]]]:
         """The next type, and money and needs after each number of this one, the largest first."""
         offer, number = catalogue.offers[t], prices.numbers[t]
         for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):
-            rest = [need - n * cut.worth[t] for cut, need in zip(cuts, needs, strict=True)]
-            yield t + 1, money - n * number, rest
+            remainder = [need - n * cut.worth[t] for cut, need in zip(cuts, needs, strict=True)]
+            yield t + 1, money - n * number, remainder
 
     # A loop, since there may be more types than Python allows calls within calls.
     waiting: list[Iterator[tuple[int, int, list[int]]]]
     steps, waiting = 0, [iter([(0, goal - 1, [cut.demand for cut in cuts])])]
     while waiting:
-        rest = next(waiting[-1], None)
-        if rest is None:
+        remainder = next(waiting[-1], None)
+        if remainder is None:
             waiting.pop()
             continue
         steps += 1
         if steps > MOST_STEPS:
             return False
-        if is_too_dear(*rest):
+        if is_too_dear(*remainder):
             continue
-        if rest[0] == len(prices.numbers) or stop():
+        if remainder[0] == len(prices.numbers) or stop():
             return False
-        waiting.append(rests(*rest))
+        waiting.append(rests(*remainder))
     return True

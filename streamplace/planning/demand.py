@@ -217,13 +217,13 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
 def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:
     """Largest parallelism of each operator, the only one in groups with a named operator, [N]."""
     name, parallelism = graph.operators.name, graph.operators.parallelism
-    most, kept_rows = _most(graph, tied), np.flatnonzero(named)
+    largest, kept_rows = _most(graph, tied), np.flatnonzero(named)
     firsts = kept_rows[np.unique(tied[kept_rows], return_index=True)[1]]
     for first in firsts.tolist():
         group, kept = tied == tied[first], int(parallelism[first])
-        others = group & named & (parallelism != kept)
-        if others.any():
-            other = int(np.argmax(others))
+        different = group & named & (parallelism != kept)
+        if different.any():
+            other = int(np.argmax(different))
             raise GraphError(
                 f"operators {quoted(name[first])} and {quoted(name[other])} are to keep their "
                 f"parallelisms {kept} and {parallelism[other]}, but forward streams connect them; "
@@ -238,8 +238,8 @@ def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:
                 f"streams connect it to {quoted(name[other])} with max_parallelism "
                 f"{limits[other]}; lower the one or raise the other"
             )
-        most[group] = kept
-    return most
+        largest[group] = kept
+    return largest
 
 
 def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
@@ -273,8 +273,8 @@ def _most(graph: StreamGraph, tied: Ints) -> Ints:
     groups = graph.operators.max_parallelism
     limit = np.full(tied.max() + 1, np.iinfo(np.int32).max, np.int64)
     np.minimum.at(limit, tied[groups > 0], groups[groups > 0])
-    most = limit[tied]
-    return np.where(most == np.iinfo(np.int32).max, 0, most).astype(np.int32)
+    lowest = limit[tied]
+    return np.where(lowest == np.iinfo(np.int32).max, 0, lowest).astype(np.int32)
 
 
 def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ...], Bools]:
@@ -318,20 +318,20 @@ def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats
 
     >>> from streamplace.model import Operator, StreamGraph
     >>> graph = StreamGraph.of("one", [Operator("a", ipt=1, rate=8, max_parallelism=8)])
-    >>> most, least, _ = shares_of(demand_of(graph), np.array([3], np.int32))
-    >>> most[0].tolist(), least[0].tolist()
+    >>> largest, least, _ = shares_of(demand_of(graph), np.array([3], np.int32))
+    >>> largest[0].tolist(), least[0].tolist()
     ([0.0, 0.375, 0.75, 1.0], [0.0, 0.25, 0.625, 1.0])
     """
     count = np.arange(parallelism.max() + 1)
-    most = np.zeros((len(parallelism), len(count)))
-    least, memory = np.ones_like(most), np.zeros_like(most)
+    largest = np.zeros((len(parallelism), len(count)))
+    least, memory = np.ones_like(largest), np.zeros_like(largest)
     for v, dealing in enumerate(demand.dealing):
         p = int(parallelism[v])
         memory[v] = _extremes(int(demand.key_groups[v]), p, count)[0]
         for groups in _possible(dealing, p):
             high, low = _extremes(groups, p, count)
-            most[v], least[v] = np.maximum(most[v], high), np.minimum(least[v], low)
-    return most, least, memory
+            largest[v], least[v] = np.maximum(largest[v], high), np.minimum(least[v], low)
+    return largest, least, memory
 
 
 def subtask_speeds(demand: Demand, catalogue: Catalogue) -> Floats:
@@ -391,9 +391,9 @@ def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:
     n = np.minimum(count, p)
     if not groups:
         return n / p, n / p
-    few, larger = divmod(groups, p)
-    high = n * few + np.minimum(n, larger)
-    low = n * few + np.maximum(0, n - (p - larger))
+    groups_each, larger = divmod(groups, p)
+    high = n * groups_each + np.minimum(n, larger)
+    low = n * groups_each + np.maximum(0, n - (p - larger))
     return high / groups, low / groups
 
 
@@ -419,7 +419,7 @@ def group_slots(groups: Ints, counts: Ints | Longs) -> Longs:
     >>> group_slots(np.array([0, 0, 1]), np.array([[2, 3, 4], [0, 1, 0]])).tolist()
     [[3, 4], [1, 0]]
     """
-    most = np.zeros((len(counts), int(groups.max(initial=-1)) + 1), np.int64)
+    slots = np.zeros((len(counts), int(groups.max(initial=-1)) + 1), np.int64)
     for v, group in enumerate(groups.tolist()):
-        most[:, group] = np.maximum(most[:, group], counts[:, v])
-    return most
+        slots[:, group] = np.maximum(slots[:, group], counts[:, v])
+    return slots

@@ -92,11 +92,11 @@ class PlannedDeployment:
 
 def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
     """Return the deployment of packed machines; devices of a cluster keep names and links."""
-    made = deployment_of(problem.demand, problem.catalogue, packed)
+    deployment = deployment_of(problem.demand, problem.catalogue, packed)
     if problem.cluster is None or packed.devices is None:
-        return made
-    placement = made.on(problem.cluster, packed.devices)
-    return replace(made, cluster=problem.cluster, placement=placement)
+        return deployment
+    placement = deployment.on(problem.cluster, packed.devices)
+    return replace(deployment, cluster=problem.cluster, placement=placement)
 
 
 def deployment_of(
@@ -130,8 +130,8 @@ def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], 
     """
     best: list[Ints] = []
     least = inf
-    for way in (_first_inputs, _one_to_one_trees):
-        where = _beside(demand, rows, way(demand, parallelism))
+    for neighbours_of in (_first_inputs, _one_to_one_trees):
+        where = _beside(demand, rows, neighbours_of(demand, parallelism))
         crossing = _crossing(demand, parallelism, rows, where)
         if crossing < least:
             best, least = where, crossing
@@ -165,12 +165,12 @@ def _crossing(demand: Demand, parallelism: Ints, rows: Ints, where: list[Ints]) 
 
 def _placed(row: Ints, partners: Ints) -> Ints:
     """Machine of each subtask of an operator, of which ``row`` counts those on each machine."""
-    place, left = np.full(len(partners), -1, np.int32), row.copy()
-    for m in range(len(left)):
-        chosen = np.flatnonzero(partners == m)[: left[m]]
+    place, unplaced = np.full(len(partners), -1, np.int32), row.copy()
+    for m in range(len(unplaced)):
+        chosen = np.flatnonzero(partners == m)[: unplaced[m]]
         place[chosen] = m
-        left[m] -= len(chosen)
-    place[place < 0] = np.repeat(np.arange(len(left), dtype=np.int32), left)
+        unplaced[m] -= len(chosen)
+    place[place < 0] = np.repeat(np.arange(len(unplaced), dtype=np.int32), unplaced)
     return place
 
 
@@ -223,13 +223,13 @@ def acceptor(problem: PlanProblem) -> Accept:
         if len(packed.kinds) > MOST_DEVICES:
             return None
         try:
-            found = packed if linked is None else linked.accept(packed)
-            if found is None:
+            linked_machines = packed if linked is None else linked.accept(packed)
+            if linked_machines is None:
                 return None
-            made = deployed(problem, found)
-            if linked is None and not made.carries:
+            deployment = deployed(problem, linked_machines)
+            if linked is None and not deployment.carries:
                 return None
-            return found if made.load_apart <= 1 + TOLERANCE else None
+            return linked_machines if deployment.load_apart <= 1 + TOLERANCE else None
         except GraphError:
             if problem.demand.fixed:
                 raise  # there are no other parallelisms to try
@@ -261,21 +261,21 @@ class LinkedDevices:
 
     def _swapped(self, packed: PackedMachines, devices: Ints) -> tuple[Ints, float]:
         """Swap devices of one type while the carried share of the rate grows; return both."""
-        made = deployment_of(self._demand, self._catalogue, packed)
-        machine, present = made.placement.index, made.on(self._cluster, devices)
-        instance = Problem(made.expansion.graph, self._cluster, known=present).instance
+        deployment = deployment_of(self._demand, self._catalogue, packed)
+        machine, present = deployment.placement.index, deployment.on(self._cluster, devices)
+        instance = Problem(deployment.expansion.graph, self._cluster, known=present).instance
         # Sources slow down together: that is faster to compute, and equal where all are carried.
         instance = instance._replace(group=np.zeros_like(instance.group), n_groups=1)
         carried = float(throughput(instance, devices[machine][None])[0])
         for _ in range(MOST_SWAPS):
-            others = self._swaps(packed, devices)
-            if carried >= 1 - TOLERANCE or not others:
+            swaps = self._swaps(packed, devices)
+            if carried >= 1 - TOLERANCE or not swaps:
                 break
-            reached = throughput(instance, np.array(others, np.int32)[:, machine])
+            reached = throughput(instance, np.array(swaps, np.int32)[:, machine])
             best = int(np.argmax(reached))
             if reached[best] <= carried:
                 break
-            devices, carried = others[best], float(reached[best])
+            devices, carried = swaps[best], float(reached[best])
         return devices, carried
 
     def _swaps(self, packed: PackedMachines, devices: Ints) -> list[Ints]:
@@ -299,24 +299,24 @@ class LinkedDevices:
 
     def _moved(self, packed: PackedMachines, devices: Ints) -> PackedMachines:
         """Move subtasks until links carry the rate; keep the result if resources still suffice."""
-        made = deployment_of(self._demand, self._catalogue, packed)
-        names = made.expansion.graph.operators.name
+        deployment = deployment_of(self._demand, self._catalogue, packed)
+        names = deployment.expansion.graph.operators.name
         on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
         rules = Constraints(allowed=dict.fromkeys(names, on_these))
-        present = made.on(self._cluster, devices)
-        problem = Problem(made.expansion.graph, self._cluster, rules, known=present)
+        present = deployment.on(self._cluster, devices)
+        problem = Problem(deployment.expansion.graph, self._cluster, rules, known=present)
         level = finest_level(problem)
         start = first_place(problem, level, [present])
         place = least(level, start, self._seed, Meter(Budget(None, MOST_MOVES), 1), 1.0)
-        rows = made.expansion.fold(placement_of(problem, place))[:, devices].T
+        rows = deployment.expansion.fold(placement_of(problem, place))[:, devices].T
         moved = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
         packing = packing_of(self._demand, self._catalogue, packed.parallelism)
         return moved if largest_use(packing, moved).max() <= 1 + SLACK else packed
 
 
-def fullest_link(made: PlannedDeployment) -> PlanLimit | None:
+def fullest_link(deployment: PlannedDeployment) -> PlanLimit | None:
     """Return the link between two devices with the highest use; None if all are idle."""
-    problem, place = made.problem, made.placement.index
+    problem, place = deployment.problem, deployment.placement.index
     links = link_loads(problem, place, resource_loads(problem.instance, place).links)
     if not links or not links[0].load:
         return None

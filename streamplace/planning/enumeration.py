@@ -33,8 +33,9 @@ from streamplace.planning.packing import (
 from streamplace.planning.problem import PlanProblem
 
 MOST_OPERATORS, MOST_TYPES, MOST_MACHINES = 6, 3, 8
+"""Size of a plan up to which all others are tried (judgement: about a second, see `WORK`)."""
 MOST_COUNTS = 20_000
-"""Most numbers of machines to look at."""
+"""Most numbers of machines to sort by cost."""
 MOST_VECTORS = 2_000
 """Most vectors of parallelisms for some numbers of machines."""
 FINEST = 64
@@ -104,8 +105,8 @@ class Enumeration:
                 return packed, self._raised(bound, least)
             if not is_excluded and least_open is None:
                 least_open = cost
-        known = (cost for cost in (least_open, untried, below) if cost is not None)
-        cheapest = next(known, None)
+        costs = (cost for cost in (least_open, untried, below) if cost is not None)
+        cheapest = next(costs, None)
         return None, None if cheapest is None else self._raised(bound, cheapest)
 
     def _raised(self, bound: CostBound, cost: int) -> CostBound:
@@ -125,15 +126,15 @@ class Enumeration:
             if self._work <= 0 or self._stop():
                 return None, False
             packing = packing_of(self._demand, self._catalogue, vector)
-            rows, whole = self._contents(packing, kinds)
+            rows, is_complete = self._contents(packing, kinds)
             packed = None if rows is None else self._accept(PackedMachines(kinds, vector, rows))
             if packed is not None:
                 return packed, False
             # Plans are charged for the worst of all distributions, which no single one may reach.
-            least = self._least(packing) if every and whole and rows is None else packing
+            least = self._least(packing) if every and is_complete and rows is None else packing
             if least is not packing:
-                rows, whole = self._contents(least, kinds)
-            every = every and whole and rows is None
+                rows, is_complete = self._contents(least, kinds)
+            every = every and is_complete and rows is None
         return None, every
 
     def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
@@ -143,10 +144,10 @@ class Enumeration:
         low, high = [], []
         for group in range(int(demand.tied.max()) + 1):
             members = np.flatnonzero(demand.tied == group).tolist()
-            most = min(slots, *(int(demand.parallelism_limit[v]) or inf for v in members))
+            limit = min(slots, *(int(demand.parallelism_limit[v]) or inf for v in members))
             kept = [int(demand.parallelism_limit[v]) for v in members if demand.keeps[v]]
             low.append(max([1, *lowest[members].tolist(), *kept]))
-            high.append(most if lowest[members].all() else 0)
+            high.append(limit if lowest[members].all() else 0)
         top = float(FINEST)
         while prod(max(0.0, min(h, top) - n + 1) for n, h in zip(low, high, strict=True)) > (
             MOST_VECTORS
@@ -177,18 +178,18 @@ class Enumeration:
         fitting = {t: _fitting(packing, t, rows) for t in np.unique(kinds).tolist()}
         remaining = [np.array([len(rows) - 1])]
         for machine, kind in enumerate(kinds.tolist()):
-            left, fits = remaining[-1], fitting[kind]
-            if len(left) * len(fits) > MOST_PAIRS:
+            remainders, fits = remaining[-1], fitting[kind]
+            if len(remainders) * len(fits) > MOST_PAIRS:
                 return None, False
-            self._work -= len(left) * len(fits) * len(sizes)
+            self._work -= len(remainders) * len(fits) * len(sizes)
             if machine == len(kinds) - 1:  # it takes all that remains
-                left = remaining[-1] = np.intersect1d(left, fits)
+                remainders = remaining[-1] = np.intersect1d(remainders, fits)
                 after = np.array([0])
             else:
-                fine = (rows[left][:, None] >= rows[fits][None]).all(axis=2)
-                after = np.unique((left[:, None] - fits[None])[fine])
+                fine = (rows[remainders][:, None] >= rows[fits][None]).all(axis=2)
+                after = np.unique((remainders[:, None] - fits[None])[fine])
                 after = after[_may_fit(packing, kinds[machine + 1 :], rows[after])]
-            if not len(left) or not len(after):
+            if not len(remainders) or not len(after):
                 return None, True
             remaining.append(after)
         return _back(rows, remaining, [fitting[kind] for kind in kinds.tolist()]), True

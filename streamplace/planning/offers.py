@@ -33,7 +33,7 @@ from streamplace.model.units import LARGEST, Quantity, seconds
 LEAST_PRICE = 1e-15
 """Smallest price of a machine."""
 MOST_OFFERS = 500
-"""Most types of machines; each cut and each step of the search for a plan looks at all of them."""
+"""Most types of machines; each cut and each step of the search for a plan reads all of them."""
 OF_DEVICE = dict(rules_of(Device))
 
 
@@ -86,9 +86,9 @@ class Offer(CheckedRow):
         put = partial(object.__setattr__, self)
         check_name(self.name, self._called, self._error)
         for column in ("cores", "slots", "at_least", "at_most"):
-            given = getattr(self, column)
-            if isinstance(given, np.number | float) and float(given).is_integer():  # of a table
-                put(column, int(given))
+            value = getattr(self, column)
+            if isinstance(value, np.number | float) and float(value).is_integer():  # of a table
+                put(column, int(value))
         self._check()
         settle_units(self)
         put("tags", frozenset(self.tags))
@@ -230,9 +230,9 @@ class Prices:
         """Prices of the offers, exactly as they are written in decimals."""
         exact = [exact_price(offer.price) for offer in catalogue.offers]
         common = lcm(*(price.denominator for price in exact))
-        whole = [int(price * common) for price in exact]
-        step = gcd(*whole)
-        return cls(tuple(number // step for number in whole), Fraction(step, common))
+        multiples = [int(price * common) for price in exact]
+        step = gcd(*multiples)
+        return cls(tuple(number // step for number in multiples), Fraction(step, common))
 
     def cost(self, counts: Sequence[int]) -> int:
         """Cost of these numbers of machines, in units."""

@@ -105,8 +105,8 @@ def _wanted(
     least = _least_of_each(demand, catalogue, counts)
     levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
     for factor, floor in [*levels, (1, most)] if most < MOST else levels:
-        wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
-        yield wanted.astype(np.int64)
+        targets = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
+        yield targets.astype(np.int64)
     for speed in speeds[1:]:
         yield _least_of_each(demand, catalogue, counts, speed)
 
@@ -131,13 +131,13 @@ def _least_of_each(
     offers = [(t, o) for t, o in enumerate(catalogue.offers) if counts[t]]
     least, speeds = np.ones(demand.n_operators, np.int64), subtask_speeds(demand, catalogue)
     for v, required in enumerate(demand.requires):
-        own = [(t, o) for t, o in offers if required <= o.tags]
-        fast = [(t, o) for t, o in own if o.core_speed >= slowest] or own
+        allowed_offers = [(t, o) for t, o in offers if required <= o.tags]
+        fast = [(t, o) for t, o in allowed_offers if o.core_speed >= slowest] or allowed_offers
         tries = (
             least_parallelism(demand, v, speed, charged_need)
             for speed in sorted(float(speeds[t, v]) for t, _ in fast)
         )
-        room = max((float(o.memory) for _, o in own), default=np.inf)
+        room = max((float(o.memory) for _, o in allowed_offers), default=np.inf)
         stored = int(np.ceil(demand.memory[v] / room * (1 - SLACK)))
         least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
     return least

@@ -92,23 +92,23 @@ def planned(
 
     The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
-    asked = PlanProblem.of(graph, machines, settings)
+    problem = PlanProblem.of(graph, machines, settings)
     meter = Meter(settings.budget, 1)
-    problem = asked.with_useful_offers()
-    bound = _bound(asked, problem, meter)
-    found = _Cheapest(None, None, False) if bound is None else _cheapest(problem, bound, meter)
-    if found.bound is None or found.packed is None:
-        raise ProblemError(refusal(asked, found.bound, found.is_over))
-    fewest, notes = _with_fewer_machines(problem, found.packed, meter)
-    result = result_of(problem, fewest, found.bound)
+    useful = problem.with_useful_offers()
+    bound = _bound(problem, meter)
+    cheapest = _Cheapest(None, None, False) if bound is None else _cheapest(useful, bound, meter)
+    if cheapest.bound is None or cheapest.packed is None:
+        raise ProblemError(refusal(problem, cheapest.bound, cheapest.is_over))
+    fewest, notes = _with_fewer_machines(useful, cheapest.packed, meter)
+    result = result_of(useful, fewest, cheapest.bound)
     result = replace(result, notes=(*notes, *result.notes))
-    reason = next(contradictions(asked, result), None)
+    reason = next(contradictions(problem, result), None)
     if reason is None:
         return result
     raise DefectError(
-        f"the plan for {quoted(asked.graph.name)} was refused, because it failed its check: "
+        f"the plan for {quoted(graph.name)} was refused, because it failed its check: "
         f"{reason}; this is a defect of streamplace, please report it with the graph, the "
-        f"machines and seed {asked.settings.seed}"
+        f"machines and seed {settings.seed}"
     )
 
 
@@ -116,12 +116,11 @@ def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
-    asked = PlanProblem.of(graph, machines, settings)
-    rate = highest_found(asked)
+    problem = PlanProblem.of(graph, machines, settings)
+    rate = highest_found(problem)
     if not rate:
         meter = Meter(settings.budget, 1)
-        bound = _bound(asked, asked.with_useful_offers(), meter)
-        raise ProblemError(refusal(asked, bound, _ended(meter, PROOF)()))
+        raise ProblemError(refusal(problem, _bound(problem, meter), _ended(meter, PROOF)()))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(
@@ -131,19 +130,17 @@ def planned_most(
     return result
 
 
-def _bound(asked: PlanProblem, problem: PlanProblem, meter: Meter) -> CostBound | None:
-    """Bound of the cost of every plan; None if it is proven that there is no plan.
-
-    ``problem``: the same with useful offers alone.
-    """
-    if not least_subtasks(asked.demand, asked.catalogue).all():
+def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
+    """Bound of the cost of every plan; None if it is proven that there is no plan."""
+    if not least_subtasks(problem.demand, problem.catalogue).all():
         return None  # no core is fast enough for some operator
-    if asked.cluster is None and not asked.useful_offers():
+    if problem.cluster is None and not problem.useful_offers:
         raise ProblemError(
-            f"offer {quoted(asked.catalogue.offers[0].name)} can never be used: no operator of "
-            f"{quoted(asked.graph.name)} fits on it at this rate; add a larger one"
+            f"offer {quoted(problem.catalogue.offers[0].name)} can never be used: no operator of "
+            f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"
         )
-    return proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
+    useful = problem.with_useful_offers()
+    return proven_bound(useful.demand, useful.catalogue, _ended(meter, PROOF))
 
 
 class _Cheapest(NamedTuple):
@@ -211,11 +208,11 @@ def _with_fewer_machines(
 
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:
     """Return a function that tells whether a share of the time budget is used up."""
-    whole = meter.seconds
+    at_first = meter.seconds
 
     def ended() -> bool:
-        left = meter.seconds
-        return left is not None and whole is not None and left <= (1 - share) * whole
+        now = meter.seconds
+        return now is not None and at_first is not None and now <= (1 - share) * at_first
 
     return ended
 
@@ -223,18 +220,18 @@ def _ended(meter: Meter, share: float) -> Callable[[], bool]:
 def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) -> PlanResult:
     """Return the plan of packed machines, with names in place of numbers."""
     catalogue, graph = problem.catalogue, problem.graph
-    made = deployed(problem, packed)
-    asked, at_rate = problem, made
+    deployment = deployed(problem, packed)
+    unreserved, at_rate = problem, deployment
     if problem.headroom:  # which is free, so what is in use is that of the rate itself
-        asked = replace(problem, headroom=0.0)
-        at_rate = deployed(asked, packed)
-    demand = asked.demand
+        unreserved = replace(problem, headroom=0.0)
+        at_rate = deployed(unreserved, packed)
+    demand = unreserved.demand
     packing = packing_of(demand, catalogue, packed.parallelism)
     use = largest_use(packing, packed)
     if at_rate.is_apart:
         use = np.maximum(use, _simulated_use(at_rate, packed))
     counts = packed.counts(len(catalogue.offers))
-    names, slots = _machines(problem, packed, made.cluster.devices.name)
+    names, slots = _machines(problem, packed, deployment.cluster.devices.name)
     limit = _limit(demand, packed, packing, names, use)
     machines, prices = dict.fromkeys(names, 1), dict[str, float]()
     if problem.cluster is None:
@@ -247,7 +244,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         limit = limit if link is None or link.use <= machine else link
     assumed = "; ".join(_assumed(problem))
     return PlanResult(
-        graph=made.expansion.original.at_rate(graph.source_rate),
+        graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
         headroom=problem.headroom,
         cost=Prices.of(catalogue).per_hour(counts),
@@ -255,8 +252,8 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         bounds=bound.by_strength,
         machines=machines,
         parallelism=dict(zip(demand.name, packed.parallelism.tolist(), strict=True)),
-        cluster=made.cluster,
-        placement=made.placement,
+        cluster=deployment.cluster,
+        placement=deployment.placement,
         limit=limit,
         free=_free(packing.capacity[packed.kinds], use),
         carries=rate_of(problem, packed) / (1 - problem.headroom),
@@ -269,9 +266,9 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     )
 
 
-def _simulated_use(made: PlannedDeployment, packed: PackedMachines) -> Floats:
+def _simulated_use(deployment: PlannedDeployment, packed: PackedMachines) -> Floats:
     """Share of every resource of every machine in use in the simulator, [D, 6], or 0."""
-    loads, use = made.loads, np.zeros((len(packed.kinds), len(RESOURCES)))
+    loads, use = deployment.loads, np.zeros((len(packed.kinds), len(RESOURCES)))
     machines = np.arange(len(use)) if packed.devices is None else packed.devices
     columns = {CPU: loads.devices, CORE: loads.cores, EGRESS: loads.egress, INGRESS: loads.ingress}
     for resource, load in columns.items():
@@ -356,7 +353,7 @@ def _free(capacity: Floats, use: Floats) -> dict[str, float]:
 def _assumed(problem: PlanProblem) -> Iterator[str]:
     """Costs and limits that neither the graph nor the machines state."""
     graph, offers = problem.graph, problem.catalogue.offers
-    memory = of_memory(graph, is_limited=any(isfinite(float(one.memory)) for one in offers))
+    memory = of_memory(graph, is_limited=any(isfinite(float(offer.memory)) for offer in offers))
     yield from filter(None, [memory])
     if not (graph.charged_ipt.any() or graph.operators.constant.any()):
         yield NO_CPU
@@ -369,7 +366,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool) -> str
     ``is_over`` tells whether a larger budget may help.
     """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
-    asked = f"{digits(problem.rate, 6)} tuples/s"
+    rate = f"{digits(problem.rate, 6)} tuples/s"
     promised = promised_rate(problem)
     carried = (
         f"a plan was found for up to {digits(promised, 6)} tuples/s"
@@ -381,9 +378,9 @@ def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool) -> str
     nothing = "no offers carry" if problem.cluster is None else "the cluster does not carry"
     reason = slow_operator(problem)
     if reason or bound is None:
-        return f"{nothing} {asked}: {reason or _short_resource(demand, catalogue)}; {carried}"
+        return f"{nothing} {rate}: {reason or _short_resource(demand, catalogue)}; {carried}"
     within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
-    missed = f"no plan was found{within} for {asked}, and none is excluded; "
+    missed = f"no plan was found{within} for {rate}, and none is excluded; "
     if problem.cluster is not None:
         return (
             f"{missed}the machines or the links between them may be too slow; {budget}add "
@@ -401,12 +398,12 @@ def slow_operator(problem: PlanProblem) -> str:
     if subtasks.all():
         return ""
     v = int(np.argmin(subtasks != 0))
-    name, most = quoted(demand.name[v]), int(demand.parallelism_limit[v])
-    if not most:
+    name, parallelism = quoted(demand.name[v]), int(demand.parallelism_limit[v])
+    if not parallelism:
         return f"operator {name} needs more than {MOST_SUBTASKS} subtasks"
     limit = "parallelism" if demand.keeps[v] else "max_parallelism"
-    busiest = f"with {limit} {most}, the busiest subtask of operator {name}"
-    waiting = least_share(demand, v, most) * float(demand.at_max_rate[v])
+    busiest = f"with {limit} {parallelism}, the busiest subtask of operator {name}"
+    waiting = least_share(demand, v, parallelism) * float(demand.at_max_rate[v])
     if waiting > 1:
         rate = float(demand.graph.operators.max_rate[v])
         return (
@@ -414,7 +411,7 @@ def slow_operator(problem: PlanProblem) -> str:
             f"{digits(rate, 6)}"
         )
     fastest = float(subtask_speeds(demand, catalogue)[allowed(demand, catalogue)[:, v], v].max())
-    need = least_need(demand, v, most, fastest)
+    need = least_need(demand, v, parallelism, fastest)
     cores = "core has" if demand.graph.operators.cores[v] == 1 else "cores for it have"
     return (
         f"{busiest} needs at least {_mips(need)}, and the fastest {cores} "
@@ -432,8 +429,8 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
     offers, capacity = catalogue.offers, capacities(catalogue)
     needs = resource_needs(demand, catalogue)
     for need in sorted(needs, key=lambda need: -len(need.tags)):
-        each = zip(capacity[:, need.resource].tolist(), offers, need.runs, strict=True)
-        room = sum(c * offer.at_most for c, offer, runs in each if runs)
+        columns = zip(capacity[:, need.resource].tolist(), offers, need.runs, strict=True)
+        room = sum(c * offer.at_most for c, offer, runs in columns if runs)
         if need.total > float(ROOM) * room:
             return _too_little(demand, catalogue, need, room)
     every = tuple(offer.at_most for offer in offers)
@@ -453,13 +450,13 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: 
     if need.tags:
         which += f" that require {', '.join(sorted(need.tags))}"
         machines += " that may run them"
-    ways: dict[int, tuple[Floats | Longs, Callable[[float], str]]] = {
+    resources: dict[int, tuple[Floats | Longs, Callable[[float], str]]] = {
         CPU: (demand.instructions, lambda speed: f"{_mips(speed)} of CPU"),
         MEMORY: (demand.memory, lambda size: f"{format_bytes(size)} of memory"),
         SLOTS: (least_subtasks(demand, catalogue), lambda number: f"{number:.6g} slots"),
     }
-    each, text = ways[need.resource]
-    name = quoted(demand.name[int((each * need.rows).argmax())])
+    needed, text = resources[need.resource]
+    name = quoted(demand.name[int((needed * need.rows).argmax())])
     return (
         f"{which} need {text(float(need.total))}, most of it {name}, and {machines} together have "
         f"{text(room)}"

@@ -117,9 +117,10 @@ class PlanProblem:
 
         The output of a window grows no faster than the rate, so proportion is an upper limit.
         """
-        most = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
-        return most * (1 - self.headroom) * (1 - SLACK)
+        limit = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
+        return limit * (1 - self.headroom) * (1 - SLACK)
 
+    @cached_property
     def useful_offers(self) -> tuple[Offer, ...]:
         """Offers that are large enough for an operator at this rate (core speed, memory, tags)."""
         demand, may_run = self.demand, allowed(self.demand, self.catalogue)
@@ -143,7 +144,7 @@ class PlanProblem:
         """
         if self.cluster is not None:
             return self
-        useful = self.useful_offers()
+        useful = self.useful_offers
         offers = tuple(o for o in self.catalogue.offers if o.at_least or o in useful)
         if not useful or len(offers) == len(self.catalogue.offers):
             return self

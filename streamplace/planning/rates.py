@@ -39,7 +39,7 @@ PROBES = 10
 CLOSE = 1e-4
 """Share by which these two rates may differ at the end."""
 PROBE_STEPS = 2_000
-"""Moves of the walks that find the rate that machines carry."""
+"""Moves of the annealing runs that find the rate that machines carry."""
 HALVINGS = 60
 """Steps of a search for a rate, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
@@ -92,10 +92,10 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
     idle = use_at(demand, packing, packed, 0.0)[:, FLOWING]
     if idle.max() > 1 + SLACK:
         return inf
-    most = np.maximum(idle, 1.0)
+    full = np.maximum(idle, 1.0)
 
     def fits(times: float) -> bool:
-        return bool((use_at(demand, packing, packed, times)[:, FLOWING] <= most).all())
+        return bool((use_at(demand, packing, packed, times)[:, FLOWING] <= full).all())
 
     low, high = 0.0, 1.0
     while fits(high):
@@ -171,11 +171,11 @@ def promised_rate(problem: PlanProblem) -> float:
     """
     rate, _ = largest_rate(problem, most=problem.rate)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
-        asked = _rounded_down(share * rate)
-        if asked < LOWEST:
+        candidate = _rounded_down(share * rate)
+        if candidate < LOWEST:
             break
-        if packed_at(problem.at_rate(asked).with_useful_offers()) is not None:
-            return asked
+        if packed_at(problem.at_rate(candidate).with_useful_offers()) is not None:
+            return candidate
     return 0.0
 
 
@@ -235,16 +235,16 @@ def _several(problem: PlanProblem) -> tuple[int, ...] | None:
     if bound is None:
         return None
     least = sum(bound.counts)
-    most = max(MANY_MACHINES, min(2 * least, MOST_DEVICES))
-    times = min(Fraction(4), Fraction(most, max(1, least)))
-    offers, wanted = problem.catalogue.offers, [int(times * count) for count in bound.counts]
-    few = any(n > offer.at_most for n, offer in zip(wanted, offers, strict=True))
-    if few or not _is_possible(problem, tuple(wanted)):
-        wanted = [max(1, sum(wanted))] * len(offers)
+    limit = max(MANY_MACHINES, min(2 * least, MOST_DEVICES))
+    times = min(Fraction(4), Fraction(limit, max(1, least)))
+    offers, numbers = problem.catalogue.offers, [int(times * count) for count in bound.counts]
+    exceeds_offers = any(n > offer.at_most for n, offer in zip(numbers, offers, strict=True))
+    if exceeds_offers or not _is_possible(problem, tuple(numbers)):
+        numbers = [max(1, sum(numbers))] * len(offers)
     counts = tuple(
-        min(offer.at_most, max(offer.at_least, n)) for n, offer in zip(wanted, offers, strict=True)
+        min(offer.at_most, max(offer.at_least, n)) for n, offer in zip(numbers, offers, strict=True)
     )
-    counts = counts if sum(counts) <= most else bound.counts
+    counts = counts if sum(counts) <= limit else bound.counts
     return counts if sum(counts) <= MOST_DEVICES else None
 
 

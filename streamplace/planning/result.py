@@ -76,24 +76,12 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class PlanLimit:
-    """The resource that is full first if the rate grows.
+    """The resource that is full first if the rate grows."""
 
-    Attributes
-    ----------
-    resource
-        "cpu", "core", "max_rate", "memory", "egress", "ingress", "slots" or "link".
-    machine
-        Name of the machine; of a link, its two machines.
-    operator
-        The operator that uses most of it; of a link, the stream.
-    use
-        Share of the resource in use.
-    """
-
-    resource: str
-    machine: str
-    operator: str
-    use: float
+    resource: str  # a key of `WORDS`
+    machine: str  # name of the machine; of a link, its two machines
+    operator: str  # the operator that uses most of it; of a link, the stream
+    use: float  # share of the resource in use
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +96,16 @@ class PlanSlots:
 
 @dataclass(frozen=True, slots=True)
 class PlanHour:
-    """The plan that an hour of a trace would need alone.
+    """The plan that an hour of a trace would need alone."""
 
-    Attributes
-    ----------
-    start
-        Seconds at which the hour begins.
-    rate
-        Tuples/s of all sources together, each at its largest rate of the hour.
-    machines, cost, bound
-        Machines, cost and bound of the plan for this hour alone; no machines, None and None if no
-        such plan was found.
-    carried
-        Whether the plan for the trace carries the hour, with its confidence if it has one.
-    interval
-        What the plan for this hour alone carries, for a measured graph; None if it is unknown.
-    """
-
-    start: float
-    rate: float
+    start: float  # seconds at which the hour begins
+    rate: float  # tuples/s of all sources together, each at its largest rate of the hour
+    # Of the plan for this hour alone; no machines, None and None if no such plan was found.
     machines: Mapping[str, int]
     cost: float | None
     bound: Fraction | None
-    carried: bool
-    interval: RateInterval | None = None
+    carried: bool  # whether the plan for the trace carries the hour, with its confidence if any
+    interval: RateInterval | None = None  # what the plan for this hour alone carries, if known
 
     def to_json(self) -> dict[str, Any]:
         """Return the hour as a JSON document."""
@@ -148,80 +122,39 @@ class PlanHour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanResult(Pictured):
-    """Machines that carry a rate, the subtasks on them, and a lower bound of the cost.
+    """Machines that carry a rate, the subtasks on them, and a lower bound of the cost."""
 
-    Attributes
-    ----------
-    graph
-        The graph at its rate and the planned parallelisms.
-    rate
-        Tuples/s of all sources.
-    headroom
-        Share h, errors of predictions included: the plan is for 1 / (1 − h) times that rate.
-    cost
-        Price per hour of all machines; their number if they are those of a cluster.
-    bound
-        Lower bound of the cost of every plan, an exact fraction. If ``errors`` are known, it holds
-        for plans that carry the rate at the lower end of their predictions; a plan that carries it
-        only by the prediction itself may cost less.
-    bounds
-        Bounds of the relaxations, from the cheapest to the strongest.
-    machines
-        Number of machines of each type.
-    parallelism
-        Number of subtasks of each operator.
-    cluster
-        The machines, named after their offers.
-    placement
-        Machine of every subtask.
-    limit
-        The resource that is full first if the rate grows.
-    free
-        Free share of each resource, over all machines that limit it.
-    carries
-        Rate at which the first resource is full, with this placement and without headroom; infinite
-        if no resource that grows with the rate is used.
-    slots
-        The slots that the subtasks need.
-    seed
-        Seed of the search.
-    prices
-        Price per hour of a machine of each type; none where machines have no prices, so that the
-        cost is their number.
-    hours
-        Plans that the hours of a trace would need alone; none if the plan is for one rate.
-    errors
-        Errors of predictions for the graph; None if it was not measured.
-    reserves
-        Multiples of the rate that the plan is made for, by purpose.
-    notes
-        What a reader of the graph would not expect of the plan.
-    """
-
-    graph: StreamGraph
-    rate: float
+    graph: StreamGraph  # at its rate and the planned parallelisms
+    rate: float  # tuples/s of all sources
+    # Share h, errors of predictions included: the plan is for 1 / (1 − h) times that rate.
     headroom: float
-    cost: float
+    cost: float  # price per hour of all machines; their number if they are those of a cluster
+    # Lower bound of the cost of every plan. With ``errors``, it holds for plans that carry the rate
+    # at the lower end of their predictions; one that carries it only by the prediction itself may
+    # cost less.
     bound: Fraction
-    bounds: Mapping[str, Fraction]
-    machines: Mapping[str, int]
-    parallelism: Mapping[str, int]
-    cluster: Cluster
-    placement: Placement
+    bounds: Mapping[str, Fraction]  # of the relaxations, from the cheapest to the strongest
+    machines: Mapping[str, int]  # number of each type
+    parallelism: Mapping[str, int]  # number of subtasks of each operator
+    cluster: Cluster  # the machines, named after their offers
+    placement: Placement  # machine of every subtask
     limit: PlanLimit
-    free: Mapping[str, float]
+    free: Mapping[str, float]  # free share of each resource, over all machines that limit it
+    # Rate at which the first resource is full, with this placement and without headroom; infinite
+    # if no resource that grows with the rate is used.
     carries: float
     slots: PlanSlots
-    seed: int
+    seed: int  # of the search
+    # Price per hour of a machine of each type; none where the cost is the number of machines.
     prices: Mapping[str, float] = field(default_factory=dict)
-    hours: tuple[PlanHour, ...] = ()
-    errors: PredictionErrors | None = None
+    hours: tuple[PlanHour, ...] = ()  # of a trace; none if the plan is for one rate
+    errors: PredictionErrors | None = None  # of predictions; None if the graph was not measured
+    # Multiples of the rate that the plan is made for, by purpose.
     reserves: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of the graph would not expect of the plan
 
     def __repr__(self) -> str:
-        machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
-        unit = " per hour" if self.priced else ""
+        unit, machines = " per hour" if self.priced else "", machines_in_words(self.machines)
         text = f"PlanResult {self.cost:g}{unit} (bound {floor_digits(self.bound)}): {machines}"
         return shown(f"<{text}>", WIDEST)
 
@@ -250,8 +183,8 @@ class PlanResult(Pictured):
         """Sum of the prices, exactly as they are written in decimals."""
         if not self.priced:
             return Fraction(sum(self.machines.values()))
-        each = (exact_price(self.prices[name]) * n for name, n in self.machines.items())
-        return sum(each, Fraction(0))
+        prices = (exact_price(self.prices[name]) * n for name, n in self.machines.items())
+        return sum(prices, Fraction(0))
 
     @property
     def interval(self) -> RateInterval | None:
@@ -329,13 +262,13 @@ class PlanResult(Pictured):
         figure, axes = new_figure(
             1, rows=2 if self.hours else 1, width=6.4, height=1.2 + 0.22 * max(len(busy), 4)
         )
-        bars, at, left = axes[0], np.arange(len(busy)), np.zeros(len(busy))
+        bars, at, used = axes[0], np.arange(len(busy)), np.zeros(len(busy))
         for i, name in enumerate((*names, "sending and receiving")):
             width = use[busy, i]
             if width.max(initial=0.0) > LEAST_SHOWN:
                 style = bar_style(i) if i < len(names) else {"color": GREY}
-                bars.barh(at, width, left=left, height=0.75, label=legend_text(name), **style)
-                left += width
+                bars.barh(at, width, left=used, height=0.75, label=legend_text(name), **style)
+                used += width
         bars.set_yticks(at, [legend_text(self.cluster.devices.name[d]) for d in busy.tolist()])
         bars.invert_yaxis()
         bars.axvline(1.0, color=GREY, linewidth=0.8)
@@ -408,18 +341,10 @@ class PlanResult(Pictured):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanCurve(Pictured):
-    """Cost and bound along a range of rates: the frontier.
+    """Cost and bound along a range of rates: the frontier."""
 
-    Attributes
-    ----------
-    values
-        Rates in tuples/s, ascending.
-    results
-        The plan for each rate.
-    """
-
-    values: tuple[float, ...]
-    results: tuple[PlanResult, ...]
+    values: tuple[float, ...]  # rates in tuples/s, ascending
+    results: tuple[PlanResult, ...]  # the plan for each rate
 
     def __repr__(self) -> str:
         first, last = self.results[0].cost, self.results[-1].cost
@@ -619,11 +544,11 @@ def _cpu_use(plan: PlanResult) -> Floats:
     expansion = expand(plan.graph)
     instance = Problem(expansion.graph, plan.cluster, known=plan.placement).instance
     place = plan.placement.index
-    whole = resource_loads(instance, place).devices
+    device_load = resource_loads(instance, place).devices
     load = instance.full_load[np.arange(len(place)), instance.device_type[place]]
     use = np.zeros((len(plan.cluster.devices), plan.graph.n_operators + 1))
     np.add.at(use, (place, expansion.operator), load)
-    use[:, -1] = np.maximum(0.0, whole - use.sum(axis=1))
+    use[:, -1] = np.maximum(0.0, device_load - use.sum(axis=1))
     return use
 
 

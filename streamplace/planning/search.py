@@ -47,14 +47,13 @@ from streamplace.planning.problem import PlanProblem
 MOST_AT_FIRST = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
 STEPS = 4_000
-"""Moves of one walk in the first round; every round has four times as many."""
-ROUNDS = 4
-TRIES = 12
-"""Most numbers of machines to try in each round."""
+"""Moves of an annealing run in the first round; every round has four times as many."""
+ROUNDS, TRIES = 4, 12
+"""Rounds, and most numbers of machines to try in each (judgement)."""
 FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism to lower others to; the first that is carried is used."""
 IMPROVING_STEPS = 16_000
-"""Moves of each walk that improves a plan."""
+"""Moves of each annealing run that improves a plan."""
 MOST_ROOM, ROOM_PROBES = 1.5, 6
 """Largest multiple of the rate that a plan is improved for, and number of bisection steps."""
 
@@ -62,7 +61,7 @@ MOST_ROOM, ROOM_PROBES = 1.5, 6
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
-    It ends with the best plan so far on ``stop`` or after so many moves of all walks together.
+    It ends with the best plan so far on ``stop`` or after so many moves of all runs together.
     """
 
     def __init__(
@@ -101,15 +100,15 @@ class PlanSearch:
         kinds = machine_kinds(self._catalogue, counts)
         for vector in parallelisms(self._demand, self._catalogue, counts):
             packing = packing_of(self._demand, self._catalogue, vector)
-            rows, left = first_fit(packing, kinds)
-            force(packing, kinds, rows, left)
+            rows, unplaced = first_fit(packing, kinds)
+            force(packing, kinds, rows, unplaced)
             for start in (rows, deal(packing, kinds)):
-                packed = self.walked(packing, kinds, start, steps)
+                packed = self.annealed(packing, kinds, start, steps)
                 if packed is not None or self.is_over:
                     return packed
         return None
 
-    def walked(
+    def annealed(
         self, packing: Packing, kinds: Ints, rows: Ints, steps: int
     ) -> PackedMachines | None:
         """Move subtasks until the machines carry the rate; None if that takes too many moves."""
@@ -198,12 +197,12 @@ class PlanSearch:
         if kind >= 0:
             kinds[machine] = kind
         else:
-            left = rows[machine].copy()
+            unplaced = rows[machine].copy()
             kinds, rows = np.delete(kinds, machine), np.delete(rows, machine, axis=0)
             if not len(kinds):
                 return None
-            force(packing, kinds, rows, left)
-        return None if self.is_over else self.walked(packing, kinds, rows, steps)
+            force(packing, kinds, rows, unplaced)
+        return None if self.is_over else self.annealed(packing, kinds, rows, steps)
 
     def with_fewer_subtasks(
         self, packed: PackedMachines, stop: Callable[[], bool]
@@ -223,7 +222,7 @@ class PlanSearch:
                         return packed
                     rows = merged_rows(packed.rows, packed.parallelism, vector)
                     packing = packing_of(demand, catalogue, vector)
-                    merged = self.walked(packing, packed.kinds, rows, IMPROVING_STEPS)
+                    merged = self.annealed(packing, packed.kinds, rows, IMPROVING_STEPS)
                     if merged is not None:
                         packed = merged
                         break
@@ -239,7 +238,7 @@ class PlanSearch:
             middle = (low + high) / 2
             demand = problem.at_rate(middle * problem.rate).demand
             packing = packing_of(demand, self._catalogue, packed.parallelism)
-            roomy = self.walked(packing, packed.kinds, packed.rows, IMPROVING_STEPS)
+            roomy = self.annealed(packing, packed.kinds, packed.rows, IMPROVING_STEPS)
             if roomy is None:
                 high = middle
             else:
@@ -273,17 +272,17 @@ def first_fit_machines(
 
 def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMachines | None:
     counts = [offer.at_least for offer in catalogue.offers]
-    most = catalogue.offers[t].at_most
+    limit = catalogue.offers[t].at_most
     number = max(1, counts[t])
     while True:
-        counts[t] = min(number, most)
+        counts[t] = min(number, limit)
         vector = least_parallelisms(demand, catalogue, counts)
         packing = packing_of(demand, catalogue, vector)
         kinds = machine_kinds(catalogue, counts)
-        rows, left = first_fit(packing, kinds)
-        if not left.any():
+        rows, unplaced = first_fit(packing, kinds)
+        if not unplaced.any():
             return PackedMachines(kinds, vector, rows)
-        if counts[t] == most or number > 8 * int(vector.sum()):
+        if counts[t] == limit or number > 8 * int(vector.sum()):
             return None
         number *= 2
 

@@ -43,21 +43,11 @@ LEAST_RATE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateTrace:
-    """Rates of sources over time.
+    """Rates of sources over time."""
 
-    Attributes
-    ----------
-    time
-        [R] seconds, ascending.
-    sources
-        Names of the sources; ("rate",) for all of them together.
-    rates
-        [R, S] tuples/s from each time on.
-    """
-
-    time: Floats
-    sources: tuple[str, ...]
-    rates: Floats
+    time: Floats  # [R] seconds, ascending
+    sources: tuple[str, ...]  # names of the sources; ("rate",) for all of them together
+    rates: Floats  # [R, S] tuples/s from each time on
 
     def __post_init__(self) -> None:
         if not len(self.time):
@@ -225,10 +215,18 @@ def planned_for_trace(
 
     def hour_of(start: float, rates: Floats) -> PlanHour:
         key, rate = rates.tobytes(), float(rates.sum())
-        is_carried, own = key in graphs and _is_carried(plan, graphs[key]), alone.get(key)
-        if own is None:
+        is_carried, alone_plan = key in graphs and _is_carried(plan, graphs[key]), alone.get(key)
+        if alone_plan is None:
             return PlanHour(start, rate, {}, None, None, is_carried)
-        return PlanHour(start, rate, own.machines, own.cost, own.bound, is_carried, own.interval)
+        return PlanHour(
+            start,
+            rate,
+            alone_plan.machines,
+            alone_plan.cost,
+            alone_plan.bound,
+            is_carried,
+            alone_plan.interval,
+        )
 
     return replace(plan, hours=tuple(hour_of(start, rates) for start, rates in hours))
 

@@ -31,47 +31,47 @@ FULL = 1 + 10 * TOLERANCE
 """Largest load of a machine that is not overloaded."""
 
 
-def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
+def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     """Yield a message for each property that a plan claims but does not have."""
-    yield from _of_parallelism(asked, result)
+    yield from _of_parallelism(problem, result)
     try:
-        subtasks = expand(result.graph.at_rate(result.rate / (1 - asked.headroom)))
-        problem = Problem(subtasks.graph, result.cluster, known=result.placement)
-        problem.check(result.placement)
+        subtasks = expand(result.graph.at_rate(result.rate / (1 - problem.headroom)))
+        placing = Problem(subtasks.graph, result.cluster, known=result.placement)
+        placing.check(result.placement)
     except StreamplaceError as error:
         yield str(error)
         return
     place = result.placement.index
-    share = float(throughput(problem.instance, place[None])[0])
+    share = float(throughput(placing.instance, place[None])[0])
     if share < 1 - TOLERANCE:
-        spare = " and the headroom" if asked.headroom else ""
+        spare = " and the headroom" if problem.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
     # The share is the mean over all tuples, so it hardly shows a source that emits few of them.
-    fullest = bottleneck(resource_loads(problem.instance, place))
+    fullest = bottleneck(resource_loads(placing.instance, place))
     if fullest.load > FULL:
         yield f"a {fullest.kind} is {fullest.load:.6%} full"
     yield from _of_rates(subtasks.graph)
-    yield from _of_slots(asked, result, subtasks)
-    yield from _of_machines(asked, result)
+    yield from _of_slots(problem, result, subtasks)
+    yield from _of_machines(problem, result)
     if isfinite(result.carries):
-        most = asked.rate_limit / (1 - asked.headroom)
-        full = expand(result.graph.at_rate(min(result.carries, most))).graph
+        rate_limit = problem.rate_limit / (1 - problem.headroom)
+        full = expand(result.graph.at_rate(min(result.carries, rate_limit))).graph
         at_most = Problem(full, result.cluster, known=result.placement)
         reached = float(throughput(at_most.instance, place[None])[0])
-        short = result.carries < result.rate / (1 - asked.headroom) * (1 - RATE_TOLERANCE)
+        short = result.carries < result.rate / (1 - problem.headroom) * (1 - RATE_TOLERANCE)
         if reached < 1 - RATE_TOLERANCE or short:
             yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"
 
 
-def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
+def _of_parallelism(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     """Check the rates of the sources and the limits of parallelisms."""
-    before, after = asked.graph.operators, result.graph.operators
+    before, after = problem.graph.operators, result.graph.operators
     if before.name != after.name or not np.allclose(before.rate, after.rate, rtol=1e-9, atol=0):
         yield "its graph has other operators or rates"
         return
     if result.parallelism != dict(zip(after.name, after.parallelism.tolist(), strict=True)):
         yield "its graph has other parallelisms"
-    if (asked.demand.parallelism_limit != after.parallelism)[asked.demand.keeps].any():
+    if (problem.demand.parallelism_limit != after.parallelism)[problem.demand.keeps].any():
         yield "it does not keep the parallelism of the graph"
     limited = before.max_parallelism > 0
     if (after.parallelism[limited] > before.max_parallelism[limited]).any():
@@ -80,44 +80,44 @@ def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
 
 def _of_rates(subtasks: StreamGraph) -> Iterator[str]:
     """Check that no subtask reads more than its operator's ``max_rate``."""
-    most = subtasks.operators.largest_rates()
-    share = subtasks.input_rate / most
+    max_rates = subtasks.operators.largest_rates()
+    share = subtasks.input_rate / max_rates
     s = int(np.argmax(share))
     if share[s] > FULL:
         yield (
             f"{subtasks.operators.name[s]} would read {share[s]:.6%} of the "
-            f"{digits(float(most[s]), 6)} tuples/s that a subtask reads at most"
+            f"{digits(float(max_rates[s]), 6)} tuples/s that a subtask reads at most"
         )
 
 
-def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
+def _of_slots(problem: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
     """Check the slots of every bought machine."""
-    if asked.cluster is not None:
+    if problem.cluster is not None:
         return
-    slots_of_offer = {offer.name: float(offer.slots) for offer in asked.catalogue.offers}
+    slots_of_offer = {offer.name: float(offer.slots) for offer in problem.catalogue.offers}
     names = result.cluster.devices.name
     limits = np.array([slots_of_offer.get(offer_of(name), np.inf) for name in names], np.float64)
-    groups = slot_groups(asked.demand, asked.catalogue)
+    groups = slot_groups(problem.demand, problem.catalogue)
     if (slots_of(groups, subtasks.fold(result.placement).T) > limits).any():
         yield "a machine has too few slots"
 
 
-def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
+def _of_machines(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     """Check the numbers of machines, their cost, and the bound."""
-    if asked.cluster is not None:
-        names = asked.cluster.devices.name
+    if problem.cluster is not None:
+        names = problem.cluster.devices.name
         used = {names[d] for d in result.placement.index.tolist()}
-        if result.cluster is not asked.cluster or used != set(result.machines):
+        if result.cluster is not problem.cluster or used != set(result.machines):
             yield "its machines are others than those on which subtasks run"
         cost = Fraction(len(result.machines))
     else:
         numbers = Counter(map(offer_of, result.cluster.devices.name))
         if numbers != Counter(result.machines):
             yield "its cluster has other machines than it lists"
-        for offer in asked.catalogue.offers:
+        for offer in problem.catalogue.offers:
             if not offer.at_least <= numbers[offer.name] <= offer.at_most:
                 yield f"it has {numbers[offer.name]} machines of {offer.name}"
-        prices = {offer.name: exact_price(offer.price) for offer in asked.catalogue.offers}
+        prices = {offer.name: exact_price(offer.price) for offer in problem.catalogue.offers}
         cost = sum((prices[name] * n for name, n in numbers.items()), Fraction(0))
     if abs(Fraction(result.cost) - cost) > EXACT * cost:
         yield f"it says that it costs {result.cost:g}, and costs {float(cost):g}"

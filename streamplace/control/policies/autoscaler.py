@@ -37,11 +37,11 @@ class AutoscalerPolicy:
             return observed.level
         rate = sum(self._rates) / len(self._rates)
         pending, restart = observed.backlog / CATCH_UP, rate * RESTART / CATCH_UP
-        wanted = observed.least_level(rate / TARGET + restart + pending)
-        self._wanted.append(wanted)
+        target = observed.least_level(rate / TARGET + restart + pending)
+        self._wanted.append(target)
         capacity = float(observed.capacity[observed.level])
-        if capacity < rate + pending and wanted > observed.level:
-            return wanted
+        if capacity < rate + pending and target > observed.level:
+            return target
         enough = capacity > rate / LOWEST + restart + pending
         if enough and len(self._wanted) == self._wanted.maxlen:
             return min(max(self._wanted), observed.level)

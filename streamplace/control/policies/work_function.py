@@ -83,8 +83,8 @@ class WorkFunctionPolicy:
     def _period_hours(self) -> Floats:
         """Hours for which each period of the forecast counts; the last stands for what follows."""
         plans = self._plans
-        both = (plans.cost[:, None] + plans.cost[None, :]) / 2
-        worth = round(float((plans.price / np.maximum(both, 1e-300)).max()), 9)
+        mean_cost = (plans.cost[:, None] + plans.cost[None, :]) / 2
+        worth = round(float((plans.price / np.maximum(mean_cost, 1e-300)).max()), 9)
         hours = np.asarray(self._forecast.lengths * self._hours, np.float64)
         hours[-1] += max(0.0, HORIZON * worth - float(hours.sum()))
         return hours
@@ -107,11 +107,11 @@ class WorkFunctionPolicy:
         """The first plan of the cheapest sequence for the periods to come."""
         price = PATIENCE * self._plans.price
         hours = self._lengths
-        rest = np.zeros(len(self._plans))
+        later_cost = np.zeros(len(self._plans))
         for need, length in zip(needs[:0:-1].tolist(), hours[:0:-1].tolist(), strict=True):
             carried = _fitting(observed.capacity, need)
-            rest = (price + (self._costs(carried) * length + rest)[None, :]).min(axis=1)
-        total = price[observed.level] + self._costs(fits) * float(hours[0]) + rest
+            later_cost = (price + (self._costs(carried) * length + later_cost)[None, :]).min(axis=1)
+        total = price[observed.level] + self._costs(fits) * float(hours[0]) + later_cost
         best = int(total.argmin())
         return observed.level if total[observed.level] <= total[best] * (1 + 1e-12) else best
 
