@@ -141,7 +141,8 @@ def moves() -> str:
         )
         return groups.get(values) or ", ".join(names)
 
-    lines = [f"- `{step.name}`: {step.value}" for step in Step]
+    kinds = {(False, False): "", (True, False): " (end)", (True, True): " (end; the journal stays)"}
+    lines = [f"- `{step.name}`: {step.value}{kinds[step.is_end, step.is_left]}" for step in Step]
     lines += [
         "",
         "| last job | its state | other conditions | step | reason |",

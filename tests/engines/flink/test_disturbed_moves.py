@@ -271,6 +271,10 @@ FAULTS = (
     "killed after",
     "JobManager restarted before",
     "JobManager restarted after",
+    "interrupted before",
+    "interrupted after",
+    "interrupted twice before",
+    "interrupted twice after",
 )
 RATE = "200"
 MOST_COMMANDS = 4
@@ -406,6 +410,17 @@ class Trial:
         if self.process is not None and self.process.pid is not None:
             os.kill(self.process.pid, signal.SIGKILL)
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        if self.process is not None and self.process.pid is not None:
+            os.kill(self.process.pid, signal.SIGINT)
+
+    def interrupt_twice(self) -> None:
+        """Press Ctrl-C, and again 0.1 s later."""
+        self.interrupt()
+        time.sleep(0.1)
+        self.interrupt()
+
     def restart(self) -> None:
         """Kill the JobManager, which forgets everything, and start another."""
         done = threading.Event()
@@ -492,7 +507,13 @@ def befall(trial: Trial, request: str, number: int, fault: str) -> None:
     trial.proxy.disturb(nth(request, number), "none" if is_action else fault)
     if is_action:
         what, when = fault.rsplit(" ", 1)
-        setattr(trial.proxy, when, trial.kill if what == "killed" else trial.restart)
+        acts = {
+            "killed": trial.kill,
+            "JobManager restarted": trial.restart,
+            "interrupted": trial.interrupt,
+            "interrupted twice": trial.interrupt_twice,
+        }
+        setattr(trial.proxy, when, acts[what])
         if what == "killed":
             trial.proxy.fault = "lost"
 

@@ -78,37 +78,53 @@ class Step(Enum):
     RETURN = "start it on its previous devices"
     AWAIT_RETURN = "wait until it runs there again"
 
-    MOVED = "end: the job was moved"
-    HAS_RETURNED = "end: the job runs where it ran before"
-    KEPT = "end: the job continues, and was not stopped"
-    REFUSED = "end: nothing more is asked of Flink"
-    INTERRUPTED = "end: interrupted; the job continues where it ran"
-    FINISHED = "end: the job has finished by itself"
-    TAKEN = "end: another command moves the job"
-    ENDED_BY_OTHERS = "end: another user has ended the job"
-    NOT_RUNNING = "end: the job is not running"
-    LOST = "end: the job has failed, and left no state"
-    FORGOTTEN = "end: Flink has forgotten the job, and no state of it is known"
-    STOPPED_BY_OTHERS = "left: another user has stopped the job, which --resume starts"
-    NOT_RETURNED = "left: the job could not be started where it ran before"
-    UNDECIDED = "left: it is not known what runs"
-    LEFT = "left: interrupted twice"
+    MOVED = "the job was moved"
+    HAS_RETURNED = "the job runs where it ran before"
+    KEPT = "the job continues, and was not stopped"
+    REFUSED = "nothing more is asked of Flink"
+    INTERRUPTED = "interrupted; the job continues where it ran"
+    FINISHED = "the job has finished by itself"
+    TAKEN = "another command moves the job"
+    ENDED_BY_OTHERS = "another user has ended the job"
+    NOT_RUNNING = "the job is not running"
+    LOST = "the job has failed, and left no state"
+    FORGOTTEN = "Flink has forgotten the job, and no state of it is known"
+    STOPPED_BY_OTHERS = "another user has stopped the job, which --resume starts"
+    NOT_RETURNED = "the job could not be started where it ran before"
+    UNDECIDED = "it is not known what runs"
+    LEFT = "interrupted twice"
 
     @property
     def is_end(self) -> bool:
         """Whether the move ends here, for this process."""
-        return self.value.startswith(("end: ", "left: "))
+        return self in ENDS
 
     @property
     def is_left(self) -> bool:
         """Whether the journal stays, for --resume."""
-        return self.value.startswith("left: ")
+        return self in LEFT
 
 
-HARMLESS = frozenset(
-    {Step.PREPARE, Step.SETTLE, Step.AWAIT_RETURN}
-    | {step for step in Step if step.is_end and not step.is_left}
-) - {Step.FORGOTTEN, Step.LOST}
+LEFT = frozenset({Step.STOPPED_BY_OTHERS, Step.NOT_RETURNED, Step.UNDECIDED, Step.LEFT})
+"""Ends after which the journal stays."""
+ENDS = LEFT | {
+    Step.MOVED,
+    Step.HAS_RETURNED,
+    Step.KEPT,
+    Step.REFUSED,
+    Step.INTERRUPTED,
+    Step.FINISHED,
+    Step.TAKEN,
+    Step.ENDED_BY_OTHERS,
+    Step.NOT_RUNNING,
+    Step.LOST,
+    Step.FORGOTTEN,
+}
+HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
+    Step.PREPARE,
+    Step.SETTLE,
+    Step.AWAIT_RETURN,
+}
 """Steps without which a move may be over: one copy of the job runs, or none is to run."""
 
 

@@ -152,7 +152,7 @@ def started_seconds(rest: Rest, job: str) -> float:
     """Seconds from the deployment of the first subtask of a job until all ran; 0 if unknown."""
     with suppress(FlinkError):
         times = _times(rest, job)
-        deployed = [one["DEPLOYING"] for one in times if one.get("DEPLOYING")]
+        deployed = [row["DEPLOYING"] for row in times if row.get("DEPLOYING")]
         if deployed:
             return max(0.0, _ran(times) - min(deployed)) / 1000
     return 0.0
@@ -176,7 +176,7 @@ def _times(rest: Rest, job: str) -> list[Mapping[str, float]]:
 
 def _ran(times: Iterable[Mapping[str, float]]) -> float:
     """Time at which the last subtask began to run, in ms; 0 if unknown."""
-    return max((one.get("RUNNING", 0.0) for one in times), default=0.0)
+    return max((row.get("RUNNING", 0.0) for row in times), default=0.0)
 
 
 def _sent(rest: Rest, job: str, document: Job) -> float | None:
@@ -224,22 +224,24 @@ def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float
     with suppress(FlinkError):
         _, tasks, edges = plan or read_plan(rest, job)
         waiting: dict[str, float] = {}
-        seen = {task.id: _largest(rest, job, task.id) for task in tasks}
+        queues = {task.id: _largest(rest, job, task.id) for task in tasks}
         number = {task.id: task.parallelism for task in tasks}
-        whole = {task: one.get(READ, 0.0) * number[task] for task, one in seen.items()}
-        left = {task: sum(whole[e.target] for e in edges if e.source == task) for task in number}
+        read = {task: row.get(READ, 0.0) * number[task] for task, row in queues.items()}
+        sent_on = {task: sum(read[e.target] for e in edges if e.source == task) for task in number}
         for task in tasks:
             senders = [edge.source for edge in edges if edge.target == task.id]
             sent = sum(
-                seen[sender].get(OUTPUT, 0.0) * number[sender] * whole[task.id] / left[sender]
+                queues[sender].get(OUTPUT, 0.0) * number[sender] * read[task.id] / sent_on[sender]
                 for sender in senders
-                if left[sender] > 0
+                if sent_on[sender] > 0
             )
-            queued = seen[task.id].get(INPUT, 0.0) + sent / task.parallelism
-            read = seen[task.id].get(READ, 0.0)
-            own = queued / read if read > 0 else 0.0
+            queued = queues[task.id].get(INPUT, 0.0) + sent / task.parallelism
+            rate = queues[task.id].get(READ, 0.0)
+            own = queued / rate if rate > 0 else 0.0
             # Flink lists tasks after those that they read.
-            waiting[task.id] = own + max((waiting.get(one, 0.0) for one in senders), default=0.0)
+            waiting[task.id] = own + max(
+                (waiting.get(sender, 0.0) for sender in senders), default=0.0
+            )
         return max(waiting.values(), default=0.0)
     return 0.0
 
@@ -247,6 +249,6 @@ def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float
 def _largest(rest: Rest, job: str, vertex: str) -> dict[str, float]:
     """Largest bytes in queues, and mean bytes/s read, of the subtasks of a task."""
     path = _path(job, vertex)
-    known = {row["id"] for row in rest.get(path)}
-    queues = [name for name in (INPUT, OUTPUT) if name in known]
-    return _metrics(rest, path, queues, "max") | _metrics(rest, path, {READ} & known, "avg")
+    names = {row["id"] for row in rest.get(path)}
+    queues = [name for name in (INPUT, OUTPUT) if name in names]
+    return _metrics(rest, path, queues, "max") | _metrics(rest, path, {READ} & names, "avg")

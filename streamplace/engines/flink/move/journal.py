@@ -115,9 +115,9 @@ class MoveClaim:
     def take(cls, job: str) -> "MoveClaim":
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
         with Store.usual().transaction() as rows:
-            for number, known in rows.all(MOVES, job).items():
-                known.refuse_held()
-                journal = known.model_copy(update={"holder": Holder.current()})
+            for number, stored in rows.all(MOVES, job).items():
+                stored.refuse_held()
+                journal = stored.model_copy(update={"holder": Holder.current()})
                 rows.put(MOVES, number, journal)
                 return cls(journal)
         raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")

@@ -300,19 +300,19 @@ class FlinkMove:
         words = ["streamplace", "flink", "move", "--rest", self.rest.url, *self.options]
         return shlex.join([*words, "--job", job, "--resume"])
 
-    def running_job(self, given: str | None) -> str:
+    def running_job(self, name: str | None) -> str:
         """Id of the given job, else of the only one that has not ended.
 
         Raises an error when a move of it is in progress, or was interrupted and has to go on.
         """
         try:
-            job = only_job(self.rest, given)
+            job = only_job(self.rest, name)
         except SettingError:
             if self.rest.live_jobs():
                 raise
             job = None
         self._end_earlier(job)
-        return job if job is not None else only_job(self.rest, given)
+        return job if job is not None else only_job(self.rest, name)
 
     def unfinished_moves(self) -> list[Journal]:
         """Moves on this cluster, by its address or its jobs, in progress or interrupted."""

@@ -78,8 +78,8 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     flow = source_flow(rest, job)
     if flow is None or before.sources.keys() - flow.sources.keys():  # a source has ended since
         return
-    silent = {name for name, one in before.sources.items() if not one.rate}
-    others = [one.keeps_up for name, one in flow.sources.items() if name not in silent]
+    silent = {name for name, source in before.sources.items() if not source.rate}
+    others = [source.keeps_up for name, source in flow.sources.items() if name not in silent]
     keeps_up = flow.keeps_up or (bool(others) and all(others) and not flow.is_limited)
     if keeps_up and (before.is_limited or flow.pending is not None):
         return
