@@ -449,7 +449,7 @@ def commanded(
 
         monkeypatch.setattr(FlinkMove, "check", lambda *_: None)
         monkeypatch.setattr(FlinkMove, "restart", restart)
-        monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+        monkeypatch.setattr(watching, "CHECK_SECONDS", 0.01)
         flink: FakeFlink = watched.flink
         flink.answers |= lost("dev-0", "dev-1") | now("CANCELED", NEW)
         carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
@@ -517,7 +517,7 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     sample = JobSample(0.0, OLD, 104.0, True, None, HERE.layout, counts, managers)
     monkeypatch.setattr(passing, "sample_of", lambda _, __, at: replace(sample, at=at))
     monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(watching, "CHECK_SECONDS", 0.01)
     answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
         f"GET /jobs/{OLD}": InTurn(*[RUNNING] * 4, ENDED),
         **on_devices(OLD, {"map": ["dev-0"]}),

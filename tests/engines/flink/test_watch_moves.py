@@ -97,7 +97,7 @@ def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
     ) -> WatchMover:
         live = {} if state in ENDED else {OLD: state}
         monkeypatch.setattr(acting, "live_states", lambda *_: live)
-        monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(acting, "CHECK_SECONDS", 0.0)
         answers = healthy("a", "b") | {f"GET /jobs/{NEW}": job("shop", "RUNNING", {})}
         move = Mock(rest=FakeFlink(answers).rest)
         move.plan = lambda job, layout: MovePlan(job, HERE.layout, layout)

@@ -463,9 +463,8 @@ def only_job(rest: Rest, given: str | None = None) -> str:
         return given.lower()
     states, live = rest.jobs(), rest.live_jobs()
     if len(live) > 1:
-        raise SettingError(
-            f"{len(live)} jobs are running: {listed(live)}; choose one with --job ID"
-        )
+        names = ", ".join(f"{job} ({shown(str(rest.job(job)['name']))})" for job in live[:8])
+        raise SettingError(f"{len(live)} jobs are running: {names}; choose one with --job ID")
     if not live and SUSPENDED in states.values():
         waiting = listed([name for name, state in states.items() if state == SUSPENDED])
         raise SettingError(

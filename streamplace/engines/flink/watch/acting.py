@@ -38,8 +38,8 @@ from streamplace.io.watches import (
 from streamplace.model.units import digits
 
 BY = "flink watch"
-LOOK_SECONDS = 1.0
-"""Seconds between two looks at the job."""
+CHECK_SECONDS = 1.0
+"""Seconds between two checks of the job's health."""
 
 
 class Notices:
@@ -159,7 +159,7 @@ class WatchMover:
     def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)
         try:
-            return self._noted(number, act)
+            return self._carried_out(number, act)
         except MoveUnderWay as error:
             self.log.end(number, UNBEGUN, str(error), decision.job)
             raise
@@ -167,7 +167,7 @@ class WatchMover:
             self.log.tell(without_advice(error))
             return self.finish(number, str(error)) or decision.job
 
-    def _noted(self, number: int, act: Callable[[], FlinkMoved]) -> str:
+    def _carried_out(self, number: int, act: Callable[[], FlinkMoved]) -> str:
         """Move the job, or resume its move, and note the outcome; return the job that runs."""
         decision = self.log.decisions[number]
         try:
@@ -178,7 +178,7 @@ class WatchMover:
             self.log.end(number, state, str(error), decision.job)
             return decision.job
         if moved.job != decision.transaction:
-            return self._looked_up(number, "the job was moved back") or moved.job
+            return self._outcome(number, "the job was moved back") or moved.job
         seconds = moved.interruption
         stopped = "" if seconds is None else f"interrupted for {seconds:.1f} s"
         self.log.end(number, MOVED, stopped, moved.job)
@@ -192,7 +192,7 @@ class WatchMover:
         or no job of the move runs although it can still be finished. Each distinct reason is logged
         once. Raises MoveUnderWay when the command that moves it still runs.
         """
-        notices, pause = Notices(self.log.tell), LOOK_SECONDS
+        notices, pause = Notices(self.log.tell), CHECK_SECONDS
         while True:
             try:
                 return self._finished(number, why)
@@ -206,18 +206,18 @@ class WatchMover:
     def _finished(self, number: int, why: str) -> str | None:
         """Finish an interrupted move, or look up its outcome."""
         job = self.log.decisions[number].job
-        if any(job in (one.job, one.successor) for one in self.move.unfinished_moves()):
+        if any(job in (move.job, move.successor) for move in self.move.unfinished_moves()):
             try:
-                return self._noted(number, lambda: self.move.resume(job))
+                return self._carried_out(number, lambda: self.move.resume(job))
             except (MoveUnderWay, Undecided, NoAnswer):
                 raise
             except StreamplaceError as error:
                 if not live_states(self.move.rest, job) and self.move.unfinished_moves():
                     raise
                 self.log.tell(str(error))
-        return self._looked_up(number, why)
+        return self._outcome(number, why)
 
-    def _looked_up(self, number: int, why: str) -> str | None:
+    def _outcome(self, number: int, why: str) -> str | None:
         """Find the job of a move that runs, and note the outcome; None if none runs."""
         job = self.log.decisions[number].job
         live = [*live_states(self.move.rest, job)]

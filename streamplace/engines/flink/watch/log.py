@@ -51,15 +51,15 @@ class WatchLog:
         """
         mine = WatchedJob(name=name, ids=(job,), since=utc_now(), holder=Holder.current())
         with store.transaction() as rows:
-            for number, known in rows.all(WATCHES).items():
-                if not _is_of(known, job):
+            for number, watch in rows.all(WATCHES).items():
+                if not _is_of(watch, job):
                     continue
-                if known.is_held and known.holder != mine.holder:
+                if watch.is_held and watch.holder != mine.holder:
                     raise JobWatched(
-                        f"job {quoted(job)} has been watched by {known.holder} since "
-                        f"{_minute(known)} UTC; stop that command first"
+                        f"job {quoted(job)} has been watched by {watch.holder} since "
+                        f"{_minute(watch)} UTC; stop that command first"
                     )
-                ids = (*(one for one in known.ids if one != job), job)
+                ids = (*(name for name in watch.ids if name != job), job)
                 rows.put(WATCHES, number, mine.model_copy(update={"ids": ids}))
                 return cls(store, number, tell, rows.all(DECISIONS, str(number)))
             return cls(store, rows.add(WATCHES, name, mine), tell, {})
@@ -71,18 +71,18 @@ class WatchLog:
         That may be one on another machine with this folder, which cannot see this process.
         """
         with self.store.transaction() as rows:
-            known = rows.get(WATCHES, self.watch)
-            if known.holder != Holder.current():
+            watch = rows.get(WATCHES, self.watch)
+            if watch.holder != Holder.current():
                 raise JobWatched(
-                    f"another command has watched the job since {_minute(known)} UTC; this one ends"
+                    f"another command has watched the job since {_minute(watch)} UTC; this one ends"
                 )
             yield rows
 
-    def add(self, seen: WatchRound) -> None:
+    def add(self, facts: WatchRound) -> None:
         """Append a round, if possible, and delete the oldest ones."""
         try:
             with self._own() as rows:
-                rows.add(ROUNDS, str(self.watch), seen)
+                rows.add(ROUNDS, str(self.watch), facts)
                 rows.forget(ROUNDS, KEPT, str(self.watch))
         except StoreError as error:
             if not self._is_failing:
@@ -112,16 +112,16 @@ class WatchLog:
         try:
             with self.store.transaction() as rows:
                 rows.put(DECISIONS, number, decision)
-                known = rows.get(WATCHES, self.watch)
-                if decision.after not in ("", known.job):
-                    ids = (*known.ids, decision.after)
-                    rows.put(WATCHES, self.watch, known.model_copy(update={"ids": ids}))
+                watch = rows.get(WATCHES, self.watch)
+                if decision.after not in ("", watch.job):
+                    ids = (*watch.ids, decision.after)
+                    rows.put(WATCHES, self.watch, watch.model_copy(update={"ids": ids}))
         except StoreError as error:
             self.tell(f"warning: {error}")
 
     def note_rate(self, decision: WatchDecision, rate: float) -> None:
         """Write the measured rate after a decision."""
-        number = next(n for n, one in self.decisions.items() if one is decision)
+        number = next(n for n, written in self.decisions.items() if written is decision)
         self._amend(number, replace(decision, measured=rate))
 
     def rounds(self, most: int) -> list[WatchRound]:
@@ -131,43 +131,42 @@ class WatchLog:
     @property
     def moves(self) -> list[WatchDecision]:
         """Decisions for the rate of the job, in order."""
-        return [one for one in self.decisions.values() if one.kind != "replace"]
+        return [decision for decision in self.decisions.values() if decision.kind != "replace"]
 
     @property
     def has_started(self) -> bool:
         """Whether a decision has started the job elsewhere, or may have."""
-        return any(one.state not in (UNBEGUN, UNSAVED) for one in self.decisions.values())
+        return any(d.state not in (UNBEGUN, UNSAVED) for d in self.decisions.values())
 
     @property
     def is_starting(self) -> bool:
         """Whether a decision to start the job elsewhere has no outcome yet."""
-        return any(one.state == BEGUN for one in self.decisions.values())
+        return any(decision.state == BEGUN for decision in self.decisions.values())
 
     def placed(self, job: str) -> Layout:
         """Layout in which a decision of this watch has started a job; empty if none has."""
-        found = [one for one in self.decisions.values() if one.after == job and one.state == MOVED]
-        return Layout.from_json(found[-1].layout) if found else Layout()
+        starts = [d for d in self.decisions.values() if d.after == job and d.state == MOVED]
+        return Layout.from_json(starts[-1].layout) if starts else Layout()
 
 
 def watched_ids(store: Store, job: str) -> list[str]:
     """Present ids of watched jobs that a job may be, before or after starts elsewhere."""
-    jobs = store.rows(WATCHES).values()
-    return [one.job for one in jobs if _is_of(one, job)]
+    return [watch.job for watch in store.rows(WATCHES).values() if _is_of(watch, job)]
 
 
 def unfinished(store: Store) -> list[str]:
     """Present ids of watched jobs whose last start elsewhere has no outcome."""
     return [
-        one.job
-        for number, one in store.rows(WATCHES).items()
-        if any(did.state == BEGUN for did in store.rows(DECISIONS, str(number), 1).values())
+        watch.job
+        for number, watch in store.rows(WATCHES).items()
+        if any(last.state == BEGUN for last in store.rows(DECISIONS, str(number), 1).values())
     ]
 
 
-def _is_of(known: WatchedJob, job: str) -> bool:
+def _is_of(watch: WatchedJob, job: str) -> bool:
     """Whether a job is a watched one, before or after starts elsewhere."""
-    return job in known.ids or known.job in chain_of(job) or job in chain_of(known.job)
+    return job in watch.ids or watch.job in chain_of(job) or job in chain_of(watch.job)
 
 
-def _minute(known: WatchedJob) -> str:
-    return known.since[:16].replace("T", " ")
+def _minute(watch: WatchedJob) -> str:
+    return watch.since[:16].replace("T", " ")

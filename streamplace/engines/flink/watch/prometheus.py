@@ -18,11 +18,11 @@ from streamplace.io.watches import WatchRound
 HOST = "127.0.0.1"
 PREFIX = "streamplace_watch_"
 GAUGES: Mapping[str, tuple[str, Callable[[WatchRound], float]]] = {
-    "rate": ("Tuples/s that the sources emit.", lambda seen: seen.rate),
-    "arriving": ("Tuples/s that arrive for the sources, as far as known.", lambda s: s.arriving),
-    "backlog": ("Tuples that wait for the sources; 0 if unknown.", lambda seen: seen.backlog),
-    "held_back": ("1 while a source is held back.", lambda seen: float(seen.is_limited)),
-    "taskmanagers": ("TaskManagers with subtasks of the job.", lambda seen: float(seen.machines)),
+    "rate": ("Tuples/s that the sources emit.", lambda facts: facts.rate),
+    "arriving": ("Tuples/s that arrive for the sources, as far as known.", lambda f: f.arriving),
+    "backlog": ("Tuples that wait for the sources; 0 if unknown.", lambda facts: facts.backlog),
+    "held_back": ("1 while a source is held back.", lambda f: float(f.is_limited)),
+    "taskmanagers": ("TaskManagers with subtasks of the job.", lambda f: float(f.machines)),
     "last_round_timestamp_seconds": ("Time of the last round.", lambda _: time.time()),
 }
 CAPACITY = "Tuples/s that the layout carries, with the ends of the interval."
@@ -53,15 +53,15 @@ class WatchMetrics:
         started = Counter(f"{PREFIX}started", STARTED, ["job"], registry=registry)
         self._rounds, self._started = rounds.labels(name), started.labels(name)
 
-    def add(self, seen: WatchRound) -> None:
+    def add(self, facts: WatchRound) -> None:
         """Take in a round."""
         self._rounds.inc()
-        self._started.inc(self._job not in ("", seen.job))
-        self._job = seen.job
+        self._started.inc(self._job not in ("", facts.job))
+        self._job = facts.job
         for key, (_, value_of) in GAUGES.items():
-            self._gauges[key].labels(self._name).set(value_of(seen))
+            self._gauges[key].labels(self._name).set(value_of(facts))
         self._capacity.clear()
-        for end, rate in {"low": seen.low, "predicted": seen.value, "high": seen.high}.items():
+        for end, rate in {"low": facts.low, "predicted": facts.value, "high": facts.high}.items():
             if rate is not None:
                 self._capacity.labels(self._name, end).set(rate)
 

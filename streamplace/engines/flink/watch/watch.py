@@ -30,7 +30,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.rest.settings import job_fault
-from streamplace.engines.flink.watch.acting import LOOK_SECONDS, Notices, WatchMover
+from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices, WatchMover
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import PlacementError, SettingError, StreamplaceError
@@ -82,7 +82,7 @@ class Watch:
         Its layout is ``placement``, or the present one, unless a watch has started it elsewhere.
         """
         now = settled(self.rest, self.mover, self.log, job)
-        if any(one.after == now != one.job for one in self.log.decisions.values()):
+        if any(d.after == now != d.job for d in self.log.decisions.values()):
             placement = self._layout(self.rest, now) or placement
         layout = placement or layout_of(self.rest, now, self.rest.running_job(now))
         if now != job:
@@ -100,14 +100,14 @@ class Watch:
         self._check(job, layout)
         run, notices = _WatchedJob(job, layout), Notices(self.log.tell)
         while True:
-            state, lost = self._look(run)
+            state, lost = self._health(run)
             if state in ENDED and (state != FAILED or self.mover is None):
                 return self._end(run.id, state)
-            if lost and state == RUNNING and (there := layout_there(self._asks, run.id)):
+            if lost and state == RUNNING and (present := layout_there(self._patient_rest, run.id)):
                 # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
                 # needed any more when all of its subtasks have ended.
                 self.log.tell(f"job {run.id} continues without {listed(lost)}")
-                run.layout = there
+                run.layout = present
             elif lost or state == FAILED:
                 words = self._waits(run, lost)
                 if not words and not run.has_lost:
@@ -119,10 +119,10 @@ class Watch:
                 run.troubled_since, run.has_lost = None, run.has_lost and state != RUNNING
                 if state == RUNNING:
                     self._pass_round(run, notices)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
 
     @property
-    def _asks(self) -> Rest:
+    def _patient_rest(self) -> Rest:
         """Interface that waits for an answer for as long as it takes."""
         return self.rest.patient(math.inf, self.log.tell)
 
@@ -130,16 +130,16 @@ class Watch:
         """Raise an error if a named spare could not replace a TaskManager."""
         if self.mover is None or not (names := self.mover.spares.names):
             return
-        offered = self._asks.offered()
-        for one in [] if self.log.has_started else names:  # later, some may be in use, or lost
-            if one in layout.devices:
-                raise PlacementError(f"{quoted(one)} is not a spare: operators are placed on it")
-            if one not in offered:
-                raise PlacementError(f"spare {quoted(one)} is not a TaskManager of the cluster")
-        if why := unkept(self._asks, job):
+        offered = self._patient_rest.offered()
+        for spare in [] if self.log.has_started else names:  # later, some may be in use, or lost
+            if spare in layout.devices:
+                raise PlacementError(f"{quoted(spare)} is not a spare: operators are placed on it")
+            if spare not in offered:
+                raise PlacementError(f"spare {quoted(spare)} is not a TaskManager of the cluster")
+        if why := unkept(self._patient_rest, job):
             raise FlinkError(why)
 
-    def _look(self, run: _WatchedJob) -> tuple[str, list[str]]:
+    def _health(self, run: _WatchedJob) -> tuple[str, list[str]]:
         """State of the job, and the TaskManagers that it lacks, as soon as Flink answers.
 
         A new leading JobManager does not know the job at once.
@@ -147,12 +147,12 @@ class Watch:
         since = time.monotonic()
         while True:
             try:
-                state = str(self._asks.job(run.id)["state"])
-                return state, sorted(run.layout.devices.difference(self._asks.offered()))
+                state = str(self._patient_rest.job(run.id)["state"])
+                return state, sorted(run.layout.devices.difference(self._patient_rest.offered()))
             except FlinkError as error:
                 if time.monotonic() - since > FAULT_SECONDS:
                     raise _forgotten(run.id) if NOT_FOUND in str(error) else error from None
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
 
     def _waits(self, run: _WatchedJob, lost: list[str]) -> str:
         """Why the watch does not start a troubled job elsewhere yet; empty if it should now."""
@@ -173,7 +173,7 @@ class Watch:
         Returns why that has to wait; empty if it was attempted. Everything that could prevent the
         start is checked before the job is ended.
         """
-        mover, rest = self.mover, self._asks
+        mover, rest = self.mover, self._patient_rest
         assert mover is not None
         try:
             path = resumable(rest, run.id)
@@ -202,7 +202,7 @@ class Watch:
         except StreamplaceError as error:
             return f"{error}; the job is not started elsewhere"
         run.troubled_since = None
-        mover.spares.names.extend(one for one in lost if one not in mover.spares.names)
+        mover.spares.names.extend(device for device in lost if device not in mover.spares.names)
         self._follow(run, job)
         return ""
 
@@ -242,7 +242,7 @@ class Watch:
     def _follow(self, run: _WatchedJob, job: str) -> None:
         """Continue with the job that runs now."""
         if job != run.id:
-            run.id, run.layout = job, self._layout(self._asks, job) or run.layout
+            run.id, run.layout = job, self._layout(self._patient_rest, job) or run.layout
             self.moved(job, run.layout)
 
     def _layout(self, rest: Rest, job: str) -> Layout:
@@ -254,7 +254,7 @@ class Watch:
 
     def _end(self, job: str, state: str) -> str:
         """Log how the job has ended; raise FlinkError if it failed, or another user ended it."""
-        rest = self._asks
+        rest = self._patient_rest
         if state == FAILED:
             where = "" if self.mover is None else " although all of its devices are available"
             raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
@@ -318,8 +318,8 @@ def first_job(rest: Rest, store: Store, given: str | None) -> str:
     try:
         given = only_job(rest, given)
     except SettingError:
-        known = rest.jobs()
-        ended = [job for job in unfinished(store) if job in known]
+        states = rest.jobs()
+        ended = [job for job in unfinished(store) if job in states]
         if rest.live_jobs() or len(ended) != 1:
             raise
         return ended[0]
