@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.display.console import MOST_WORD, DataConsole, print_parts, tables_of
-from streamplace.display.report import (
-    LEAST_TEXT,
-    Bar,
-    Detail,
-    Report,
-    Sheet,
-    duration,
-    quantity,
-)
+from streamplace.display.report import LEAST_TEXT, Bar, Detail, Report, Sheet, duration, quantity
 
 
 def printed(sheet: Sheet, width: int) -> list[str]:

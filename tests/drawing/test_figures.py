@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.drawing.figures import (
-    finish,
-    legend_text,
-    line_style,
-    panels,
-    save,
-    wrapped,
-)
+from streamplace.drawing.figures import finish, legend_text, line_style, panels, save, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

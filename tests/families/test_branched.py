@@ -90,7 +90,7 @@ def test_no_spread_gives_equal_stages() -> None:
         ({"branches": 1, "depth": 1, "devices": 2}, "2 devices"),
         ({"payload": 1.5}, "payload is 1.5"),
         ({"rate": float("nan")}, "rate is nan"),
-        ({"rate": 1e6}, ""),
+        ({"rate": 1e6}, "endpoint_ipt"),
         ({"copies": True}, "copies is True"),
     ],
 )

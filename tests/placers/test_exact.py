@@ -96,11 +96,7 @@ def clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
     overhead, gap = (draw(st.sampled_from([0.0, 0.05])) for _ in range(2))
     per_byte = draw(st.sampled_from([0.0, 5e-5]))
     return Cluster.of(
-        devices,
-        bandwidth=np.array(links),
-        overhead=overhead,
-        gap=gap,
-        overhead_per_byte=per_byte,
+        devices, bandwidth=np.array(links), overhead=overhead, gap=gap, overhead_per_byte=per_byte
     )
 
 

@@ -173,13 +173,13 @@ FEW = PlannerSettings(budget=Budget(None, 10**4))
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda r: {"placement": moved(r)}, "it carries"),
-        (lambda r: {"cost": r.cost - 1}, "it says that it costs 2, and costs 3"),
-        (lambda r: {"bound": Fraction(5)}, "it costs 3, less than its bound of 5"),
-        (lambda r: {"machines": {"box": 2}}, "its cluster has other machines than it lists"),
-        (lambda r: {"carries": 2 * r.carries}, "it says that it carries"),
-        (lambda r: {"parallelism": {"source": 1, "count": 1}}, "its graph has other parallelisms"),
-        (lambda r: {"graph": PIPE.at_rate(500)}, "its graph has other operators or rates"),
+        (lambda r: {"placement": moved(r)}, "carries"),
+        (lambda r: {"cost": r.cost - 1}, "costs 3"),
+        (lambda r: {"bound": Fraction(5)}, "bound of 5"),
+        (lambda r: {"machines": {"box": 2}}, "machines"),
+        (lambda r: {"carries": 2 * r.carries}, "carries"),
+        (lambda r: {"parallelism": {"source": 1, "count": 1}}, "parallelisms"),
+        (lambda r: {"graph": PIPE.at_rate(500)}, "rates"),
     ],
 )
 def test_a_spoiled_plan_does_not_pass_its_check(spoil: Any, reason: str) -> None:
@@ -221,5 +221,5 @@ def test_a_plan_that_fails_its_check_is_not_returned(monkeypatch: pytest.MonkeyP
         return replace(whole(*arguments), cost=1.0)
 
     monkeypatch.setattr(planner, "result_of", cheapened)
-    with pytest.raises(DefectError, match="it says that it costs 1, and costs 3; this is a defect"):
+    with pytest.raises(DefectError, match=r"costs 1, .*costs 3"):
         planner.planned(PIPE, OFFERS, FEW)

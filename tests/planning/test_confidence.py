@@ -99,7 +99,7 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not() -> Non
     assert (itself.errors, itself.cost) == (None, drawn.cost)
     half = streamplace.plan(MEASURED, confidence=0.5, **bare)
     assert half.errors.least > sure.errors.least
-    with pytest.raises(SettingError, match="was not measured"):
+    with pytest.raises(SettingError):
         streamplace.plan(pipeline(), confidence=0.9, **bare)
 
 

@@ -95,7 +95,7 @@ def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool)
     assert result.parallelism["join"] == 3
     assert carried(result, result.carries) == pytest.approx(1, rel=1e-6)
     kept = graph.with_operators(replace(graph.operators, parallelism=np.array([2, 2, 2], np.int32)))
-    with pytest.raises(GraphError, match="'join#1' fires once per set of one tuple"):
+    with pytest.raises(GraphError, match="'join#1'"):
         streamplace.plan(kept, offers=offers, cluster=cluster, keep_parallelism=True, budget=BUDGET)
 
 

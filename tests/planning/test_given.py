@@ -56,7 +56,7 @@ def test_plans_whose_links_are_too_slow_are_cut_off() -> None:
 def test_a_refusal_names_a_rate_that_is_carried_if_asked_for() -> None:
     """Neither operator can be divided, and all links are slow: one box carries both, but slower."""
     slow = linked(3, set())
-    with pytest.raises(ProblemError, match=r"a plan was found for up to 833\.333 tuples/s"):
+    with pytest.raises(ProblemError, match=r"up to 833\.333 tuples/s"):
         planned(pair(100), slow, ASKED)
     result = planned(pair(100).at_rate(833.333), slow, ASKED)
     assert result.cost == 1
@@ -102,10 +102,7 @@ def test_the_highest_rate_uses_all_unlike_machines() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "told"),
-    [
-        (Budget(None, 1000), "the cluster does not carry 3 tuples/s"),
-        (Budget(1e-9), "no plan was found within the budget for 3 tuples/s, and none is excluded"),
-    ],
+    [(Budget(None, 1000), "does not carry 3 tuples/s"), (Budget(1e-9), "within the budget")],
 )
 def test_a_cluster_is_said_to_be_too_small_only_where_that_is_proven(
     budget: Budget, told: str

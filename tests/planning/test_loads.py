@@ -46,7 +46,7 @@ def test_what_constant_loads_leave_does_not_depend_on_the_rate_that_is_planned()
 def test_headroom_is_for_more_tuples_and_not_for_more_constant_loads() -> None:
     """A fifth of 2500 tuples/s stays free: 2000 can be planned and 2001 cannot."""
     assert sum(held(2000, 500.0, headroom=0.2).machines.values()) == 1
-    with pytest.raises(streamplace.StreamplaceError, match="no offers carry 2001"):
+    with pytest.raises(streamplace.StreamplaceError, match="2001"):
         held(2001, 500.0, headroom=0.2)
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from refusals import refusal_of
 
 import streamplace
 from streamplace import Budget, Offer, Operator, Stream, StreamGraph
@@ -45,32 +46,29 @@ def test_offers_may_be_called_as_machines_of_others() -> None:
     assert problem["devices"]["price"] == [1.0, 1.0, 5.0]
 
 
+MANY = "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001))
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place"),
     [
-        ("", "offers is missing"),
-        ("offers = []", "at least 1 item"),
-        ('[[offers]]\nname = "a"', r"offers\[0\].price is missing"),
-        ('[[offers]]\nname = "a"\nprice = 0', "offer 'a' has price 0; it must be ≥ 1e-15 and"),
-        (f"[[offers]]\n{ROW}colour = 1", "colour is not a known field"),
-        (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': size '8 Gbps' has"),
-        (f"[[offers]]\n{ROW}memory = 0", "offer 'a' has memory 0; it must be"),
+        ("", "offers"),
+        ("offers = []", "offers"),
+        ('[[offers]]\nname = "a"', "offers[0].price"),
+        ('[[offers]]\nname = "a"\nprice = 0', "offer 'a' has price 0"),
+        (f"[[offers]]\n{ROW}colour = 1", "colour"),
+        (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': size '8 Gbps'"),
+        (f"[[offers]]\n{ROW}memory = 0", "offer 'a' has memory 0"),
         (f"[[offers]]\n{ROW}slots = 0", "slots"),
         (f"slot_sharing = 1\n[[offers]]\n{ROW}", "slot_sharing"),
         (f"[[offers]]\n{ROW}at_least = 3\nat_most = 2", "offer 'a' has at_least 3 and at_most 2"),
-        (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "two offers are called 'a'"),
-        ('[[offers]]\nname = ""\nprice = 1', "give it a name"),
-        (
-            "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001)),
-            "are 1001 offers, and a plan takes at most 500",
-        ),
+        (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "'a'"),
+        ('[[offers]]\nname = ""\nprice = 1', "name"),
+        (MANY, "1001 offers"),
     ],
 )
-def test_bad_offers_are_refused_in_one_line(text: str, message: str) -> None:
-    with pytest.raises(StreamplaceError, match=message) as error:
-        parse_offers(text.encode(), "offers.toml")
-    assert str(error.value).startswith("offers.toml: ")
-    assert "\n" not in str(error.value)
+def test_bad_offers_are_refused_in_one_line(text: str, place: str) -> None:
+    assert place in refusal_of("offers.toml", parse_offers, text.encode(), "offers.toml")
 
 
 def test_tags_may_be_a_list_as_those_of_devices() -> None:
@@ -79,22 +77,17 @@ def test_tags_may_be_a_list_as_those_of_devices() -> None:
     offers = [Offer("m", 1.0, tags=["gpu"])]  # type: ignore[arg-type]
     result = streamplace.plan(StreamGraph.of("g", [gpu]), offers=offers, budget=Budget(None, 100))
     assert result.machines == {"m": 1}
-    with pytest.raises(StreamplaceError, match="offer 'm' has tags 'gpu'; it must be a set"):
+    with pytest.raises(StreamplaceError, match="offer 'm' has tags 'gpu'"):
         Offer("m", 1.0, tags="gpu")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("price", "0.1", "price '0.1'; it must be a number"),
-        ("cores", 1.5, "cores 1.5; it must be a whole number from 1 to"),
-        ("slots", math.nan, "slots nan; it must be a whole number from 1 to"),
-    ],
+    ("column", "value"), [("price", "0.1"), ("cores", 1.5), ("slots", math.nan)]
 )
 def test_numbers_of_offers_in_python_are_checked_as_those_of_files(
-    column: str, value: object, message: str
+    column: str, value: object
 ) -> None:
-    with pytest.raises(StreamplaceError, match=f"^offer 'a' has {message}"):
+    with pytest.raises(StreamplaceError, match=f"^offer 'a' has {column} {value!r}"):
         Offer(**{"name": "a", "price": 0.1, column: value})  # type: ignore[arg-type]
 
 

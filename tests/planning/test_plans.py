@@ -84,18 +84,15 @@ FORWARD = Operator("u", ipt=1000, rate=1000, parallelism=3), Operator("v", paral
 @pytest.mark.parametrize(
     ("ends", "kept", "message"),
     [
-        (FORWARD, {"u", "v"}, "'u' and 'v' are to keep their parallelisms 3 and 2, but"),
+        (FORWARD, {"u", "v"}, "'u' and 'v' .*3 and 2"),
+        ((FORWARD[0], replace(FORWARD[1], max_parallelism=2)), {"u"}, "'u' .*3, .*'v' .*2"),
+        # the source has fewer splits than the receiver has subtasks
         (
-            (FORWARD[0], replace(FORWARD[1], max_parallelism=2)),
-            {"u"},
-            "'u' is to keep its parallelism 3, but .* 'v' with max_parallelism 2",
-        ),
-        (  # the source has fewer splits than the receiver has subtasks
             (replace(FORWARD[0], parallelism=1, max_parallelism=1), FORWARD[1]),
             {"u", "v"},
-            "'u' and 'v' are to keep their parallelisms 1",
+            "'u' and 'v' .*1",
         ),
-        (FORWARD, {"map"}, "graph 'chain' has no operator 'map'"),
+        (FORWARD, {"map"}, "'map'"),
     ],
 )
 def test_kept_parallelisms_that_cannot_be_are_named(
@@ -187,7 +184,7 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
     low, high = (planned(graph.at_rate(rate), offers, ASKED) for rate in (500, 3500))
     assert (low.machines, high.machines) == ({"small": 1}, {"large": 1})
     assert planned_most(graph, offers, ASKED).rate == 4000
-    with pytest.raises(ProblemError, match="a plan was found for up to 4000 tuples/s"):
+    with pytest.raises(ProblemError, match="up to 4000 tuples/s"):
         planned(graph.at_rate(5000), offers, ASKED)
     required = Catalogue.of([replace(offers.offers[0], at_least=1), offers.offers[1]])
     assert planned(graph.at_rate(3500), required, ASKED).machines == {"small": 1, "large": 1}

@@ -34,79 +34,44 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("question", "message"),
+    ("question", "reason"),
     [
-        (
-            asked(one(3000, max_parallelism=2), ONE),
-            "busiest subtask of operator 'v' needs at least 1.5 MIPS, and the fastest core has 1;",
-        ),
+        (asked(one(3000, max_parallelism=2), ONE), "'v' .*1.5 MIPS, .*1;"),
         (  # of three key groups, it has two
             asked(one(3000, parallelism=2, max_parallelism=3), ONE, keep_parallelism=True),
-            "with parallelism 2, the busiest subtask of operator 'v' needs at least 2 MIPS",
+            "parallelism 2, .*'v' .*2 MIPS",
         ),
         (
             asked(chain(*ASKING, kind="rebalance"), ONE),
-            "with max_parallelism 4, the busiest subtask of operator 'ask' would read 250 "
-            "tuples/s, and its max_rate is 100; a plan was found for up to 400 tuples/s",
+            "max_parallelism 4, .*'ask' .*250 tuples/s, .*max_rate is 100; .*400 tuples/s",
         ),
-        (
-            asked(one(3000), TWO),
-            "operators need 3 MIPS of CPU, most of it 'v', and all machines together have 2 MIPS",
-        ),
-        (asked(one(1, requires=GPU), ONE), "operator 'v' requires gpu, which no offer has"),
-        (
-            asked(one(3000, requires=GPU), ONE, replace(TWO, tags=GPU)),
-            "the operators that require gpu need 3 MIPS of CPU, most of it 'v', and all machines "
-            "that may run them together have 2",
-        ),
-        (
-            asked(one(5000), offers=SHARED),
-            "need 5 slots, most of it 'v', and all machines together have 4 slots",
-        ),
-        (
-            asked(THREE, TWO),
-            "all machines together have enough CPU, but the parts of operators that cannot be",
-        ),
-        (
-            asked(chain(*PAIR, kind="hash"), THIN),
-            "CPU, memory, slots and network cards of all machines together do not suffice at once",
-        ),
+        (asked(one(3000), TWO), "3 MIPS .*'v', .*2 MIPS"),
+        (asked(one(1, requires=GPU), ONE), "'v' requires gpu"),
+        (asked(one(3000, requires=GPU), ONE, replace(TWO, tags=GPU)), "gpu .*3 MIPS .*'v', .*2"),
+        (asked(one(5000), offers=SHARED), "5 slots, .*'v', .*4 slots"),
+        (asked(THREE, TWO), "parts of operators"),
+        (asked(chain(*PAIR, kind="hash"), THIN), "network cards"),
         # there is CPU enough, but too few slots, at any parallelism
-        (asked(one(2500), FAST, SLOW), "no offers carry 1000 tuples/s: CPU, memory, slots and"),
+        (asked(one(2500), FAST, SLOW), "1000 tuples/s: CPU, memory, slots"),
         (
             asked(one(1, rate=10, memory=6, max_parallelism=2), Offer("a", 1.0, memory=2)),
-            "offer 'a' can never be used",
+            "offer 'a'",
         ),
-        (
-            asked(one(1e6, rate=1e8, max_parallelism=1), Offer("a", 1.0, mips=7.0)),
-            "a plan was found for up to 7 tuples/s",
-        ),
-        (
-            asked(one(1e6, rate=2200), replace(ONE, at_most=2100)),
-            "a plan was found for up to 2100 tuples/s",
-        ),
-        (
-            asked(one(3000, rate=1e15), replace(ONE, at_most=5)),
-            "'v' needs more than 1000000 subtasks; a plan was",
-        ),
-        (asked(one(0), ONE, rate="max"), "carry any rate of 'g', so there is no highest"),
-        (
-            asked(chain(*WINDOWED, Operator("j", fires="all")), ONE),
-            "behind a window, the inputs of such an operator are equal at some rates only",
-        ),
+        (asked(one(1e6, rate=1e8, max_parallelism=1), Offer("a", 1.0, mips=7.0)), "7 tuples/s"),
+        (asked(one(1e6, rate=2200), replace(ONE, at_most=2100)), "2100 tuples/s"),
+        (asked(one(3000, rate=1e15), replace(ONE, at_most=5)), "'v' .*1000000 subtasks"),
+        (asked(one(0), ONE, rate="max"), "any rate of 'g'"),
+        (asked(chain(*WINDOWED, Operator("j", fires="all")), ONE), "window"),
     ],
 )
 def test_what_nothing_can_carry_is_refused_with_the_reason(
-    question: dict[str, Any], message: str
+    question: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(ProblemError, match=message):
+    with pytest.raises(ProblemError, match=reason):
         streamplace.plan(**question)
 
 
-@pytest.mark.parametrize(
-    ("headroom", "message"),
-    [("high", "headroom: 'high' is not a share"), (1, "headroom is 1; it must be a share")],
-)
-def test_an_impossible_headroom_is_refused(headroom: Any, message: str) -> None:
-    with pytest.raises(StreamplaceError, match=message):
+@pytest.mark.parametrize("headroom", ["high", 1])
+def test_an_impossible_headroom_is_refused(headroom: Any) -> None:
+    with pytest.raises(StreamplaceError, match="headroom"):
         streamplace.plan(**asked(one(1), ONE, headroom=headroom))

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 from planning_cases import pipeline
+from refusals import refusal_of
 
 from streamplace import Offer, plan, plan_schedule
-from streamplace.errors import GraphError, ProblemError, SettingError, StreamplaceError
+from streamplace.errors import GraphError, ProblemError, SettingError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.placers.registry import Budget
 from streamplace.planning.traces import RateTrace, parse_trace
@@ -34,8 +35,7 @@ def test_a_trace_has_times_rates_and_hours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "highest"),
-    [("0,100\n5400,10", [100, 100]), ("0,100\n7200,200", [100, 100, 200])],
+    ("rows", "highest"), [("0,100\n5400,10", [100, 100]), ("0,100\n7200,200", [100, 100, 200])]
 )
 def test_an_hour_begins_with_the_rate_of_the_row_before(rows: str, highest: list[float]) -> None:
     trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
@@ -57,7 +57,7 @@ def test_rates_are_those_of_the_sources_or_of_all_together() -> None:
     assert graph.operators.rate.tolist() == [200, 3000, 0]
     whole = parse_trace(b"time,rate\n0,10\n", "rates.csv")
     assert whole.graph(joined(), whole.level(1)).operators.rate.tolist() == [5, 5, 0]
-    with pytest.raises(SettingError, match="sources of 'pipeline' are 'source'"):
+    with pytest.raises(SettingError, match="'source'"):
         trace.graph(pipeline(), trace.level(1))
 
 
@@ -126,55 +126,51 @@ def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
 def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
     """Before anything is planned."""
     trace = parse_trace(b"time,left,right\n0,9,9\n3600,9,4\n", "rates.csv")
-    words = r"the trace has impossible rates at 1:00: operator 'join' fires once per set"
-    with pytest.raises(GraphError, match=words):
+    with pytest.raises(GraphError, match=r"1:00: operator 'join'"):
         plan_schedule(joined(fires="all"), trace, slot="1 h", offers=[Offer("a", 1.0)])
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place"),
     [
-        ("", "the first line must be time,rate"),
-        ("time,a,a\n0,1,1", "the first line must be time,rate"),
-        ("time,rate\n", "has no rows"),
-        ("time,rate\n0,1,2", "rates.csv:2: has 3 cells, and the first line 2"),
-        ("time,rate\n0,1\n0,2", r"time\[1\] of the trace is not after time\[0\]; sort"),
-        ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),
-        ("time,rate\ninf,1", r"time\[0\] of the trace is inf; give seconds, not beyond"),
-        ("time,rate\n20260301,1", "write a date as 2026-03-01, and seconds as 20260301.0"),
-        ('time,rate\n"0\n",-1', "rates.csv:3: rate '-1'"),
+        ("", "time,rate"),
+        ("time,a,a\n0,1,1", "time,rate"),
+        ("time,rate\n", ""),
+        ("time,rate\n0,1,2", "2: has 3 cells"),
+        ("time,rate\n0,1\n0,2", "time[1]"),
+        ("time,rate\nnoon,1", "'noon'"),
+        ("time,rate\ninf,1", "time[0]"),
+        ("time,rate\n20260301,1", "2026-03-01"),
+        ('time,rate\n"0\n",-1', "3: rate '-1'"),
         ("time,rate\n0,5 kB", "rate '5 kB'"),
-        ("time,a,b\n0,1,0", "the trace has no rate above 0 for 'b'"),
-        ("time,rate\n0,1\n1e9,1", "covers more than 2000 hours"),
-        ('time,rate\n0,"1', "is not a CSV file"),
+        ("time,a,b\n0,1,0", "'b'"),
+        ("time,rate\n0,1\n1e9,1", "2000 hours"),
+        ('time,rate\n0,"1', ""),
     ],
 )
-def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
-    with pytest.raises(StreamplaceError, match=message) as error:
-        parse_trace(text.encode(), "rates.csv")
-    assert str(error.value).startswith("rates.csv")
-    assert "\n" not in str(error.value)
+def test_bad_traces_are_refused_in_one_line(text: str, place: str) -> None:
+    assert place in refusal_of("rates.csv", parse_trace, text.encode(), "rates.csv")
 
 
 @pytest.mark.parametrize(
-    ("time", "rates", "words"),
+    ("time", "rates", "place"),
     [
-        ([], [], "the trace has no rows"),
-        ([0.0, math.nan], [1.0, 2.0], r"time\[1\] of the trace is nan; give seconds"),
-        ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
-        ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
+        ([], [], "time"),
+        ([0.0, math.nan], [1.0, 2.0], r"time\[1\]"),
+        ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\]"),
+        ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\]"),
     ],
 )
 def test_traces_made_in_python_are_checked(
-    time: list[float], rates: list[float], words: str
+    time: list[float], rates: list[float], place: str
 ) -> None:
     """Also for what no file can hold."""
-    with pytest.raises(SettingError, match=words):
+    with pytest.raises(SettingError, match=place):
         RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
 
 
 def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
-    with pytest.raises(SettingError, match="quantile has no effect without trace"):
+    with pytest.raises(SettingError, match="quantile"):
         plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
-    with pytest.raises(SettingError, match="rate and trace exclude each other"):
+    with pytest.raises(SettingError, match="rate and trace"):
         plan(pipeline(), rate=5, trace=parse_trace(b"time,rate\n0,1", "t"), offers=[Offer("a", 1)])

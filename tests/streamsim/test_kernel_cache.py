@@ -226,10 +226,7 @@ def test_a_damaged_file_is_replaced(code: Code, damage: bytes | None, kind: str)
 
 
 def test_kernels_that_cannot_be_kept_anywhere_work(
-    code: Code,
-    nowhere: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    code: Code, nowhere: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line says so."""
     (code.folder_of_code / "__pycache__").write_text("")

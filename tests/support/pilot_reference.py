@@ -132,10 +132,7 @@ def _of_unit(problem: Problem, view: PilotFeatures, unit: int, a: int) -> dict[s
     """Features of the unit on the device, whoever else is there."""
     own = _load(problem, view, unit, problem.instance.device_type[a])
     least = _least_load(problem, view, unit)
-    return {
-        "own": min(MOST, own / view.yardstick),
-        "speed": least / own if own > 0 else 1.0,
-    }
+    return {"own": min(MOST, own / view.yardstick), "speed": least / own if own > 0 else 1.0}
 
 
 def _room_over_coming(

@@ -76,11 +76,7 @@ def test_a_node_that_is_lost_changes_no_bit(
 
 
 @pytest.mark.parametrize(
-    ("keywords", "complaint"),
-    [
-        ({"reward": "ray"}, "real passes .* on one machine; train without on"),
-        ({"device": "cuda"}, "training on Ray uses CPUs, not cuda"),
-    ],
+    ("keywords", "complaint"), [({"reward": "ray"}, "reward ray"), ({"device": "cuda"}, "cuda")]
 )
 def test_neither_real_passes_nor_gpus_are_used_on_ray(
     keywords: dict[str, Any], complaint: str

@@ -29,15 +29,7 @@ from streamplace.engines.flink.watch.deciding import (
     decide,
     wanted_rate,
 )
-from streamplace.io.watches import (
-    BEGUN,
-    FAILED,
-    MOVED,
-    RETURNED,
-    UNBEGUN,
-    UNSAVED,
-    WatchDecision,
-)
+from streamplace.io.watches import BEGUN, FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED, WatchDecision
 from streamplace.model.prediction_intervals import RateInterval
 
 LEAST = 300.0

@@ -6,11 +6,7 @@ from hypothesis import given
 from problems import PROBLEMS, diamond, lone
 from strategies import problems
 
-from streamplace.learn.models.dream.graphs import (
-    LEAST,
-    FeatureScale,
-    operator_features,
-)
+from streamplace.learn.models.dream.graphs import LEAST, FeatureScale, operator_features
 from streamplace.model import Cluster, Problem
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))

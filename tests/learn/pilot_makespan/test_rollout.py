@@ -27,10 +27,7 @@ from streamplace.learn.models.pilot_makespan.learner import (
     PilotMakespanLearner,
     PilotMakespanModule,
 )
-from streamplace.learn.models.pilot_makespan.placing import (
-    first_schedules,
-    span,
-)
+from streamplace.learn.models.pilot_makespan.placing import first_schedules, span
 from streamplace.learn.models.pilot_makespan.rollouts import network_of, new_record, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask

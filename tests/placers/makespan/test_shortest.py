@@ -162,11 +162,7 @@ def test_forced_choices_and_conditions_go_together() -> None:
     cluster = Cluster.uniform(3, mips=1.5, bandwidth=80)
     free = place(graph, cluster, objective="makespan", budget=Budget(None, 2000))
     kept = place(
-        graph,
-        cluster,
-        objective="makespan",
-        require=["throughput>=1"],
-        budget=Budget(None, 3000),
+        graph, cluster, objective="makespan", require=["throughput>=1"], budget=Budget(None, 3000)
     )
     assert free.value == pytest.approx(2)
     assert kept.value == pytest.approx(2.2)
