@@ -230,6 +230,14 @@ def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
         assert told in refusal("flink", "profile", "--rest", flink.url, *options)
 
 
+def test_jobs_of_which_one_must_be_chosen_are_named(refusal: Callable) -> None:
+    rows = [{"id": name, "status": "RUNNING"} for name in "xy"]
+    named = {f"GET /jobs/{name}": job(f"shop-{name}", "RUNNING", {}) for name in "xy"}
+    with FakeFlink(ANSWERS | named | {"GET /jobs": {"jobs": rows}}).served() as flink:
+        refused = refusal("flink", "profile", "--rest", flink.url)
+    assert all(f"{name} (shop-{name})" in refused for name in "xy")
+
+
 def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run: Callable) -> None:
     """Its JobManager is no leader any more; the next one goes on with the job."""
     suspended = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "SUSPENDED"}
