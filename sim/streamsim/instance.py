@@ -99,6 +99,11 @@ class Instance(NamedTuple):
         return len(self.device_type)
 
     @property
+    def platform(self) -> Platform:
+        """The devices and links alone."""
+        return Platform(*(getattr(self, name) for name in Platform._fields))
+
+    @property
     def full_load(self) -> Floats:
         """Fraction of a device at full rate, constant loads included, [N, C]."""
         return self.load + self.constant if len(self.constant) else self.load

@@ -12,14 +12,25 @@ from streamsim.equation import (
 )
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.platform import Platform
+
+
+@inlined_kernel
+def flow_loads(
+    platform: Platform | Instance, tuples: float, traffic: float, a: int, b: int
+) -> tuple[float, float, float]:
+    """Load by tuples/s and bytes/s of link a→b, of a's outgoing NIC and of b's incoming NIC."""
+    link = link_load(traffic, tuples, platform.seconds_per_byte[a, b], platform.gap)
+    return link, nic_load(traffic, platform.egress[a]), nic_load(traffic, platform.ingress[b])
 
 
 @inlined_kernel
 def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, float, float]:
-    """Load of stream e on link a→b, on a's outgoing NIC and on b's incoming NIC, at full rate."""
-    traffic = instance.traffic[e]
-    link = link_load(traffic, instance.tuples[e], instance.seconds_per_byte[a, b], instance.gap)
-    return link, nic_load(traffic, instance.egress[a]), nic_load(traffic, instance.ingress[b])
+    """`flow_loads` of stream e at full rate."""
+    loads: tuple[float, float, float] = flow_loads(
+        instance, instance.tuples[e], instance.traffic[e], a, b
+    )
+    return loads
 
 
 @inlined_kernel
@@ -31,11 +42,31 @@ def wire_between(instance: Instance, a: int, b: int) -> float:
 
 
 @inlined_kernel
+def handling(platform: Platform | Instance, tuples: float, traffic: float, d: int) -> float:
+    """Load of device d by sending or receiving ``tuples`` tuples/s and ``traffic`` bytes/s."""
+    overhead, per_byte = platform.overhead, platform.overhead_per_byte
+    load: float = handling_load(tuples, traffic, overhead, per_byte, platform.free_cores[d])
+    return load
+
+
+@inlined_kernel
+def add_flow(
+    platform: Platform, loads: Floats, a: int, b: int, tuples: float, traffic: float
+) -> None:
+    """Add the loads of tuples/s and bytes/s from device a to another device b."""
+    d = len(platform.cores)
+    link, egress, ingress = flow_loads(platform, tuples, traffic, a, b)
+    loads[a] += handling(platform, tuples, traffic, a)
+    loads[b] += handling(platform, tuples, traffic, b)
+    loads[link_at(d, a, b)] += link
+    loads[egress_at(d, a)] += egress
+    loads[ingress_at(d, b)] += ingress
+
+
+@inlined_kernel
 def stream_handling(instance: Instance, e: int, d: int, share: float) -> float:
     """Load of device d by sending or receiving a share of stream e."""
-    tuples, traffic = share * instance.tuples[e], share * instance.traffic[e]
-    overhead, per_byte = instance.overhead, instance.overhead_per_byte
-    load: float = handling_load(tuples, traffic, overhead, per_byte, instance.free_cores[d])
+    load: float = handling(instance, share * instance.tuples[e], share * instance.traffic[e], d)
     return load
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from streamsim.instance import with_constants_as_loads
 from streamsim.jit import kernel
 from streamsim.loads import limits_subtasks
+from streamsim.platform import Platform
 from streamsim.steady import is_plain
 from streamsim.topology import group_by
 
@@ -41,13 +42,7 @@ class Level(NamedTuple):
     rival_start: Longs  # [U + 1] rivals of unit u, or [0] if there are none
     rival: Ints
     device_type: Ints  # [D]
-    free_cores: Floats  # [D] cores less what other processes take of them
-    wire: Floats  # [D, D] seconds per byte, 0 on the diagonal
-    egress: Floats  # [D] seconds per byte, 0 where uncapped
-    ingress: Floats  # [D]
-    overhead: float
-    overhead_per_byte: float
-    gap: float
+    platform: Platform
     memory: Floats  # [U] bytes, or [0] if memory does not limit
     room: Floats  # [D] bytes
     ruled: bool  # whether some unit may not use some device
@@ -88,13 +83,7 @@ def finest_level(problem: "Problem", times: float = 1.0) -> Level:
         rival_start=np.zeros(0, np.int64),
         rival=np.zeros(0, np.int32),
         device_type=instance.device_type,
-        free_cores=instance.free_cores,
-        wire=instance.seconds_per_byte,
-        egress=instance.egress,
-        ingress=instance.ingress,
-        overhead=instance.overhead,
-        overhead_per_byte=instance.overhead_per_byte,
-        gap=instance.gap,
+        platform=instance.platform,
         memory=np.zeros(0),
         room=np.zeros(0),
         ruled=False,
@@ -177,13 +166,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         rival_start=rival_start,
         rival=rival,
         device_type=level.device_type,
-        free_cores=level.free_cores,
-        wire=level.wire,
-        egress=level.egress,
-        ingress=level.ingress,
-        overhead=level.overhead,
-        overhead_per_byte=level.overhead_per_byte,
-        gap=level.gap,
+        platform=level.platform,
         memory=memory,
         room=level.room,
         ruled=level.ruled,

@@ -16,16 +16,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.equation import (
-    egress_at,
-    handling_load,
-    ingress_at,
-    link_at,
-    link_load,
-    n_resources,
-    nic_load,
-)
+from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.loads import add_flow, flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs, Words
 from streamplace.model.coarsening import Level
@@ -131,18 +124,10 @@ def excess(load: float, target: float) -> float:
     return over * over
 
 
-@inlined_kernel
-def _handling(level: Level, tuples: float, traffic: float, d: int) -> float:
-    """Load of device d by sending or receiving ``tuples`` and ``traffic``."""
-    overhead, per_byte = level.overhead, level.overhead_per_byte
-    load: float = handling_load(tuples, traffic, overhead, per_byte, level.free_cores[d])
-    return load
-
-
 @borrowing_kernel
 def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
     """Compute the load of every resource from scratch."""
-    d = len(level.device_type)
+    d, platform = len(level.device_type), level.platform
     loads[:] = 0.0
     for u in range(len(place)):
         a = place[u]
@@ -151,13 +136,12 @@ def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
             b, sent = place[level.peer[e]], level.sent[e]
             if a == b:
                 continue
-            tuples = level.sent_tuples[e] if len(level.sent_tuples) else 0.0
-            loads[link_at(d, a, b)] += link_load(sent, tuples, level.wire[a, b], level.gap)
-            if not level.plain:
-                loads[egress_at(d, a)] += nic_load(sent, level.egress[a])
-                loads[ingress_at(d, b)] += nic_load(sent, level.ingress[b])
-                loads[a] += _handling(level, tuples, sent, a)
-                loads[b] += _handling(level, tuples, sent, b)
+            if level.plain:
+                wire = platform.seconds_per_byte[a, b]
+                loads[link_at(d, a, b)] += link_load(sent, 0.0, wire, 0.0)
+            else:
+                tuples = level.sent_tuples[e] if len(level.sent_tuples) else 0.0
+                add_flow(platform, loads, a, b, tuples, sent)
 
 
 @kernel
@@ -220,6 +204,7 @@ def move(level: Level, walk: UnitWalk, u: int, to: int, log: int) -> tuple[int, 
     walk.place[u] = b
     if not level.plain:
         return _reroute(level, walk, u, a, log, gain)
+    wire = level.platform.seconds_per_byte
     for e in range(level.start[u], level.start[u + 1]):
         c = walk.place[level.peer[e]]
         for way in range(2):  # streams out of u, then into u
@@ -229,7 +214,7 @@ def move(level: Level, walk: UnitWalk, u: int, to: int, log: int) -> tuple[int, 
                     mine = b if end else a
                     if mine != c:
                         x, y = (c, mine) if way else (mine, c)
-                        flow = link_load(rate, 0.0, level.wire[x, y], 0.0)
+                        flow = link_load(rate, 0.0, wire[x, y], 0.0)
                         r = link_at(d, x, y)
                         gain += shift(loads, undone, old, log, r, flow if end else -flow, target)
                         log += 1
@@ -263,20 +248,19 @@ def _flow(
     level: Level, walk: UnitWalk, e: int, a: int, b: int, way: int, sign: float, log: int
 ) -> tuple[int, float]:
     """Add an entry's bytes and tuples to the loads between devices a and b."""
-    d, target = len(level.device_type), walk.numbers[TARGET]
+    d, target, platform = len(level.device_type), walk.numbers[TARGET], level.platform
     loads, undone, old = walk.loads, walk.undo_resource, walk.undo_load
     rate = sign * (level.taken[e] if way else level.sent[e])
     tuples = 0.0
     if len(level.sent_tuples):
         tuples = sign * (level.taken_tuples[e] if way else level.sent_tuples[e])
-    link = link_load(rate, tuples, level.wire[a, b], level.gap)
-    egress, ingress = nic_load(rate, level.egress[a]), nic_load(rate, level.ingress[b])
+    link, egress, ingress = flow_loads(platform, tuples, rate, a, b)
     gain = shift(loads, undone, old, log, link_at(d, a, b), link, target)
     gain += shift(loads, undone, old, log + 1, egress_at(d, a), egress, target)
     gain += shift(loads, undone, old, log + 2, ingress_at(d, b), ingress, target)
-    if level.overhead == 0 and level.overhead_per_byte == 0:
+    if platform.overhead == 0 and platform.overhead_per_byte == 0:
         return log + 3, gain
-    sender, receiver = _handling(level, tuples, rate, a), _handling(level, tuples, rate, b)
+    sender, receiver = handling(platform, tuples, rate, a), handling(platform, tuples, rate, b)
     gain += shift(loads, undone, old, log + 3, a, sender, target)
     gain += shift(loads, undone, old, log + 4, b, receiver, target)
     return log + 5, gain
@@ -655,9 +639,9 @@ def _scale(level: Level) -> float:
     """Mean over the units of the largest load that each can cause."""
     total, types = 0.0, level.load.shape[1]
     wire = 0.0
-    for a in range(len(level.wire)):
-        for b in range(len(level.wire)):
-            wire = max(wire, level.wire[a, b])
+    for row in level.platform.seconds_per_byte:
+        for per_byte in row:
+            wire = max(wire, per_byte)
     for u in range(len(level.load)):
         heaviest = 0.0
         for c in range(types):

@@ -17,11 +17,11 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from streamsim.equation import link_load, nic_load
+from streamsim.loads import flow_loads, handling
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.memory import most
-from streamplace.placers.exact.units import Units, unit_handling
+from streamplace.placers.exact.units import Units
 from streamplace.placers.meter import Meter
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class AssignmentModel(PlacementModel):
         for d in range(units.n_devices):
             terms = [self.whole(units.load[u, d]) * x[d] for u, x in enumerate(self.x) if d in x]
             for e, y in enumerate(self.y) if units.handles else ():
-                tax = self.whole(unit_handling(units, units.tuples[e], units.traffic[e], d))
+                tax = self.whole(handling(units.platform, units.tuples[e], units.traffic[e], d))
                 terms += [tax * y[a, b] for a, b in y if a != b and d in (a, b)]
             load = cp_model.LinearExpr.sum(terms)
             self.cp.add(load <= self.peak)
@@ -250,17 +250,12 @@ class AssignmentModel(PlacementModel):
         units = self.units
         loads: dict[tuple[str, int, int], list[tuple[int, cp_model.IntVar]]] = {}
         for e, y in enumerate(self.y):
-            traffic, tuples = units.traffic[e], units.tuples[e]
+            flow = units.tuples[e], units.traffic[e]
             for (a, b), literal in y.items():
                 if a != b:
-                    costs = {
-                        ("link", a, b): link_load(
-                            traffic, tuples, units.seconds_per_byte[a, b], units.gap
-                        ),
-                        ("egress", a, -1): nic_load(traffic, units.egress[a]),
-                        ("ingress", b, -1): nic_load(traffic, units.ingress[b]),
-                    }
-                    for resource, load in costs.items():
+                    resources = ("link", a, b), ("egress", a, -1), ("ingress", b, -1)
+                    costs = flow_loads(units.platform, *flow, a, b)
+                    for resource, load in zip(resources, costs, strict=True):
                         loads.setdefault(resource, []).append((self.whole(load), literal))
         for terms in loads.values():
             if any(load for load, _ in terms):

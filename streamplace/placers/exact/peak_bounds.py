@@ -79,8 +79,8 @@ def _hub(units: Units, hub: int) -> Hub:
     n = units.n_units
     load = units.load[:, 0]
     distinct = ~np.eye(units.n_devices, dtype=bool)
-    per_byte = units.seconds_per_byte[distinct].min()
-    link = link_loads(units.traffic, units.tuples, per_byte, units.gap)
+    per_byte = units.platform.seconds_per_byte[distinct].min()
+    link = link_loads(units.traffic, units.tuples, per_byte, units.platform.gap)
     out, back = units.source == hub, units.target == hub
     sent = np.bincount(units.target[out], link[out], minlength=n)
     taken = np.bincount(units.source[back], link[back], minlength=n)
@@ -319,7 +319,7 @@ def limits_below(units: Units, cut: float) -> Limits:
     equal = (units.load == units.load[:, :1]).all() and not units.handles
     if equal:
         full[:] = _largest_sum(work, cut)
-    wire = float(units.seconds_per_byte.max())
+    wire = float(units.platform.seconds_per_byte.max())
     ends = np.concatenate((units.source, units.target))
     bytes_around = np.bincount(ends, np.tile(units.traffic, 2), minlength=units.n_units)
     patterns = patterns_below(units, cut)

@@ -19,15 +19,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources, nic_load
+from streamsim.equation import egress_at, ingress_at, link_at, n_resources, nic_load
 from streamsim.jit import borrowing_kernel, kernel
+from streamsim.loads import add_flow, flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.placers.exact import peak_bounds
 from streamplace.placers.exact.cpsat import Goal, effort_of, solve_assignment, too_large
 from streamplace.placers.exact.peak_bounds import Limits, Patterns
-from streamplace.placers.exact.units import Units, are_legal, contracted, unit_handling
+from streamplace.placers.exact.units import Units, are_legal, contracted
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
@@ -296,7 +297,6 @@ def _exchange(place: Ints, u: int, v: int, new: int, old: int) -> None:
 @borrowing_kernel
 def write_loads(units: Units, place: Ints, loads: Floats) -> float:
     """Compute the load of every resource; return the largest, single cores included."""
-    n = len(units.classes)
     loads[:] = 0.0
     peak = 0.0
     for u in range(len(place)):
@@ -304,15 +304,8 @@ def write_loads(units: Units, place: Ints, loads: Floats) -> float:
         peak = max(peak, units.core[u, place[u]])
     for e in range(len(units.source)):
         a, b = place[units.source[e]], place[units.target[e]]
-        if a == b:
-            continue
-        traffic, tuples = units.traffic[e], units.tuples[e]
-        loads[a] += unit_handling(units, tuples, traffic, a)
-        loads[b] += unit_handling(units, tuples, traffic, b)
-        wire = units.seconds_per_byte[a, b]
-        loads[link_at(n, a, b)] += link_load(traffic, tuples, wire, units.gap)
-        loads[egress_at(n, a)] += nic_load(traffic, units.egress[a])
-        loads[ingress_at(n, b)] += nic_load(traffic, units.ingress[b])
+        if a != b:
+            add_flow(units.platform, loads, a, b, units.tuples[e], units.traffic[e])
     for load in loads:
         peak = max(peak, load)
     return peak
@@ -417,21 +410,23 @@ def _descend(units: Units, search: Search, t: int, u: int, d: int) -> None:
     n = len(units.classes)
     out, into = search.beside[0], search.beside[1]
     tuples_out, tuples_in = search.beside[2], search.beside[3]
+    platform = units.platform
     loads[d] += units.load[u, d]
     for b in range(n):
         if b == d:
             continue
         handled = tuples_out[b] + tuples_in[b]
         size = out[b] + into[b]
-        loads[d] += unit_handling(units, handled, size, d)
-        loads[b] += unit_handling(units, handled, size, b)
-        wire, gap = units.seconds_per_byte, units.gap
-        loads[link_at(n, d, b)] += link_load(out[b], tuples_out[b], wire[d, b], gap)
-        loads[link_at(n, b, d)] += link_load(into[b], tuples_in[b], wire[b, d], gap)
-        loads[egress_at(n, d)] += nic_load(out[b], units.egress[d])
-        loads[egress_at(n, b)] += nic_load(into[b], units.egress[b])
-        loads[ingress_at(n, b)] += nic_load(out[b], units.ingress[b])
-        loads[ingress_at(n, d)] += nic_load(into[b], units.ingress[d])
+        loads[d] += handling(platform, handled, size, d)
+        loads[b] += handling(platform, handled, size, b)
+        link, egress, ingress = flow_loads(platform, tuples_out[b], out[b], d, b)
+        loads[link_at(n, d, b)] += link
+        loads[egress_at(n, d)] += egress
+        loads[ingress_at(n, b)] += ingress
+        link, egress, ingress = flow_loads(platform, tuples_in[b], into[b], b, d)
+        loads[link_at(n, b, d)] += link
+        loads[egress_at(n, b)] += egress
+        loads[ingress_at(n, d)] += ingress
     search.place[u] = d
 
 
@@ -557,31 +552,31 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
         return False
     if len(limits.patterns.word) and search.grows[d] & limits.patterns.field[u] == 0:
         return False
-    n = len(full)
+    n, platform = len(full), units.platform
     out, into = search.beside[0], search.beside[1]
     tuples_out, tuples_in = search.beside[2], search.beside[3]
     sent, taken, handled = 0.0, 0.0, 0.0
     for b in range(n):
         if b == d or tuples_out[b] + tuples_in[b] + out[b] + into[b] == 0:
             continue
-        link = link_load(out[b], tuples_out[b], units.seconds_per_byte[d, b], units.gap)
-        back = link_load(into[b], tuples_in[b], units.seconds_per_byte[b, d], units.gap)
+        link, _, ingress = flow_loads(platform, tuples_out[b], out[b], d, b)
+        back, egress, _ = flow_loads(platform, tuples_in[b], into[b], b, d)
         if loads[link_at(n, d, b)] + link >= cut or loads[link_at(n, b, d)] + back >= cut:
             return False
-        if loads[egress_at(n, b)] + nic_load(into[b], units.egress[b]) >= cut:
+        if loads[egress_at(n, b)] + egress >= cut:
             return False
-        if loads[ingress_at(n, b)] + nic_load(out[b], units.ingress[b]) >= cut:
+        if loads[ingress_at(n, b)] + ingress >= cut:
             return False
         both = tuples_out[b] + tuples_in[b]
-        if loads[b] + unit_handling(units, both, out[b] + into[b], b) >= full[b]:
+        if loads[b] + handling(platform, both, out[b] + into[b], b) >= full[b]:
             return False
         sent += out[b]
         taken += into[b]
         handled += both
     return (
-        loads[d] + units.load[u, d] + unit_handling(units, handled, sent + taken, d) < full[d]
-        and loads[egress_at(n, d)] + nic_load(sent, units.egress[d]) < cut
-        and loads[ingress_at(n, d)] + nic_load(taken, units.ingress[d]) < cut
+        loads[d] + units.load[u, d] + handling(platform, handled, sent + taken, d) < full[d]
+        and loads[egress_at(n, d)] + nic_load(sent, platform.egress[d]) < cut
+        and loads[ingress_at(n, d)] + nic_load(taken, platform.ingress[d]) < cut
         and not _meets_rival(units, search, u, d)
         and has_memory(units, search.place, u, d)
     )

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.equation import handling_load, link_loads
+from streamsim.equation import link_loads
 from streamsim.instance import with_constants_as_loads
-from streamsim.jit import inlined_kernel
+from streamsim.platform import Platform
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.compiled_constraints import joined
@@ -31,13 +31,7 @@ class Units(NamedTuple):
     apart: Ints  # [P, 2] units that must not share a device
     rival_start: Ints  # [U + 1] the rivals of u are rivals[rival_start[u]:rival_start[u + 1]]
     rivals: Ints  # [2P]
-    seconds_per_byte: Floats  # [D, D]
-    gap: float
-    egress: Floats  # [D] seconds per byte, 0 if uncapped
-    ingress: Floats  # [D]
-    overhead: float  # core seconds per remote tuple, at each end
-    overhead_per_byte: float  # core seconds per remote byte, at each end
-    free_cores: Floats  # [D] cores less what other processes take of them
+    platform: Platform
     classes: Ints  # [D] class of each device; devices of a class are interchangeable
     memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
@@ -55,15 +49,7 @@ class Units(NamedTuple):
     @property
     def handles(self) -> bool:
         """Whether sending or receiving loads devices."""
-        return self.overhead > 0 or self.overhead_per_byte > 0
-
-
-@inlined_kernel
-def unit_handling(units: Units, tuples: float, traffic: float, d: int) -> float:
-    """Load of device d by sending or receiving ``tuples`` and ``traffic``."""
-    overhead, per_byte = units.overhead, units.overhead_per_byte
-    load: float = handling_load(tuples, traffic, overhead, per_byte, units.free_cores[d])
-    return load
+        return self.platform.overhead > 0 or self.platform.overhead_per_byte > 0
 
 
 def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
@@ -87,13 +73,7 @@ def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
         apart=nobody.reshape(0, 2),
         rival_start=nobody,
         rivals=nobody,
-        seconds_per_byte=instance.seconds_per_byte,
-        gap=instance.gap,
-        egress=instance.egress,
-        ingress=instance.ingress,
-        overhead=instance.overhead,
-        overhead_per_byte=instance.overhead_per_byte,
-        free_cores=instance.free_cores,
+        platform=instance.platform,
         classes=problem.interchangeable,
         memory=np.zeros(0),
         room=np.zeros(0),
@@ -154,11 +134,11 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
     """
     group = np.arange(units.n_units, dtype=np.int32)
     distinct = ~np.eye(units.n_devices, dtype=bool)
-    quickest = units.seconds_per_byte[distinct].min(initial=np.inf)
+    quickest = units.platform.seconds_per_byte[distinct].min(initial=np.inf)
     while True:
         heavy = units.tuples > 0
         sent, tuples = units.traffic[heavy], units.tuples[heavy]
-        heavy[heavy] = link_loads(sent, tuples, quickest, units.gap) >= cut
+        heavy[heavy] = link_loads(sent, tuples, quickest, units.platform.gap) >= cut
         if not heavy.any():
             break
         ends = zip(units.source[heavy].tolist(), units.target[heavy].tolist(), strict=True)

@@ -64,7 +64,7 @@ def features_of(problem: Problem) -> PilotFeatures:
     if problem.rules is not None:
         unit_of = problem.rules.unit.astype(np.int32)
     sequence = decision_order(level)
-    between = level.wire[~np.eye(len(level.wire), dtype=bool)]
+    between = level.platform.seconds_per_byte[~np.eye(problem.n_devices, dtype=bool)]
     wire = (float(np.median(between)) if len(between) else 0.0) / yardstick
     sent, taken = level.sent * wire, level.taken * wire
     return PilotFeatures(
@@ -371,34 +371,34 @@ def _links_after(
     features: PilotFeatures, state: RolloutState, a: int, out: Floats, back: Floats
 ) -> tuple[float, float]:
     """Fullest link or NIC that the streams of a unit on device a would use, and their load."""
-    level, worst, cut = features.level, 0.0, 0.0
-    sent, taken = 0.0, 0.0
+    platform, worst, cut = features.level.platform, 0.0, 0.0
+    wire, sent, taken = platform.seconds_per_byte, 0.0, 0.0
     for b in range(len(out)):
         if b != a:
             if out[b] > 0:
-                more = out[b] * level.wire[a, b] / features.yardstick
+                more = out[b] * wire[a, b] / features.yardstick
                 worst, cut = max(worst, state.link[a, b] + more), cut + more
-                taken_b = state.taken[b] + out[b] * level.ingress[b] / features.yardstick
+                taken_b = state.taken[b] + out[b] * platform.ingress[b] / features.yardstick
                 worst, sent = max(worst, taken_b), sent + out[b]
             if back[b] > 0:
-                more = back[b] * level.wire[b, a] / features.yardstick
+                more = back[b] * wire[b, a] / features.yardstick
                 worst, cut = max(worst, state.link[b, a] + more), cut + more
-                sent_b = state.sent[b] + back[b] * level.egress[b] / features.yardstick
+                sent_b = state.sent[b] + back[b] * platform.egress[b] / features.yardstick
                 worst, taken = max(worst, sent_b), taken + back[b]
     if sent > 0:
-        worst = max(worst, state.sent[a] + sent * level.egress[a] / features.yardstick)
+        worst = max(worst, state.sent[a] + sent * platform.egress[a] / features.yardstick)
     if taken > 0:
-        worst = max(worst, state.taken[a] + taken * level.ingress[a] / features.yardstick)
+        worst = max(worst, state.taken[a] + taken * platform.ingress[a] / features.yardstick)
     return worst, cut
 
 
 @kernel
 def _wire(features: PilotFeatures, a: int) -> float:
     """Mean yardsticks per byte/s of the links out of a device."""
-    d = len(features.group)
+    d, wire = len(features.group), features.level.platform.seconds_per_byte
     total = 0.0
     for b in range(d):
-        total += features.level.wire[a, b]
+        total += wire[a, b]
     return total / max(1, d - 1) / features.yardstick
 
 
@@ -414,6 +414,7 @@ def _most(values: Floats) -> float:
 def put(features: PilotFeatures, state: RolloutState, u: int, a: int, sign: int) -> None:
     """Place unit u on device a, or with sign -1 remove it."""
     level, unit = features.level, sign / features.yardstick
+    platform, wire = level.platform, level.platform.seconds_per_byte
     state.place[u] = a if sign > 0 else -1
     state.load[a] += level.load[u, level.device_type[a]] * unit
     state.units[a] += sign
@@ -428,12 +429,12 @@ def put(features: PilotFeatures, state: RolloutState, u: int, a: int, sign: int)
         state.loose[b] -= sign * flow
         if b != a:
             out, back = level.sent[e] * unit, level.taken[e] * unit
-            state.link[a, b] += out * level.wire[a, b]
-            state.link[b, a] += back * level.wire[b, a]
-            state.sent[a] += out * level.egress[a]
-            state.taken[b] += out * level.ingress[b]
-            state.sent[b] += back * level.egress[b]
-            state.taken[a] += back * level.ingress[a]
+            state.link[a, b] += out * wire[a, b]
+            state.link[b, a] += back * wire[b, a]
+            state.sent[a] += out * platform.egress[a]
+            state.taken[b] += out * platform.ingress[b]
+            state.sent[b] += back * platform.egress[b]
+            state.taken[a] += back * platform.ingress[a]
             _raise_peak(state, max(state.link[a, b], state.link[b, a]))
             _raise_peak(state, max(state.sent[a], state.taken[b]))
             _raise_peak(state, max(state.sent[b], state.taken[a]))
