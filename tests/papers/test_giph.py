@@ -55,7 +55,7 @@ def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
 def walker_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphWalker:
     """GiPH on a problem, with random weights."""
     tensors = arrays_of(module or module_of(config))
-    return GiphImprover(network_of(tensors, config.form), config).on(problem)
+    return GiphImprover(network_of(tensors), config).on(problem)
 
 
 def seen(

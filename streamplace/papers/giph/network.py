@@ -93,7 +93,7 @@ class GiphPolicy:
 
     def improver(self) -> GiphImprover:
         """Return the policy with its present parameters."""
-        return GiphImprover(network_of(arrays_of(self.module), self._config.form), self._config)
+        return GiphImprover(network_of(arrays_of(self.module)), self._config)
 
     def choices(self, walked: Sequence[tuple[GiphWalker, Walked]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from streamsim.array_copies import copy_row, copy_rows
@@ -67,8 +67,6 @@ from streamplace.scheduling.tasks import transfer
 
 HIDDEN = 16
 SAGE = (16, 16, 10)
-FORMS = get_args(Form)
-TWO_WAY, NEIGHBOURS, ALONE = range(3)
 NODE_FEATURES = ("compute", "slowness", "seconds", "start-time potential", "criticality")
 EDGE_FEATURES = ("bytes", "latency", "seconds", "seconds per byte", "criticality")
 N_NODE, N_EDGE = len(NODE_FEATURES), len(EDGE_FEATURES)
@@ -230,7 +228,6 @@ class SageWeights(NamedTuple):
 class GiphNetwork(NamedTuple):
     """All weights; those that a form lacks are empty."""
 
-    form: int
     along: DirectionWeights
     against: DirectionWeights
     layers: tuple[SageWeights, SageWeights, SageWeights]
@@ -242,7 +239,7 @@ class GiphNetwork(NamedTuple):
     @property
     def features(self) -> int:
         """Features that it takes of every node."""
-        return n_features(FORMS[self.form], bool(len(self.along.edge)))
+        return N_NODE if len(self.along.edge) else N_NODE + N_EDGE
 
 
 def n_features(form: Form, edges: bool) -> int:
@@ -250,7 +247,7 @@ def n_features(form: Form, edges: bool) -> int:
     return N_NODE if form == "two-way" and edges else N_NODE + N_EDGE
 
 
-def network_of(tensors: Mapping[str, Singles], form: Form) -> GiphNetwork:
+def network_of(tensors: Mapping[str, Singles]) -> GiphNetwork:
     """Network from named tensors; matrices there are [out, in], as torch has them."""
     matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
 
@@ -258,7 +255,6 @@ def network_of(tensors: Mapping[str, Singles], form: Form) -> GiphNetwork:
         return SageWeights(matrix(f"{name}.own"), matrix(f"{name}.others"), bias(f"{name}.own"))
 
     return GiphNetwork(
-        form=FORMS.index(form),
         along=direction_of(tensors, "along"),
         against=direction_of(tensors, "against"),
         layers=(layer("layers.0"), layer("layers.1"), layer("layers.2")),
@@ -289,11 +285,11 @@ def shapes(form: Form, edges: bool) -> dict[str, tuple[int, ...]]:
 def scores(network: GiphNetwork, graph: NodeGraph, features: NodeFeatures) -> Singles:
     """Score of every node [H]."""
     summary = features.nodes
-    if network.form == TWO_WAY:
+    if len(network.along.node):
         along = summaries(network.along, graph, features, False)
         against = summaries(network.against, graph, features, True)
         summary = np.concatenate((along, against), axis=1)
-    elif network.form == NEIGHBOURS:
+    elif len(network.layers[0].own):
         for layer in network.layers:
             mean = _mean_of_neighbours(summary, features)
             summary = product(summary, layer.own) + product(mean, layer.others) + layer.bias
@@ -486,4 +482,4 @@ def trained(path: Path, model: str) -> GiphImprover:
     """GiPH, or a variant, from a weights file."""
     weights, config, where = read_model(path, model, GiphConfig, FEATURES)
     check_shapes(weights.tensors, shapes(config.form, config.edges), where)
-    return GiphImprover(network_of(weights.tensors, config.form), config)
+    return GiphImprover(network_of(weights.tensors), config)
