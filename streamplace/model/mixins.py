@@ -31,7 +31,7 @@ class Caching:
     def cached(self: S, name: str, make: Callable[[S], T]) -> T:
         """Return a value that depends only on this object, computed on first use.
 
-        All callers share the value, so it must not change unless it is a cache itself.
+        All callers share the value, so it must not change.
         """
         if not hasattr(self, "_compiled"):
             object.__setattr__(self, "_compiled", {})

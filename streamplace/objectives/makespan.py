@@ -180,22 +180,15 @@ def _least_makespan(problem: Problem) -> float:
     return bounds(problem.one_pass, None if rules is None else rules.allowed[rules.unit]).best
 
 
+@lru_cache(maxsize=1)
 def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
-    """Schedule of one pass; the last one is cached for tables, charts and traces."""
-    last: dict[tuple[PassOptions, Placement], Schedule] = problem.cached(
-        "pass_schedule", lambda _: {}
-    )
-    if (options, placement) not in last:
-        from streamsim.passes import schedule
+    """Schedule of one pass; the last one is kept for tables, charts and traces."""
+    from streamsim.passes import schedule
 
-        last.clear()
-        rules, order = options.rules_of(placement)
-        if rules.queue == "order":
-            check_lines(problem.one_pass, placement)
-        last[options, placement] = schedule(
-            problem.one_pass, placement.index, rules, priorities=order
-        )
-    return last[options, placement]
+    rules, order = options.rules_of(placement)
+    if rules.queue == "order":
+        check_lines(problem.one_pass, placement)
+    return schedule(problem.one_pass, placement.index, rules, priorities=order)
 
 
 def critical_chain(

@@ -146,15 +146,9 @@ class Objective:
         return self.evaluate(problem, placements)
 
     def value(self, problem: Problem, placement: Placement) -> float:
-        """Value of one placement; that of the latest one is kept."""
-        latest: list[Any] = problem.cached("latest value", lambda _: [(None, None, 0.0)])
-        objective, placed, value = latest[0]
-        if objective is self and placed is placement:
-            return cast(float, value)
+        """Value of one placement."""
         order = None if placement.priority is None else placement.priority[None, :]
-        value = float(self.values(problem, placement.index[None, :], order, placement.queue)[0])
-        latest[0] = self, placement, value
-        return value
+        return float(self.values(problem, placement.index[None, :], order, placement.queue)[0])
 
     def better(self, a: float, b: float) -> bool:
         """Whether value a is strictly better than value b."""

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import isfinite
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
@@ -16,9 +15,8 @@ from streamplace.model.message_text import quoted
 from streamplace.model.mixins import call_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import require_conditions
 from streamplace.objectives.registry import Objective
-from streamplace.placers.result import PROVEN, Improvement, Result
+from streamplace.placers.result import Improvement, Result, verified
 from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
 
@@ -130,12 +128,21 @@ class Placer:
 
         An illegal placement, or one that misses a condition, raises PlacementError.
         """
-        return verified(self.attempt(problem, objective, seed=seed, budget=budget))
+        answer, seconds = self._answer(problem, objective, seed, budget)
+        result = self.believed(problem, objective, seed, seconds, replace(answer, value=None))
+        return verified(result, answer.value)
 
     def attempt(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
         """Place without the independent evaluation, as part of a larger search."""
+        answer, seconds = self._answer(problem, objective, seed, budget)
+        return self.believed(problem, objective, seed, seconds, answer)
+
+    def _answer(
+        self, problem: Problem, objective: Objective, seed: int, budget: Budget | None
+    ) -> tuple[Found, float]:
+        """Legal answer of the algorithm, and its seconds."""
         self.check(problem, objective)
         start = now()
         limits = self.budget or budget or USUAL_BUDGET
@@ -148,7 +155,7 @@ class Placer:
             raise PlacementError(
                 f"placer {self.name!r} does not support this problem: {error}"
             ) from None
-        return self.believed(problem, objective, seed, seconds, found)
+        return found, seconds
 
     def believed(
         self, problem: Problem, objective: Objective, seed: int, seconds: float, answer: Found
@@ -213,37 +220,6 @@ class Placer:
                     f"placer {self.name!r} has no option {quoted(name)}; it takes {takes}"
                 )
         return replace(self, options={**self.options, **options})
-
-
-def verified(result: Result) -> Result:
-    """Return a result with the value by the objective, and its bound unless the value refutes it.
-
-    A placement that misses a condition raises PlacementError, and so does one whose value is no
-    finite number.
-    """
-    problem, objective, bound = result.problem, result.judge, result.bound
-    require_conditions(problem, objective, result.placement)
-    value = objective.value(problem, result.placement)
-    if not isfinite(value):
-        raise PlacementError(
-            f"the {objective.name} of the placement is {value}; the numbers of the problem are too "
-            "far apart to be calculated with: correct their units"
-        )
-    if bound is not None and not isfinite(bound):
-        LOG.error("the bound of %s is %s", objective.name, bound)
-        bound = None
-    if not _equal(value, result.value):
-        LOG.error(
-            "%s is %.9g, and not %.9g as its search says", objective.name, value, result.value
-        )
-    if bound is not None and objective.better(value, bound) and not _equal(value, bound):
-        LOG.error("%s of %.9g is better than the bound %.9g", objective.name, value, bound)
-        bound = None
-    return replace(result, value=value, bound=bound)
-
-
-def _equal(a: float, b: float) -> bool:
-    return abs(a - b) <= PROVEN * max(abs(a), abs(b))
 
 
 @lru_cache

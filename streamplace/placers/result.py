@@ -1,10 +1,11 @@
 """Results of placers: value, verdict, bottleneck, report, picture and files."""
 
 import importlib
+import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streamplace.display.assumptions import assumed, assumptions
 from streamplace.display.report import Detail, Heading, Report, duration, percent
 from streamplace.display.sheets import operators_sheet
-from streamplace.errors import SettingError
+from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
 from streamplace.model.arrays import ROUNDING
@@ -21,6 +22,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
+from streamplace.objectives.conditions import require_conditions
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from streamplace.objectives.throughput.loads import FullestResource
 
+LOG = logging.getLogger(__name__)
 DRAWN = (".svg", ".png", ".pdf")
 PROVEN = 1e-6
 """Relative distance within which a value counts as its bound, or as what its search says."""
@@ -259,6 +262,34 @@ class Result(Pictured):
     def __repr__(self) -> str:
         value = self.judge.format(self.value)
         return f"<Result of {self.placer}: {self.objective} {value}, {self.placement!r}>"
+
+
+def verified(result: Result, claim: float | None) -> Result:
+    """Return a result without its bound if the value refutes it; log a wrong claim of its search.
+
+    A placement that misses a condition raises PlacementError, and so does one whose value is no
+    finite number.
+    """
+    objective, value, bound = result.judge, result.value, result.bound
+    require_conditions(result.problem, objective, result.placement)
+    if not isfinite(value):
+        raise PlacementError(
+            f"the {objective.name} of the placement is {value}; the numbers of the problem are too "
+            "far apart to be calculated with: correct their units"
+        )
+    if claim is not None and not _equal(value, claim):
+        LOG.error("%s is %.9g, and not %.9g as its search says", objective.name, value, claim)
+    if bound is not None and not isfinite(bound):
+        LOG.error("the bound of %s is %s", objective.name, bound)
+        bound = None
+    if bound is not None and objective.better(value, bound) and not _equal(value, bound):
+        LOG.error("%s of %.9g is better than the bound %.9g", objective.name, value, bound)
+        bound = None
+    return replace(result, bound=bound)
+
+
+def _equal(a: float, b: float) -> bool:
+    return abs(a - b) <= PROVEN * max(abs(a), abs(b))
 
 
 def proven(value: float, bound: float | None) -> bool:

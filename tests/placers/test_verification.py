@@ -71,26 +71,12 @@ def test_the_distance_from_the_best_is_rounded_to_the_safe_side(
     assert verdict(value, bound, MagicMock(verdict="here")) == f"{words}; here"
 
 
-def test_a_placement_is_judged_once() -> None:
-    """The value of a list scheduler is the objective's own, as its verification is."""
+def test_a_placement_is_evaluated_once_where_its_search_says_no_value() -> None:
     makespan = named_objective("makespan")
     evaluate = MagicMock(side_effect=makespan.evaluate)
-    counted = replace(makespan, evaluate=evaluate)
-    result = PLACERS["heft"].place(_problem(), counted)
+    result = PLACERS["round-robin"].place(_problem(), replace(makespan, evaluate=evaluate))
     assert evaluate.call_count == 1
     assert result.value == makespan.value(_problem(), result.placement)
-
-
-def test_the_values_of_one_placement_by_two_objectives_differ() -> None:
-    """What is known of the latest value is not said of another one."""
-    problem = _problem()
-    one, other = problem.placement([0, 0]), problem.placement([0, 1])
-    values = [
-        named_objective(name).value(problem, placement)
-        for name in ("throughput", "devices")
-        for placement in (one, other, one)
-    ]
-    assert values == pytest.approx([0.5, 1.0, 0.5, 1, 2, 1])
 
 
 def _problem() -> Problem:
