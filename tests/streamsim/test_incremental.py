@@ -102,20 +102,6 @@ def test_a_hundred_thousand_moves_leave_no_trace(n_devices: int) -> None:
     assert inc.peak(state) == state_loads(state).max()
 
 
-def test_the_core_of_a_heavy_operator_limits_the_value() -> None:
-    instance = build_instance(
-        rate=[100, 0],
-        seconds=[[1e-3], [15e-3]],
-        source=[0],
-        target=[1],
-        device_type=[0],
-        cores=[4],
-        seconds_per_byte=[[0]],
-    )
-    state = inc.start(instance, np.zeros(2, np.int32))
-    assert inc.value(instance, state) == pytest.approx(1 / 1.5)
-
-
 @pytest.mark.parametrize("constants", [False, True])
 @given(data=st.data())
 def test_the_face_for_python_ends_where_a_fresh_start_does(

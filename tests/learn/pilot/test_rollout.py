@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pilot_reference import look, partial_loads
+from pilot_reference import look
 from pilots import (
     along,
     draw,
@@ -22,7 +22,6 @@ from pilots import (
 )
 from problems import PROBLEMS
 from strategies import placements, problems
-from streamsim import resource_loads
 
 from streamplace.learn.algorithms.kernels import feature_names
 from streamplace.learn.models.pilot.features import (
@@ -135,21 +134,6 @@ def test_the_last_device_is_that_of_the_decision_before(looks: int) -> None:
     chosen, record = draw(view, NETWORK, 20, looks=looks)
     last = record.devices[:, 1:, :, DeviceFeature.LAST]
     assert np.array_equal(last.argmax(axis=2), chosen[:, :-1])
-
-
-@pytest.mark.parametrize("name", ["chain", "many sources", "uneven", "tagged", "fork-join"])
-def test_the_reference_loads_whole_placements_as_the_simulator_does(name: str) -> None:
-    """What a tuple costs besides its bytes is left out on both sides."""
-    problem = CASES[name]
-    instance = problem.instance._replace(overhead=0.0, gap=0.0)
-    for row in some_placements(problem, 5):
-        loads, mine = resource_loads(instance, row), partial_loads(problem, dict(enumerate(row)))
-        for a, b in np.ndindex(loads.links.shape):
-            assert mine["link", a, b] == pytest.approx(loads.links[a, b])
-        for a in range(problem.n_devices):
-            assert mine["device", a] == pytest.approx(loads.devices[a])
-            assert mine["egress", a] == pytest.approx(loads.egress[a])
-            assert mine["ingress", a] == pytest.approx(loads.ingress[a])
 
 
 @pytest.mark.parametrize(("name", "looks"), FEW_WAYS)

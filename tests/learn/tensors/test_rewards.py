@@ -15,10 +15,8 @@ from streamplace.learn.tensors.rewards import Costs, can_compute, throughput
 
 CASES = {
     "few sources": placed(count=3),
-    "one source": placed(count=3, max_sources=1),
     "many sources": placed(count=2, max_sources=6, max_operators=7),
-    "joins": placed_joins(count=3, max_sources=4, max_operators=7),
-    "limits": placed(count=3, limits=True) | placed_joins(count=3, limits=True),
+    "joins": placed_joins(count=3, max_sources=4, max_operators=7, limits=True),
     "everything": placed(count=2, max_sources=6, max_operators=7, limits=True),
 }
 
