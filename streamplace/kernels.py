@@ -56,7 +56,7 @@ def _note() -> Path | None:
 
 
 def _rehearse_all() -> None:
-    """Announce the rehearsals, and carry them out in one process per core."""
+    """Log that kernels are compiled, and carry out the rehearsals in one process per core."""
     from streamplace.evaluate.parallel import parallel_map
     from streamplace.progress import progress, set_aside
 

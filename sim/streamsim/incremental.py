@@ -57,8 +57,8 @@ def start(instance: Instance, placement: Ints) -> LoadState:
     size = d + d * d if plain else n_resources(d)
     leaves = size + (len(placement) if per_core else 0)
     buffers = np.zeros(size), np.zeros(size), np.zeros(0)
-    taken = np.zeros(n_constants(instance)), np.zeros(n_constants(instance))
-    state = LoadState(placement.copy(), *buffers, plain, per_core, scratch(instance), *taken)
+    constants = np.zeros(n_constants(instance)), np.zeros(n_constants(instance))
+    state = LoadState(placement.copy(), *buffers, plain, per_core, scratch(instance), *constants)
     _load(instance, state)
     if size <= SCANNED and not per_core:
         return state

@@ -225,13 +225,13 @@ def instance_of(
     each = flow.parallelism if subtasks is None else floats(subtasks)
     busy = flow.input_rate[:, None] * cost
     core_load, core_constant = busy / flow.parallelism[:, None], held / each[: len(held), None]
-    most = _limits(max_rate)
-    if len(most):
-        share = _shares_of_limits(flow, most)
+    max_rates = _limits(max_rate)
+    if len(max_rates):
+        share = _shares_of_limits(flow, max_rates)
         if len(held):
             core_constant = _with_room_to_wait(core_constant, core_load, share)
-        left = np.maximum(0.0, 1.0 - core_constant) if len(held) else 1.0
-        core_load = np.maximum(core_load, share * left)  # full at its `max_rate`
+        free = np.maximum(0.0, 1.0 - core_constant) if len(held) else 1.0
+        core_load = np.maximum(core_load, share * free)  # full at its `max_rate`
     return Instance(
         **flow._asdict(),  # an instance has every column of its flow and of its platform
         **platform._asdict(),
@@ -240,7 +240,7 @@ def instance_of(
         core_load=core_load,
         constant=held / cores_by_type,
         core_constant=core_constant,
-        max_rate=most,
+        max_rate=max_rates,
         device_type=types,
     )
 
@@ -268,8 +268,8 @@ def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
 
 def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
     """Cores that operators use at any rate; no rows if they use none."""
-    given = None if constant is None else np.atleast_2d(floats(constant))
-    return given if given is not None and given.any() else np.zeros((0, shape[1]))
+    cores = None if constant is None else np.atleast_2d(floats(constant))
+    return cores if cores is not None and cores.any() else np.zeros((0, shape[1]))
 
 
 def _shares_of_limits(flow: Flow | Instance, max_rate: Floats) -> Floats:
@@ -289,8 +289,8 @@ def _with_room_to_wait(constant: Floats, load: Floats, share: Floats) -> Floats:
 
 def _limits(max_rate: ArrayLike | None) -> Floats:
     """Largest rates of single subtasks; none if no operator has a limit."""
-    given = np.zeros(0) if max_rate is None else floats(max_rate)
-    return given if np.isfinite(given).any() else np.zeros(0)
+    limits = np.zeros(0) if max_rate is None else floats(max_rate)
+    return limits if np.isfinite(limits).any() else np.zeros(0)
 
 
 def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:

@@ -190,13 +190,13 @@ def _is_ours(folder: Path) -> bool:
 
 def _is_guarded(path: Path) -> bool:
     """Whether a file or folder belongs to the user or root, and nobody else can change it."""
-    seen = path.lstat()
-    if seen.st_uid not in (ROOT, os.geteuid()) or stat.S_ISLNK(seen.st_mode):
+    status = path.lstat()
+    if status.st_uid not in (ROOT, os.geteuid()) or stat.S_ISLNK(status.st_mode):
         return False
-    if stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX:
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return True  # sticky: only the owner of an entry can replace it
-    by_group = seen.st_mode & stat.S_IWGRP and seen.st_gid not in (ROOT, _own_group())
-    return not by_group and not seen.st_mode & stat.S_IWOTH
+    by_group = status.st_mode & stat.S_IWGRP and status.st_gid not in (ROOT, _own_group())
+    return not by_group and not status.st_mode & stat.S_IWOTH
 
 
 @cache

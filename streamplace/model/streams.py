@@ -165,8 +165,9 @@ class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[s
     def distribution(self) -> Longs:
         """How each stream distributes tuples, by its partitioning or by default.
 
-        FORWARD joins subtask i to subtask i, RESCALED neighbours; REBALANCED brings equal parts to
-        all subtasks, and HASHED those of the target's key groups, equal ones if it has none.
+        With FORWARD, subtask i sends to subtask i; with RESCALED, to neighbouring subtasks. With
+        REBALANCED, all subtasks of the target receive equal parts; with HASHED, they receive the
+        parts of its key groups, which are equal if the target has none.
         """
         operators, kind = self.operators, np.array(self.partitioning, "U9")
         p = operators.parallelism

@@ -28,6 +28,6 @@ def energy(problem: Problem, placements: Ints) -> Floats:
     passed = spent(problem.instance, np.atleast_2d(placements))
     cluster = problem.cluster
     # What other processes take makes operators slower, but is not their work.
-    own = problem.instance.free_cores / problem.instance.cores
-    joules = passed.core_seconds @ (own * cluster.devices.watts)
+    free_share = problem.instance.free_cores / problem.instance.cores
+    joules = passed.core_seconds @ (free_share * cluster.devices.watts)
     return np.asarray(joules + cluster.joules_per_byte * passed.remote_bytes)

@@ -126,10 +126,10 @@ def _rules(options: PassOptions, queue: str) -> "Rules":
     from streamsim.passes import PRESETS, Rules
 
     usual = PRESETS[options.preset] if options.preset else Rules()
-    given = {key: value for key in ("queue", "network") if (value := getattr(options, key))}
+    changed = {key: value for key in ("queue", "network") if (value := getattr(options, key))}
     if queue and not options.queue and not options.preset:
-        given["queue"] = queue
-    return replace(usual, **given)
+        changed["queue"] = queue
+    return replace(usual, **changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +345,8 @@ class OnePass(AdvisingExplanation):
         advice = self.move_words(lambda seconds: quantity(seconds, "s"))
         chain = Brief(_chain_sheet(self.chain, FEW_LISTED)), Detail(_chain_sheet(self.chain))
         brief = Brief(self._device_sheet(True, lines=1))
-        told = (parts, *order, least, advice, *assumed(self.assumptions))
-        return Report((brief, devices, *chain, *told), self.words)
+        sentences = (parts, *order, least, advice, *assumed(self.assumptions))
+        return Report((brief, devices, *chain, *sentences), self.words)
 
     def _device_sheet(self, is_brief: bool, lines: int = 2) -> Sheet:
         """Devices in use, the busiest first, with their operators; the others in one row."""

@@ -195,8 +195,10 @@ class Objective:
         if self.beside and suggested_by(problem.graph) == DEFAULT:
             beside = OBJECTIVES[self.beside].explained(problem, placement)
             words.append(beside.words)
-        told = ", ".join(words)
-        return PlainExplanation(self.quantity, value, told, placement, beside, assumptions(problem))
+        sentence = ", ".join(words)
+        return PlainExplanation(
+            self.quantity, value, sentence, placement, beside, assumptions(problem)
+        )
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
         """Marks for a drawing; without a picture of its own, only the value."""

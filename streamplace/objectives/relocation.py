@@ -242,7 +242,7 @@ def _value_before(problem: Problem, objective: Objective, relocation: Relocation
     New operators are where they start and run in the least time.
     """
     stay = relocation.stay(problem)
-    known = [name in relocation.before for name in problem.graph.operators.name]
-    if (stay.index != relocation.rows(problem))[known].any():
+    placed = [name in relocation.before for name in problem.graph.operators.name]
+    if (stay.index != relocation.rows(problem))[placed].any():
         return None
     return objective.value(problem, stay)

@@ -138,8 +138,9 @@ class Team:
     @property
     def late(self) -> bool:
         """Whether the time is over and the best result meets the conditions."""
-        left, best = self._seconds(), self._best
-        return best is not None and abs(best.value) < BEYOND and left is not None and left <= 0
+        seconds, best = self._seconds(), self._best
+        is_over = seconds is not None and seconds <= 0
+        return is_over and best is not None and abs(best.value) < BEYOND
 
     def ask(self, name: str, budget: Budget | None, **options: Any) -> None:
         """Run a placer, unless its budget is None or the best result is proven.
@@ -164,15 +165,15 @@ class Team:
 
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
         """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""
-        seconds, given = self._seconds(), self._given(share, evaluations)
-        if given == 0:
+        seconds, granted = self._seconds(), self._given(share, evaluations)
+        if granted == 0:
             return None
-        return what_is_left(None if seconds is None else seconds * share, given)
+        return what_is_left(None if seconds is None else seconds * share, granted)
 
     def untimed(self, evaluations: int) -> Budget | None:
         """Budget of ``evaluations`` without a time limit; None if too few remain."""
-        given = self._given(1.0, evaluations)
-        return None if given == 0 else Budget(None, given)
+        granted = self._given(1.0, evaluations)
+        return None if granted == 0 else Budget(None, granted)
 
     def answer(self) -> Found:
         """Return the best placement, with the best bound and the trace."""
@@ -192,16 +193,16 @@ class Team:
         whole = self.budget.seconds
         return None if whole is None else whole - (now() - self._start)
 
-    def _given(self, share: float, most: int | None) -> int | None:
+    def _given(self, share: float, limit: int | None) -> int | None:
         """Deduct and return the evaluations of the next member; None without limit."""
         if self._evaluations is None:
             return None
-        if self._evaluations == 0 or ((most or 0) > self._evaluations and self._best is not None):
+        if self._evaluations == 0 or ((limit or 0) > self._evaluations and self._best is not None):
             return 0
-        given = max(1, int(self._evaluations * share))
-        given = given if most is None else min(given, most)
-        self._evaluations -= given
-        return given
+        granted = max(1, int(self._evaluations * share))
+        granted = granted if limit is None else min(granted, limit)
+        self._evaluations -= granted
+        return granted
 
     def _proven(self) -> bool:
         if self._best is None or self._bound is None:

@@ -43,14 +43,14 @@ def cpop(
 def _on_one_device(tasks: Tasks, priority: Floats) -> Ints:
     """Device of every task of the critical path; -1 for all others."""
     forced = np.full(tasks.n_tasks, -1, np.int32)
-    left = _critical_path(tasks, priority)
-    while len(left):
-        allowed = np.isfinite(tasks.work[left])
-        most = allowed.sum(axis=0)
-        total = np.where(allowed, tasks.work[left], 0.0).sum(axis=0)
-        device = int(np.lexsort((total, -most))[0])
-        forced[left[allowed[:, device]]] = device
-        left = left[~allowed[:, device]]
+    waiting = _critical_path(tasks, priority)
+    while len(waiting):
+        allowed = np.isfinite(tasks.work[waiting])
+        n_allowed = allowed.sum(axis=0)
+        total = np.where(allowed, tasks.work[waiting], 0.0).sum(axis=0)
+        device = int(np.lexsort((total, -n_allowed))[0])
+        forced[waiting[allowed[:, device]]] = device
+        waiting = waiting[~allowed[:, device]]
     return forced
 
 

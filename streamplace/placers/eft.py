@@ -29,12 +29,12 @@ def eft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     tasks, rng = tasks_of(problem), np.random.default_rng(seed)
     meter = Meter(budget, 1)
     best = Incumbent[Ints](objective.better, meter)
-    left = budget.evaluations or 1 + STEPS_PER_OPERATOR * problem.n_operators
+    steps = budget.evaluations or 1 + STEPS_PER_OPERATOR * problem.n_operators
     place = random_placements(problem, 1, rng)[0]
-    while left > 0 and meter.chunk(1):
+    while steps > 0 and meter.chunk(1):
         value = float(objective.evaluate(problem, place[None])[0])
         meter.spend(1)
-        left -= 1
+        steps -= 1
         best.offer(place, value)
         v = int(rng.integers(problem.n_operators))
         run = schedule(problem.one_pass, place, GIPH)

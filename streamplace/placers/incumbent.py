@@ -129,10 +129,10 @@ def refined(
         return answer
     search = PLACERS[refine].with_options(start=(answer.placement, *others()))
     seconds = now() - began
-    left = what_is_left(
+    remaining = what_is_left(
         None if budget.seconds is None else budget.seconds - seconds,
         None if budget.evaluations is None else budget.evaluations - evaluations,
     )
-    result = search.attempt(problem, objective, seed=seed, budget=left)
+    result = search.attempt(problem, objective, seed=seed, budget=remaining)
     trace = continued(answer.trace, result.trace, seconds, evaluations, objective.better)
     return Found(result.placement, result.bound, tuple(trace))

@@ -46,16 +46,16 @@ class Meter:
         """Whether the budget is used up and the minimum is done."""
         return self.chunk(1) == 0
 
-    def chunk(self, most: int) -> int:
-        """Evaluations allowed before the clock is read again, at most ``most``; 0 at the end."""
+    def chunk(self, evaluations: int) -> int:
+        """Evaluations allowed before the clock is read again, at most so many; 0 at the end."""
         if self.seconds == 0:
-            most = max(0, min(most, self._least - self._spent))
-        return self.at_most(most)
+            evaluations = max(0, min(evaluations, self._least - self._spent))
+        return self.at_most(evaluations)
 
     def at_most(self, evaluations: int) -> int:
         """Return this number of evaluations, or fewer if fewer remain."""
-        left = self.evaluations
-        return evaluations if left is None else min(left, evaluations)
+        remaining = self.evaluations
+        return evaluations if remaining is None else min(remaining, evaluations)
 
     def part(self, share: float) -> Budget | None:
         """Share of the remaining budget; None if that includes no evaluation."""

@@ -126,7 +126,7 @@ def _silent() -> Iterator[None]:
     It prints to C's stream ``stdout``, which Python does not use, so only that stream is replaced.
     """
     with _PRINTING:
-        stream, sink = _c_stdout(), _sink()
+        stream, sink = _c_streams()
         usual = stream.value
         stream.value = sink
         try:
@@ -136,19 +136,12 @@ def _silent() -> Iterator[None]:
 
 
 @lru_cache
-def _c_stdout() -> ctypes.c_void_p:
-    """Return C's variable ``stdout``."""
+def _c_streams() -> tuple[ctypes.c_void_p, int | None]:
+    """C's variable ``stdout``, and an open stream that discards what is printed to it."""
+    libc = ctypes.CDLL(None)
+    libc.fopen.restype, libc.fopen.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_char_p)
     name = "__stdoutp" if sys.platform == "darwin" else "stdout"
-    return ctypes.c_void_p.in_dll(ctypes.CDLL(None), name)
-
-
-@lru_cache
-def _sink() -> int | None:
-    """Open a C stream that discards its input."""
-    fopen = ctypes.CDLL(None).fopen
-    fopen.restype, fopen.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_char_p)
-    opened: int | None = fopen(os.devnull.encode(), b"w")
-    return opened
+    return ctypes.c_void_p.in_dll(libc, name), libc.fopen(os.devnull.encode(), b"w")
 
 
 def _loads(problem: Problem, unit: Ints) -> Floats:

@@ -27,16 +27,16 @@ def named_placer(text: str) -> Placer:
     name, *settings = text.split(":")
     placer = _by_name(name)
     options = {}
-    given: set[str] = set()
+    named: set[str] = set()
     for setting in settings:
         option, equals, value = setting.partition("=")
         if not equals:
             raise SettingError(f"{quoted(text)} must be written NAME:OPTION=VALUE")
-        if option in given:
+        if option in named:
             raise SettingError(
                 f"option {quoted(option)} of placer {name!r} is given twice; drop one"
             )
-        given.add(option)
+        named.add(option)
         if option in ("budget", "evaluations"):
             placer = replace(placer, budget=_budget(placer.budget, option, value))
             continue
@@ -119,7 +119,7 @@ def label_of(name: str, texts: Iterable[str]) -> str:
     >>> label_of("metis:k=3", ["base=metis:k=3"])
     'base'
     """
-    return {one.spec: one.label for one in aliased_placers(texts)}.get(name, name)
+    return {aliased.spec: aliased.label for aliased in aliased_placers(texts)}.get(name, name)
 
 
 def with_weights(placer: Placer, weights: Path) -> Placer:

@@ -45,8 +45,8 @@ def with_best_k(
     for k in range(problem.n_devices, 0, -1):
         if meter.late and not best.empty:
             break
-        left = meter.seconds
-        part = what_is_left(None if left is None else left / k, share)
+        seconds = meter.seconds
+        part = what_is_left(None if seconds is None else seconds / k, share)
         result = base.with_options(k=k).attempt(problem, objective, seed=seed, budget=part)
         meter.spend(1)
         best.offer(result.placement, result.value)

@@ -161,11 +161,11 @@ def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:
 
 def _matched(agreement: Floats) -> Ints:
     """Map rows to columns one to one, greedily by largest agreement."""
-    left = agreement.copy()
-    column = np.zeros(len(left), np.int32)
-    for _ in range(len(left)):
-        p, d = np.unravel_index(int(np.argmax(left)), left.shape)
+    agreements = agreement.copy()
+    column = np.zeros(len(agreements), np.int32)
+    for _ in range(len(agreements)):
+        p, d = np.unravel_index(int(np.argmax(agreements)), agreements.shape)
         column[p] = d
-        left[p, :] = -1.0
-        left[:, d] = -1.0
+        agreements[p, :] = -1.0
+        agreements[:, d] = -1.0
     return column

@@ -76,5 +76,5 @@ def metis_to_begin_with(
     if not (affordable and EVERY_METIS.cheap(problem, budget)):
         return ()
     oracle = PLACERS[EVERY_METIS.name]
-    given = budget if EVERY_METIS.ends_with_clock(problem) else Budget(None)
-    return (oracle.place(problem, objective, seed=seed, budget=given).placement,)
+    limits = budget if EVERY_METIS.ends_with_clock(problem) else Budget(None)
+    return (oracle.place(problem, objective, seed=seed, budget=limits).placement,)

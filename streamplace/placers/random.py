@@ -18,15 +18,15 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     """Sample placements on random numbers of devices and keep the best; 1000 by default."""
     start = now()
     rng = np.random.default_rng(seed)
-    left = budget.evaluations or DEFAULT_SAMPLES
+    remaining = budget.evaluations or DEFAULT_SAMPLES
     per_batch = max(1, BATCH_CELLS // problem.n_operators)
     best, best_value = np.empty(0, np.int32), 0.0
     trace: list[Improvement] = []
     done = 0
     late = False
-    while left > 0 and not late:
-        batch = problem.canonical(random_placements(problem, min(left, per_batch), rng))
-        left -= len(batch)
+    while remaining > 0 and not late:
+        batch = problem.canonical(random_placements(problem, min(remaining, per_batch), rng))
+        remaining -= len(batch)
         values = objective.evaluate(problem, batch)
         for i in _records(values, objective):
             if not trace or objective.better(values[i], best_value):

@@ -68,10 +68,10 @@ class PlacementRequest:
 
     def answer(self, problem: Problem) -> Result:
         """Place a problem as the request says; the result has an interval of its throughput."""
-        asked = self.prepared(problem)
-        errors = errors_for(asked.graph, self.confidence)
+        prepared = self.prepared(problem)
+        errors = errors_for(prepared.graph, self.confidence)
         parallelism = problem.graph.operators.parallel
-        return replace(self.place(asked), errors=errors, parallelism=parallelism)
+        return replace(self.place(prepared), errors=errors, parallelism=parallelism)
 
     def prepared(self, problem: Problem) -> Problem:
         """Return a problem at the rate of the request, with its subtasks if these are placed."""

@@ -40,11 +40,11 @@ def favourites(tasks: Tasks) -> Ints:
     favourite = np.full(tasks.n_tasks, -1, np.int32)
     if not 0 < len(tasks.source) <= MOST_STREAMS:
         return favourite
-    taken = _relaxed(tasks)
-    for e in np.argsort(taken, kind="stable").tolist():
+    relaxed = _relaxed(tasks)
+    for e in np.argsort(relaxed, kind="stable").tolist():
         u, v = tasks.source[e], tasks.target[e]
         before = tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]]
-        if taken[e] < FAVOURITE and favourite[u] < 0 and v not in favourite[before]:
+        if relaxed[e] < FAVOURITE and favourite[u] < 0 and v not in favourite[before]:
             favourite[u] = v
     return favourite
 

@@ -60,7 +60,7 @@ class Fit(NamedTuple):
     doubt: Doubt | None
 
 
-def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
+def fit(instance: Instance, placement: Ints, request: GivenSettings) -> Fit:
     """Choose the settings that were not given, and check whether the run can be trusted.
 
     The duration is doubled until the input of every operator agrees with the admitted tuples,
@@ -81,35 +81,35 @@ def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
     >>> fit(instance, np.array([0, 1]), GivenSettings(dt=0.1, capacity=50)).doubt
     Doubt(reason='capacity', stream=0, setting='capacity', works=20000.0)
     """
-    fitted = _settled(instance, placement, asked)
-    if asked.capacity is None:
+    fitted = _settled(instance, placement, request)
+    if request.capacity is None:
         return fitted
-    roomy = _settled(instance, placement, replace(asked, duration=None, capacity=None))
-    long = _settled(instance, placement, replace(asked, duration=None))
+    roomy = _settled(instance, placement, replace(request, duration=None, capacity=None))
+    long = _settled(instance, placement, replace(request, duration=None))
     if roomy.doubt is not None or (long.doubt is None and _alike(long, roomy)):
         return fitted
-    stream, works = _capacity_that_works(instance, placement, asked, roomy)
+    stream, works = _capacity_that_works(instance, placement, request, roomy)
     if long.doubt is not None:
         return fitted._replace(doubt=long.doubt._replace(setting="capacity", works=works))
     return fitted._replace(doubt=Doubt("capacity", stream, "capacity", works))
 
 
-def _alike(one: Fit, other: Fit) -> bool:
+def _alike(a: Fit, b: Fit) -> bool:
     """Whether two runs measure the same throughput, within `SETTLED`."""
-    return abs(float(one.runs.relative[0] - other.runs.relative[0])) <= SETTLED
+    return abs(float(a.runs.relative[0] - b.runs.relative[0])) <= SETTLED
 
 
-def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
+def _settled(instance: Instance, placement: Ints, request: GivenSettings) -> Fit:
     """Run for the given duration, or until the measurements have settled."""
-    dt = asked.dt if asked.dt is not None else time_step(instance, placement, asked)
-    if asked.duration is not None:
+    dt = request.dt if request.dt is not None else time_step(instance, placement, request)
+    if request.duration is not None:
         fitted = _run(
-            instance, placement, Settings(asked.duration, dt, 1, asked.capacity, asked.policy)
+            instance, placement, Settings(request.duration, dt, 1, request.capacity, request.policy)
         )
         if fitted.doubt is None:
             return fitted
         return fitted._replace(
-            doubt=fitted.doubt._replace(works=_long_enough(instance, placement, asked))
+            doubt=fitted.doubt._replace(works=_long_enough(instance, placement, request))
         )
     most = most_ticks(instance)
     warm, ticks = first_ticks(instance, placement, dt)
@@ -118,23 +118,23 @@ def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
         fitted = _run(
             instance,
             placement,
-            Settings(ticks * dt, dt, 1, asked.capacity, asked.policy, warm_up=warm * dt),
+            Settings(ticks * dt, dt, 1, request.capacity, request.policy, warm_up=warm * dt),
         )
         if fitted.doubt is None or ticks == most:
             return fitted
         warm, ticks = 2 * warm, 2 * ticks
 
 
-def _long_enough(instance: Instance, placement: Ints, asked: GivenSettings) -> float | None:
+def _long_enough(instance: Instance, placement: Ints, request: GivenSettings) -> float | None:
     """Return a duration after which a run has settled, if one is found."""
-    fitted = _settled(instance, placement, replace(asked, duration=None))
+    fitted = _settled(instance, placement, replace(request, duration=None))
     works = fitted.settings.duration
     for _ in range(TRIES if fitted.doubt is None else 0):
         works = _rounded_up(works)
-        if asked.dt is not None:
-            works = ceil(works / asked.dt - 1e-9) * asked.dt
-        dt = time_step(instance, placement, replace(asked, duration=works))
-        settings = Settings(works, asked.dt or dt, 1, asked.capacity, asked.policy)
+        if request.dt is not None:
+            works = ceil(works / request.dt - 1e-9) * request.dt
+        dt = time_step(instance, placement, replace(request, duration=works))
+        settings = Settings(works, request.dt or dt, 1, request.capacity, request.policy)
         if _run(instance, placement, settings).doubt is None:
             return works
         works *= 2
@@ -166,16 +166,16 @@ def _callers(instance: Instance, values: Floats) -> int:
 
 
 def _capacity_that_works(
-    instance: Instance, placement: Ints, asked: GivenSettings, roomy: Fit
+    instance: Instance, placement: Ints, request: GivenSettings, roomy: Fit
 ) -> tuple[int, float | None]:
     """Return the stream that needs the largest queue, and a capacity that does not limit it."""
-    dt = roomy.settings.dt if asked.dt is None else asked.dt
+    dt = roomy.settings.dt if request.dt is None else request.dt
     remote = placement[instance.source] != placement[instance.target]
     needed = instance.tuples * remote * (2 * dt + _delays(instance, placement, dt))
     works = max(float(needed.max(initial=0.0)), 1.0)
     for _ in range(TRIES):
         works = _rounded_up(works)
-        run = _settled(instance, placement, replace(asked, duration=None, dt=dt, capacity=works))
+        run = _settled(instance, placement, replace(request, duration=None, dt=dt, capacity=works))
         if run.doubt is None and _alike(run, roomy):
             return _callers(instance, needed), works
         works *= 2
@@ -203,7 +203,7 @@ def settings_for(instance: Instance) -> Settings:
     return Settings(min(ticks, most) * dt, dt, warm_up=min(warm, most // 3) * dt)
 
 
-def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> float:
+def time_step(instance: Instance, placement: Ints, request: GivenSettings) -> float:
     """Choose the seconds per tick; a link's latency and a window's advance take at least a tick.
 
     The tick is longer if a window or a given duration would otherwise take very many ticks, and
@@ -216,19 +216,19 @@ def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> floa
     advance = float(instance.windows[:, 2].min(initial=inf))
     dt = max(min(dt, advance / FIRINGS), float(instance.windows[:, 1].max(initial=0.0)) / SPAN)
     dt = min(_rounded(dt), advance)
-    if asked.capacity is not None:
-        dt = _short_enough(instance, under_way, dt, asked.capacity)
-    if asked.duration is None:
+    if request.capacity is not None:
+        dt = _short_enough(instance, under_way, dt, request.capacity)
+    if request.duration is None:
         return dt
-    ticks = max(1, ceil(asked.duration / dt - 1e-9))
-    return asked.duration / min(ticks, most_ticks(instance))
+    ticks = max(1, ceil(request.duration / dt - 1e-9))
+    return request.duration / min(ticks, most_ticks(instance))
 
 
 def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
     """Shorten a step so that no stream exceeds its capacity in `TICKS` ticks, if one is near."""
     carries = instance.tuples > 0
-    left = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
-    return _rounded(left / TICKS) if dt * NEAR < left / TICKS < dt else dt
+    seconds = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
+    return _rounded(seconds / TICKS) if dt * NEAR < seconds / TICKS < dt else dt
 
 
 def _latencies(instance: Instance, placement: Ints) -> Floats:

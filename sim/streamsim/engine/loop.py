@@ -217,8 +217,8 @@ def spend(
     divides the rest equally among the operators that ran out of CPU, round after round, until the
     budget is used up or nothing moves. Operators that cannot do anything are skipped.
     """
-    left = plan.budget[k]
-    tolerance = 1e-12 * left
+    budget = plan.budget[k]
+    tolerance = 1e-12 * budget
     share = -1.0  # every operator's own
     progress = 0.0
     for i in range(plan.turn_start[k], plan.turn_start[k + 1]):
@@ -229,7 +229,7 @@ def spend(
             v = plan.turns[i]
             if state.turn[v] != CAPPED:
                 continue
-            limit = max(min(plan.share[v] if share < 0.0 else share, left), 0.0)
+            limit = max(min(plan.share[v] if share < 0.0 else share, budget), 0.0)
             turn = Turn(v, limit, slice_index)
             if wiring.window_of[v] < 0:
                 done = process(turn, instance, wiring, plan, state, totals, stamps)
@@ -237,16 +237,16 @@ def spend(
                 done = process_window(turn, instance, wiring, plan, state, totals, stamps)
             tuples, seconds, outcome = done
             state.turn[v] = outcome
-            left -= seconds
+            budget -= seconds
             moved += tuples
             capped += outcome == CAPPED
             blocked += outcome == BLOCKED
         progress += moved
         stuck = capped + blocked == 0 or moved <= 1e-9 * progress
-        if stuck or left <= tolerance or wiring.policy != DYNAMIC:
+        if stuck or budget <= tolerance or wiring.policy != DYNAMIC:
             break
-        share = left / max(capped, 1)
-    totals.busy[k] += plan.budget[k] - left + plan.constant[k]
+        share = budget / max(capped, 1)
+    totals.busy[k] += plan.budget[k] - budget + plan.constant[k]
 
 
 @inlined_kernel

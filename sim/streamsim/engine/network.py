@@ -54,17 +54,17 @@ def fair_level(link: int, dt: float, plan: Plan, state: EngineState) -> float:
         return np.inf
     level, hungry = dt / (last - first), last - first + 1
     while True:
-        left, above = dt, 0
+        remaining, above = dt, 0
         for i in range(first, last):
             e = plan.link_streams[i]
             wanted = state.sending[e] * plan.wire[e]
             if wanted > level:
                 above += 1
             else:
-                left -= wanted
+                remaining -= wanted
         if above >= hungry or above == 0:
             return level
-        level, hungry = left / above, above
+        level, hungry = remaining / above, above
 
 
 @inlined_kernel

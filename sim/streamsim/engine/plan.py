@@ -52,18 +52,18 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     devices, turn_start, turns = _turns(instance, placement)
     cost, send_cost = _costs(instance, placement, remote, wiring.window_of)
     per_slice = wiring.slice_seconds
-    taken = np.zeros(len(devices) if len(instance.constant) else 0)
-    write_constants(instance, placement, taken)
+    constants = np.zeros(len(devices) if len(instance.constant) else 0)
+    write_constants(instance, placement, constants)
     budget = instance.cores[devices] * per_slice
     constant = np.zeros(len(devices))
-    if len(taken):
-        constant = np.minimum(taken[devices], 1.0) * budget
+    if len(constants):
+        constant = np.minimum(constants[devices], 1.0) * budget
         budget -= constant
     weighed = (
         _full_costs(instance, placement, remote, send_cost) if wiring.policy == WEIGHTED else cost
     )
     share = _shares(wiring, weighed, turn_start, turns, budget)
-    most = _most(instance, placement, per_slice, taken)
+    most = _most(instance, placement, per_slice, constants)
     link_start, link_streams = _links(instance, placement, remote)
     return Plan(
         placement,
@@ -95,18 +95,18 @@ def _turns(instance: Instance, placement: Ints) -> tuple[Ints, Indices, Indices]
     rank = np.full(d, -1, np.int32)
     devices = np.empty(d, np.int32)
     keys = np.empty(n, np.int32)
-    seen = 0
+    n_ranked = 0
     for i in range(n):
         device = placement[instance.order[i]]
         if rank[device] < 0:
-            rank[device] = seen
-            devices[seen] = device
-            seen += 1
+            rank[device] = n_ranked
+            devices[n_ranked] = device
+            n_ranked += 1
         keys[i] = rank[device]
     for device in range(d):
         if rank[device] < 0:
-            devices[seen] = device
-            seen += 1
+            devices[n_ranked] = device
+            n_ranked += 1
     start, positions = group_by(keys, d)
     return devices, start.astype(np.uint32), instance.order[positions].astype(np.uint32)
 
@@ -178,27 +178,27 @@ def _full_costs(instance: Instance, placement: Ints, remote: Ints, send_cost: Fl
 
 
 @kernel
-def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) -> Floats:
+def _most(instance: Instance, placement: Ints, per_slice: float, constants: Floats) -> Floats:
     """Tuples per slice that the subtasks of an operator can process; infinite without a limit.
 
     Subtasks are limited by their cores, if the device has more, and by their largest rate. 0 if
     constant loads exceed the device or core.
     """
-    most = np.full(len(placement), np.inf)
+    limit = np.full(len(placement), np.inf)
     for v in range(len(placement)):
         seconds = instance.seconds[v, instance.device_type[placement[v]]]
         if instance.parallelism[v] < instance.cores[placement[v]] and seconds > 0.0:
-            most[v] = instance.parallelism[v] * per_slice / seconds
-        if len(taken):
+            limit[v] = instance.parallelism[v] * per_slice / seconds
+        if len(constants):
             constant = core_constant(instance, v, placement[v])
-            if most[v] < np.inf:
-                most[v] *= max(1.0 - constant, 0.0)
-            if max(taken[placement[v]], constant) > 1.0 + OVERFULL:
-                most[v] = 0.0
+            if limit[v] < np.inf:
+                limit[v] *= max(1.0 - constant, 0.0)
+            if max(constants[placement[v]], constant) > 1.0 + OVERFULL:
+                limit[v] = 0.0
         if len(instance.max_rate):
             rate = instance.parallelism[v] * instance.max_rate[v]
-            most[v] = min(most[v], rate * per_slice)
-    return most
+            limit[v] = min(limit[v], rate * per_slice)
+    return limit
 
 
 @kernel

@@ -156,7 +156,7 @@ def measured_at_sinks(instance: Instance) -> bool:
 
 @kernel
 def _drifts(
-    instance: Instance, wiring: Wiring, admitted: Floats, taken: Floats, emitted: Floats
+    instance: Instance, wiring: Wiring, admitted: Floats, intake: Floats, emitted: Floats
 ) -> Floats:
     """Imbalance of each operator's input, as a share of its full rate, ``[B, N]``.
 
@@ -176,9 +176,9 @@ def _drifts(
     ...         np.array([[100.0, 60.0]]), np.zeros((1, 0))).tolist()
     [[0.0, 0.4]]
     """
-    drift, start = np.zeros(taken.shape), instance.port_start
+    drift, start = np.zeros(intake.shape), instance.port_start
     arriving = np.empty(start[len(instance.rate)])
-    for b in range(len(taken)):
+    for b in range(len(intake)):
         arriving[:] = 0.0
         for s in range(len(wiring.sources)):
             v = wiring.sources[s]
@@ -186,7 +186,7 @@ def _drifts(
         for v in instance.order:
             comes = arriving[start[v] : start[v + 1]].max()
             if instance.input_rate[v] > 0.0:
-                drift[b, v] = abs(comes - taken[b, v]) / instance.input_rate[v]
+                drift[b, v] = abs(comes - intake[b, v]) / instance.input_rate[v]
             leaves, k = comes, wiring.window_of[v]
             if k >= 0:
                 window = instance.windows[k]

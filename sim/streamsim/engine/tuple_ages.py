@@ -135,16 +135,16 @@ def _from_backlog(
     source: int, amount: float, slice_index: int, wiring: Wiring, stamps: Stamps
 ) -> float:
     """Remove the oldest ``amount`` tuples of a backlog; return their mean generation time."""
-    left = amount
+    remaining = amount
     total = 0.0
-    while left > 0.0:
+    while remaining > 0.0:
         head = stamps.head[source]
         available = wiring.generated[source, head] - stamps.served[source]
-        if available > left or head >= slice_index:
-            stamps.served[source] += left
-            return (total + left * middle(wiring, head)) / amount
+        if available > remaining or head >= slice_index:
+            stamps.served[source] += remaining
+            return (total + remaining * middle(wiring, head)) / amount
         total += available * middle(wiring, head)
-        left -= available
+        remaining -= available
         stamps.head[source] = head + 1
         stamps.served[source] = 0.0
     return total / amount if amount > 0.0 else middle(wiring, slice_index)

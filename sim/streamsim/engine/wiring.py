@@ -100,17 +100,17 @@ def check_placements(instance: Instance, placements: object) -> Ints:
 
     The copy is never read-only, because kernels are compiled for one kind of array.
     """
-    given = np.asarray(placements)
+    batch = np.asarray(placements)
     n, d = instance.n_operators, instance.n_devices
-    if given.ndim != 2 or given.shape[1] != n or given.dtype.kind not in "iu":
+    if batch.ndim != 2 or batch.shape[1] != n or batch.dtype.kind not in "iu":
         raise ValueError(
-            f"placements are {given.dtype} of shape {given.shape};"
+            f"placements are {batch.dtype} of shape {batch.shape};"
             f" give integers of shape (batch, {n}), one device per operator"
         )
-    if given.size and not 0 <= given.min() <= given.max() < d:
-        wrong = given[(given < 0) | (given >= d)][0]
+    if batch.size and not 0 <= batch.min() <= batch.max() < d:
+        wrong = batch[(batch < 0) | (batch >= d)][0]
         raise ValueError(f"a placement names device {wrong}; devices are numbered 0 to {d - 1}")
-    return np.array(given, np.int32, order="C")
+    return np.array(batch, np.int32, order="C")
 
 
 def _weights(instance: Instance, settings: Settings) -> Floats:
@@ -127,8 +127,8 @@ def _weights(instance: Instance, settings: Settings) -> Floats:
 def _peak(generated: Floats, nominal: Floats) -> float:
     """Largest multiple of the nominal rate that a source generates in a slice, at least 1."""
     fed = nominal > 0
-    most = generated[fed].max(axis=1, initial=0.0) / nominal[fed]
-    return float(most.max(initial=1.0))
+    peak = generated[fed].max(axis=1, initial=0.0) / nominal[fed]
+    return float(peak.max(initial=1.0))
 
 
 def _window_of(instance: Instance) -> Ints:

@@ -44,8 +44,8 @@ def no_events(later: int, now: int) -> Events:
 def number(events: Events) -> int:
     """Return the next number of an event."""
     events.counters[NUMBER] += 1
-    given: int = events.counters[NUMBER]
-    return given
+    latest: int = events.counters[NUMBER]
+    return latest
 
 
 @inlined_kernel
@@ -66,9 +66,9 @@ def pop_now(events: Events) -> int:
 
 
 @inlined_kernel
-def push_later(events: Events, time: float, given: int, event: int) -> None:
+def push_later(events: Events, time: float, ticket: int, event: int) -> None:
     """Insert an event into the heap."""
-    entry = (given << EVENT_BITS) | event
+    entry = (ticket << EVENT_BITS) | event
     heap = events.heap
     i = events.counters[WAITING]
     events.counters[WAITING] = i + 1

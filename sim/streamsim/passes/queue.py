@@ -136,8 +136,8 @@ def _meld(operators: Records, a: int, b: int) -> int:
     """Merge two heaps, either of which may be empty; return the root."""
     if a < 0 or b < 0:
         return max(a, b)
-    one, two = operators[a], operators[b]
-    if two.key < one.key or (two.key == one.key and two.tie < one.tie):
+    first, second = operators[a], operators[b]
+    if second.key < first.key or (second.key == first.key and second.tie < first.tie):
         a, b = b, a
     operators[b].next = operators[a].child
     operators[a].child = b

@@ -96,12 +96,12 @@ def arrive(one_pass: Pass, state: State, e: int, now: float, time: float) -> Non
     v = one_pass.streams[e].target
     target = state.operators[v]
     state.streams[e].arrival = time
-    given = number(state.events)
+    ticket = number(state.events)
     if time >= target.ready:
         later = time > target.ready
         target.producer = max(-1 if later else target.producer, one_pass.streams[e].source)
         target.ready = time
-        target.number = given
+        target.number = ticket
     target.waiting -= 1
     if target.waiting == 0:
         if target.ready > now:

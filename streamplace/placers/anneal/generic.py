@@ -71,8 +71,8 @@ def min_devices(
         return problem.placement(result.placement.index) if enough else None
 
     part = meter.part(SHARE_OF_NUMBER)
-    most = None if part is None else part.evaluations
-    whole = sustaining(strongest, Budget(None, 1 if part is None else most or LEAST))
+    evaluations = None if part is None else part.evaluations
+    whole = sustaining(strongest, Budget(None, 1 if part is None else evaluations or LEAST))
     for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
         if whole is not None and meter.late:
             break

@@ -291,8 +291,8 @@ def reschedule(
     bound = least_makespan(problem)
     tasks = tasks_of(problem)
     stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
-    given = (Judged(placement, objective.value(problem, placement)) for placement in start)
-    schedules: Iterator[Judged] = chain(given, _schedules(problem, objective, tasks, seed))
+    starts = (Judged(placement, objective.value(problem, placement)) for placement in start)
+    schedules: Iterator[Judged] = chain(starts, _schedules(problem, objective, tasks, seed))
     if stages is not None:
         bound = max(bound, float(sum(least_by_work(stage).min() for stage in stages.stages)))
         schedules = islice(schedules, len(start) + len(LOOKS))
@@ -318,14 +318,14 @@ def reschedule(
 def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:
     """Yield placements of schedules without end."""
     rng = np.random.default_rng(seed)
-    looks = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
-    after = least_after(tasks) if len(looks) > 1 else np.zeros((0, 0))
+    amounts = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
+    after = least_after(tasks) if len(amounts) > 1 else np.zeros((0, 0))
     rank, least, best = upward(tasks), np.inf, None
     number = 0
     while True:
         order = by_rank(tasks, rank)
-        for look in looks:
-            choice = looking(look * after) if look else plain_choice(len(order), True)
+        for amount in amounts:
+            choice = looking(amount * after) if amount else plain_choice(len(order), True)
             schedule = insert_all(tasks, order, choice)
             yield judge_schedule(problem, objective, schedule)
             if schedule.complete and (best is None or schedule.finish.max() < least):
@@ -347,9 +347,9 @@ def _improved(stages: Stages, plan: PassPlan, seed: int, meter: Meter) -> Iterat
         for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
             if meter.over:
                 break
-            own = Meter(meter.up_to(moves), 1)
-            parts[i] = _search_stage(stage, part, moves == FIRST_ROUND, seed, own)
-            meter.spend(own.spent)
+            part_meter = Meter(meter.up_to(moves), 1)
+            parts[i] = _search_stage(stage, part, moves == FIRST_ROUND, seed, part_meter)
+            meter.spend(part_meter.spent)
         yield _whole(stages, parts, len(plan.order))
         moves *= 2
 

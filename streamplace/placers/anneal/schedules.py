@@ -474,13 +474,13 @@ def _gather(tasks: Tasks, anneal: Anneal, v: int, b: int) -> int:
     """
     sequence, random, group = anneal.sequence, anneal.random, anneal.group
     group[0], anneal.homes[0] = tasks.unit[v], sequence.place[v]
-    size, most, at_home = 1, 1, False
+    size, largest, at_home = 1, 1, False
     if uniform(random) < TOGETHER:
-        most, at_home = 2, uniform(random) < CLUSTERS
+        largest, at_home = 2, uniform(random) < CLUSTERS
         if at_home:
-            most += choose(random, MOST_UNITS - 1)
-    for _ in range(2 * (most - 1)):
-        if size == most:
+            largest += choose(random, MOST_UNITS - 1)
+    for _ in range(2 * (largest - 1)):
+        if size == largest:
             break
         u = group[choose(random, size)]
         members = tasks.member_start[u + 1] - tasks.member_start[u]

@@ -38,7 +38,6 @@ from streamplace.placers.anneal.walk import (
     FLAT,
     HEAT,
     LENGTH,
-    ROUND,
     SLACK,
     STEP,
     SWEEP,
@@ -59,7 +58,7 @@ from streamplace.placers.anneal.walk import (
     places_of,
     proceed,
     propose,
-    scatter,
+    restart,
     search,
     take_room,
     value_of,
@@ -118,7 +117,7 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     if len(problem.instance.constant):
         # The least peak at the full rate is not the highest rate beside constant loads.
         candidates = [place, *places_of(problem, start)]
-        fastest = max(candidates, key=lambda one: _value(problem, placement_of(problem, one)))
+        fastest = max(candidates, key=lambda units: _value(problem, placement_of(problem, units)))
         return _beside_constants(problem, fastest, seed, meter)
     bound = max(1.0, least_peak(problem, level))
 
@@ -267,14 +266,7 @@ def _next_round(
     instance: Instance, level: Level, walk: UnitWalk, state: LoadState, member: Ints, first: Ints
 ) -> None:
     """Start a round of twice the length, alternately at the best and at a random placement."""
-    walk.counts[ROUND] += 1
-    walk.counts[LENGTH] *= 2
-    walk.counts[STEP] = 0
-    for u in range(len(walk.place)):
-        walk.place[u] = walk.best[u]
-    count_used(level, walk)
-    if walk.counts[ROUND] % 2 == 0:
-        scatter(level, walk)
+    restart(level, walk, ENDLESS, 2)
     go_to(instance, level, walk, state, member, first, walk.place)
     walk.numbers[TEMPERATURE] = FAIR_HOT
     walk.numbers[COOLING] = (FAIR_COLD / FAIR_HOT) ** (1.0 / walk.counts[LENGTH])
@@ -374,17 +366,17 @@ def _alternate(
     begin_fair(instance, level, by_value, state)
     turn, before = LEAST_TURN, -1
     while best.value < 1.0 and not meter.over and meter.spent > before:
-        left, before = turn, meter.spent
-        while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(left, 4096))):
+        proposals, before = turn, meter.spent
+        while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(proposals, 4096))):
             meter.spend(search(level, by_peak, chunk, ENOUGH))
-            left -= chunk
+            proposals -= chunk
         best.judge(by_peak.best)
         go_to(instance, level, by_value, state, member, first, best.solution)
-        left = turn // EXACT_SHARE
-        while best.value < 1.0 and (chunk := meter.chunk(min(left, 256))):
+        proposals = turn // EXACT_SHARE
+        while best.value < 1.0 and (chunk := meter.chunk(min(proposals, 256))):
             meter.spend(fair_steps(instance, level, by_value, state, member, first, chunk))
             best.judge(by_value.best)
-            left -= chunk
+            proposals -= chunk
         turn *= 2
 
 

@@ -438,10 +438,10 @@ def choose(random: Words, n: int) -> int:
 
 def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
     """Device of every unit in the best of ``start`` and a few obvious placements."""
-    given = places_of(problem, start)
+    starts = places_of(problem, start)
     if problem.rules is None:
-        return best_place(level, given + obvious_places(level))
-    return best_place(level, given + _legal_places(level, problem.rules))
+        return best_place(level, starts + obvious_places(level))
+    return best_place(level, starts + _legal_places(level, problem.rules))
 
 
 def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
@@ -561,23 +561,30 @@ def begin_round(level: Level, walk: UnitWalk) -> None:
     """Start the next round: set its placement, length and temperature."""
     counts, numbers = walk.counts, walk.numbers
     settle(level, walk)
-    counts[ROUND] += 1
-    counts[LENGTH] = max(counts[LENGTH], min(2 * counts[LENGTH], LONGEST_ROUND))
-    counts[STEP] = 0
-    for u in range(len(walk.place)):
-        walk.place[u] = walk.best[u]
-    count_used(level, walk)
-    if counts[ROUND] % 4 == 0:
-        scatter(level, walk)
+    restart(level, walk, LONGEST_ROUND, 4)
     if counts[ROUND] > 1:
         numbers[SLACK] = max(numbers[SLACK] * numbers[TIGHTEN], min(numbers[SLACK], USUAL_SLACK))
     fill_loads(level, walk.place, walk.loads)
     aim(level, walk)
-    most = numbers[TARGET] * numbers[TARGET]
-    hot = min(HOT * numbers[HEAT], HOTTEST * most)
-    cold = min(COLD * numbers[HEAT], COLDEST * most)
+    squared = numbers[TARGET] * numbers[TARGET]
+    hot = min(HOT * numbers[HEAT], HOTTEST * squared)
+    cold = min(COLD * numbers[HEAT], COLDEST * squared)
     numbers[TEMPERATURE] = hot
     numbers[COOLING] = (cold / hot) ** (COOL_EVERY / counts[LENGTH])
+
+
+@borrowing_kernel
+def restart(level: Level, walk: UnitWalk, longest: int, random_every: int) -> None:
+    """Double the length of the round; start at the best placement, in every so many at random."""
+    counts = walk.counts
+    counts[ROUND] += 1
+    counts[LENGTH] = max(counts[LENGTH], min(2 * counts[LENGTH], longest))
+    counts[STEP] = 0
+    for u in range(len(walk.place)):
+        walk.place[u] = walk.best[u]
+    count_used(level, walk)
+    if counts[ROUND] % random_every == 0:
+        scatter(level, walk)
 
 
 @borrowing_kernel

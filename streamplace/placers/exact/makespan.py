@@ -195,13 +195,13 @@ class Proof:
         self._offer(*judge_plan(self._problem, self._objective, self._tasks, plan))
 
 
-def _within(part: Budget, most: Budget) -> Budget:
-    """Limit the part by the seconds of ``most`` or, without a time limit, by its evaluations."""
-    assert most.seconds is not None
-    assert most.evaluations is not None
+def _within(part: Budget, whole: Budget) -> Budget:
+    """Limit the part by the seconds of ``whole`` or, without a time limit, by its evaluations."""
+    assert whole.seconds is not None
+    assert whole.evaluations is not None
     if part.seconds is not None:
-        return Budget(min(part.seconds, most.seconds), part.evaluations)
-    return Budget(None, min(part.evaluations or most.evaluations, most.evaluations))
+        return Budget(min(part.seconds, whole.seconds), part.evaluations)
+    return Budget(None, min(part.evaluations or whole.evaluations, whole.evaluations))
 
 
 class Windows(NamedTuple):
@@ -408,8 +408,8 @@ def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
 
 def n_booleans(tasks: Tasks, windows: Windows) -> int:
     """Upper bound of the model's Booleans; above `MOST_BOOLEANS` solving takes too long."""
-    left = np.isfinite(windows.work).sum(axis=1)
-    return int((left[tasks.source] * left[tasks.target]).sum() + left.sum())
+    n_devices = np.isfinite(windows.work).sum(axis=1)
+    return int((n_devices[tasks.source] * n_devices[tasks.target]).sum() + n_devices.sum())
 
 
 class StageBounds:
@@ -440,9 +440,9 @@ class StageBounds:
 
     def search(self, plans: list[PassPlan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        own = Meter(meter.up_to(moves), 1)
-        annealing = anneal_plans(self._tasks, plans, self._after, self.low, seed, own)
-        meter.spend(own.spent)
+        stage_meter = Meter(meter.up_to(moves), 1)
+        annealing = anneal_plans(self._tasks, plans, self._after, self.low, seed, stage_meter)
+        meter.spend(stage_meter.spent)
         if annealing.numbers[BEST] < self.high:
             self.high = float(annealing.numbers[BEST])
             self.plan = best_plan(annealing)
@@ -571,14 +571,14 @@ def prove_stages(
         tables.append(by_content[key])
     while True:
         least, path = _shortest_path([table.low for table in tables])
-        left = [
+        open_tables = [
             (table, a, b)
             for table, (a, b) in zip(tables, pairwise(path), strict=True)
             if table.high[a, b] > table.low[a, b] * NEAR
         ]
-        if not left or meter.late:
+        if not open_tables or meter.late:
             break
-        for table, a, b in dict.fromkeys(left):
+        for table, a, b in dict.fromkeys(open_tables):
             table.improve(a, b, seed, meter, workers)
             if meter.late:
                 break
@@ -590,10 +590,10 @@ def prove_stages(
 def _slack(tasks: Tasks) -> Slack:
     """Slack of tasks and streams, each task on its best device."""
     windows = windows_below(tasks, np.inf)
-    done, left = windows.head + windows.work, windows.work + windows.tail
-    through = (done + windows.tail).min(axis=1)
+    before, after = windows.head + windows.work, windows.work + windows.tail
+    through = (before + windows.tail).min(axis=1)
     path = max(float(through.max()), np.finfo(np.float64).tiny)
-    along = done.min(axis=1)[tasks.source] + left.min(axis=1)[tasks.target]
+    along = before.min(axis=1)[tasks.source] + after.min(axis=1)[tasks.target]
     return Slack(1 - through / path, 1 - along / path)
 
 

@@ -110,7 +110,7 @@ def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Lon
     away = _patterns(hub, limit, limit)
     if len(home) > MOST_PATTERNS or len(away) > MOST_PATTERNS:
         return UNKNOWN, chosen
-    seen = np.zeros(radix[n], np.bool_)
+    reached = np.zeros(radix[n], np.bool_)
     states = np.zeros((radix[n] + len(home) + 1, n), np.int64)
     origin = np.zeros((len(states), 2), np.int64)
     size, first = 1, 0
@@ -126,9 +126,9 @@ def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Lon
                 for k in range(n):
                     states[size, k] = min(states[s, k] + options[p, k], hub.counts[k])
                     code += states[size, k] * radix[k]
-                if seen[code]:
+                if reached[code]:
                     continue
-                seen[code] = True
+                reached[code] = True
                 origin[size, 0], origin[size, 1] = s, p
                 size += 1
                 if code == radix[n] - 1:

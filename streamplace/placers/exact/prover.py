@@ -596,11 +596,11 @@ def has_memory(units: Units, place: Ints, u: int, d: int) -> bool:
     """Whether unit u fits into the memory of device d, beside the other units there."""
     if len(units.memory) == 0:
         return True
-    taken = units.memory[u]
+    used = units.memory[u]
     for v in range(len(place)):
         if place[v] == d and v != u:
-            taken += units.memory[v]
-    return taken <= units.room[d] * (1 + SLACK)
+            used += units.memory[v]
+    return used <= units.room[d] * (1 + SLACK)
 
 
 @borrowing_kernel

@@ -94,8 +94,8 @@ def are_legal(units: Units, places: Ints) -> Bools:
     a, b = units.apart.T
     legal: Bools = allowed & (places[:, a] != places[:, b]).all(axis=1)
     if len(units.memory):
-        taken = used(places, units.memory, units.n_devices)
-        legal &= (taken <= most(units.room)).all(axis=1)
+        bytes_used = used(places, units.memory, units.n_devices)
+        legal &= (bytes_used <= most(units.room)).all(axis=1)
     return legal
 
 
