@@ -14,6 +14,7 @@ follow one another until the budget ends.
 
 import operator
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from streamsim import Instance, incremental, throughput
@@ -195,87 +196,79 @@ def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) 
     proceed(level, walk, ENDLESS, meter, enough)
 
 
-@borrowing_kernel
-def _judged(instance: Instance, state: LoadState) -> float:
-    return -value(instance, state)
+class FairSearch(NamedTuple):
+    """A search by the exact throughput, whose negative is the energy; kernels change its parts."""
+
+    instance: Instance
+    level: Level
+    walk: UnitWalk
+    state: LoadState
+    member: Ints  # [N] the operators of unit u are member[first[u]:first[u + 1]]
+    first: Ints  # [U + 1]
+
+
+@inlined_kernel
+def _energy(fair: FairSearch) -> float:
+    return -value(fair.instance, fair.state)
 
 
 @borrowing_kernel
-def _lead(instance: Instance, state: LoadState, member: Ints, first: Ints, u: int, to: int) -> None:
-    for k in range(first[u], first[u + 1]):
-        move_operator(instance, state, member[k], to)
+def _place(fair: FairSearch, u: int) -> None:
+    """Move the operators of a unit to its device."""
+    for k in range(fair.first[u], fair.first[u + 1]):
+        move_operator(fair.instance, fair.state, fair.member[k], fair.walk.place[u])
 
 
 @borrowing_kernel
-def begin_fair(instance: Instance, level: Level, walk: UnitWalk, state: LoadState) -> None:
+def begin_fair(fair: FairSearch) -> None:
     """Evaluate the first placement."""
-    count_used(level, walk)
+    walk = fair.walk
+    count_used(fair.level, walk)
     mix(walk, 0.3, 0.2, 0.5)
-    walk.numbers[BEST_PEAK] = walk.numbers[ENERGY] = _judged(instance, state)
+    walk.numbers[BEST_PEAK] = walk.numbers[ENERGY] = _energy(fair)
     walk.counts[LENGTH] = FIRST_FAIR_ROUND // 2
     walk.counts[STEP] = walk.counts[LENGTH]
 
 
 @borrowing_kernel
-def fair_steps(
-    instance: Instance,
-    level: Level,
-    walk: UnitWalk,
-    state: LoadState,
-    member: Ints,
-    first: Ints,
-    steps: int,
-) -> int:
-    """Propose ``steps`` moves, or fewer if the throughput becomes 1; return their number.
-
-    The operators of unit u are ``member[first[u]:first[u + 1]]``; the energy is the negative
-    throughput.
-    """
+def fair_steps(fair: FairSearch, steps: int) -> int:
+    """Propose ``steps`` moves, or fewer if the throughput becomes 1; return their number."""
+    walk = fair.walk
     for step in range(steps):
         if walk.numbers[BEST_PEAK] <= -1.0:
             return step
         if walk.counts[STEP] == walk.counts[LENGTH]:
-            _next_round(instance, level, walk, state, member, first)
+            _next_round(fair)
         walk.numbers[TEMPERATURE] *= walk.numbers[COOLING]
         walk.counts[STEP] += 1
-        _try_one(instance, level, walk, state, member, first)
+        _try_one(fair)
     return steps
 
 
 @borrowing_kernel
-def go_to(
-    instance: Instance,
-    level: Level,
-    walk: UnitWalk,
-    state: LoadState,
-    member: Ints,
-    first: Ints,
-    place: Ints,
-) -> None:
+def go_to(fair: FairSearch, place: Ints) -> None:
     """Move to a placement, and keep it if it is the best."""
     for u in range(len(place)):
-        walk.place[u] = place[u]
-        _lead(instance, state, member, first, u, place[u])
-    count_used(level, walk)
-    walk.numbers[ENERGY] = _judged(instance, state)
-    _keep_if_best(walk)
+        fair.walk.place[u] = place[u]
+        _place(fair, u)
+    count_used(fair.level, fair.walk)
+    fair.walk.numbers[ENERGY] = _energy(fair)
+    _keep_if_best(fair.walk)
 
 
 @borrowing_kernel
-def _next_round(
-    instance: Instance, level: Level, walk: UnitWalk, state: LoadState, member: Ints, first: Ints
-) -> None:
+def _next_round(fair: FairSearch) -> None:
     """Start a round of twice the length, alternately at the best and at a random placement."""
-    restart(level, walk, ENDLESS, 2)
-    go_to(instance, level, walk, state, member, first, walk.place)
+    walk = fair.walk
+    restart(fair.level, walk, ENDLESS, 2)
+    go_to(fair, walk.place)
     walk.numbers[TEMPERATURE] = FAIR_HOT
     walk.numbers[COOLING] = (FAIR_COLD / FAIR_HOT) ** (1.0 / walk.counts[LENGTH])
 
 
 @inlined_kernel
-def _try_one(
-    instance: Instance, level: Level, walk: UnitWalk, state: LoadState, member: Ints, first: Ints
-) -> None:
+def _try_one(fair: FairSearch) -> None:
+    level, walk = fair.level, fair.walk
     n_moved, n_back, a, b = propose(level, walk)
     if n_moved == 0:
         return
@@ -283,8 +276,9 @@ def _try_one(
         walk.place[walk.moved[i]] = b if i < n_moved else a
     legal = len(level.rival_start) == 0 or apart(level, walk, n_moved + n_back)
     if legal:
-        _follow(instance, walk, state, member, first, n_moved + n_back)
-        reached = _judged(instance, state)
+        for i in range(n_moved + n_back):
+            _place(fair, walk.moved[i])
+        reached = _energy(fair)
         if accepted(walk.random, reached - walk.numbers[ENERGY], walk.numbers[TEMPERATURE]):
             walk.numbers[ENERGY] = reached
             take_room(level, walk, n_moved, n_back, a, b)
@@ -292,18 +286,8 @@ def _try_one(
             return
     for i in range(n_moved + n_back):
         walk.place[walk.moved[i]] = a if i < n_moved else b
-    if legal:
-        _follow(instance, walk, state, member, first, n_moved + n_back)
-
-
-@borrowing_kernel
-def _follow(
-    instance: Instance, walk: UnitWalk, state: LoadState, member: Ints, first: Ints, n: int
-) -> None:
-    """Move the operators of the units under trial to the devices of these units."""
-    for i in range(n):
-        u = walk.moved[i]
-        _lead(instance, state, member, first, u, walk.place[u])
+        if legal:
+            _place(fair, walk.moved[i])
 
 
 @inlined_kernel
@@ -362,8 +346,9 @@ def _alternate(
     by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.solution, seed)
     state = incremental.start(instance, best.solution[best.unit])
     first, member = group_by(writable(best.unit), level.n_units)
+    fair = FairSearch(instance, level, by_value, state, member, first)
     begin_search(level, by_peak, FIRST_ROUND)
-    begin_fair(instance, level, by_value, state)
+    begin_fair(fair)
     turn, before = LEAST_TURN, -1
     while best.value < 1.0 and not meter.over and meter.spent > before:
         proposals, before = turn, meter.spent
@@ -371,10 +356,10 @@ def _alternate(
             meter.spend(search(level, by_peak, chunk, ENOUGH))
             proposals -= chunk
         best.judge(by_peak.best)
-        go_to(instance, level, by_value, state, member, first, best.solution)
+        go_to(fair, best.solution)
         proposals = turn // EXACT_SHARE
         while best.value < 1.0 and (chunk := meter.chunk(min(proposals, 256))):
-            meter.spend(fair_steps(instance, level, by_value, state, member, first, chunk))
+            meter.spend(fair_steps(fair, chunk))
             best.judge(by_value.best)
             proposals -= chunk
         turn *= 2
