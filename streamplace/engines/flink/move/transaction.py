@@ -61,6 +61,7 @@ from streamplace.engines.flink.program.submission import (
     ClusterJar,
     chain_states,
     is_spent,
+    live_states,
     submit,
     withdraw,
 )
@@ -406,8 +407,7 @@ class Transaction:
         """
         jar, devices = self._jar(submission), submission.places.devices
         chain = chain_of(self.journal.job)
-        states = chain_states(self.rest, self.journal.job)
-        if alive := [each for each, state in states.items() if state not in ENDED and each != job]:
+        if alive := [each for each in live_states(self.rest, self.journal.job) if each != job]:
             raise MoveUnderWay(
                 f"a JobManager has taken over job {alive[-1]}; nothing was started. Move it again"
             )
