@@ -316,6 +316,10 @@ DISTURBANCES = {
         "stopped by another .*file:/s/savepoint-9", [FORWARD], EndedByOthers, settle=1.0,
         acts={"start": [after(lambda f: f.known[NEW].end("FINISHED", "file:/s/savepoint-9"))]},
     ),
+    "others cancel it there, and its tasks take long to end": Disturbance(
+        "is still CANCELLING.*move --resume", [FORWARD], Undecided,
+        acts={"start": [becomes(NEW, "CANCELLING")]},
+    ),
     "it fails there": Disturbance(
         GOES_BACK, [FORWARD, (BACK, "here", "s3://b/chk-3")], settle=1.0,
         acts={"start": [fails(NEW, RETAINED)]},

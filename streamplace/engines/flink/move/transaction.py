@@ -281,7 +281,8 @@ class Transaction:
                 self._reason = self._reason or "interrupted"
             except StreamplaceError as error:
                 self._after, self._error = step, error
-                self._outcome = StepOutcome.SILENT if step is None else outcome_of(error)
+                is_answer = step is not None and not step.is_end
+                self._outcome = outcome_of(error) if is_answer else StepOutcome.SILENT
                 if self._outcome is StepOutcome.SPENT:
                     self._used.add(self.journal.asked)
                 if self._outcome in (StepOutcome.FAILED, StepOutcome.SPENT):
