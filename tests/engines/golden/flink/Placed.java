@@ -211,6 +211,8 @@ public final class Placed extends StreamExecutionEnvironment {
             all.getOptional(ConfigOptions.key(key).stringType().noDefaultValue())
                     .ifPresent(t -> lines.append(key + "=" + t.replace('\n', ' ') + "\n"));
         }
+        lines.append("pipeline.name=" + graph.getJobName().replace('\n', ' ') + "\n");
+        lines.append("pipeline.operator-chaining.enabled=" + graph.isChainingEnabled() + "\n");
         transactionTimeout(graph).ifPresent(ms -> lines.append(TRANSACTION_TIMEOUT + "=" + ms + "\n"));
         return Base64.getEncoder().encodeToString(lines.toString().getBytes(StandardCharsets.UTF_8));
     }
