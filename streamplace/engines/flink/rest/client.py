@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from os import register_at_fork
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlsplit
@@ -427,10 +429,16 @@ class Rest:
         return answer, bytes(content)
 
 
+_WORKERS: list["SimpleQueue[Callable[[], None]]"] = []
+"""Queues of the threads that wait for a request; a forked process has none of the threads."""
+register_at_fork(after_in_child=_WORKERS.clear)
+
+
 def _within(seconds: float, request: Callable[[], T]) -> T:
     """Result of a request that takes some time in all; TimeoutError if it takes longer.
 
-    Timeouts of httpx are those of every read, and the name of a host is looked up without any.
+    Timeouts of httpx are those of every read, and the name of a host is looked up without any. So
+    a request is sent by another thread, which takes the next one when it has its answer.
     """
     result: Future[T] = Future()
 
@@ -440,8 +448,20 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
         except BaseException as error:
             result.set_exception(error)
 
-    Thread(target=run, daemon=True).start()
+    try:
+        worker = _WORKERS.pop()
+    except IndexError:
+        worker = SimpleQueue()
+        Thread(target=_work, args=(worker,), daemon=True).start()
+    worker.put(run)
     return result.result(seconds)
+
+
+def _work(requests: "SimpleQueue[Callable[[], None]]") -> None:
+    """Send one request after the other."""
+    while True:
+        requests.get()()
+        _WORKERS.append(requests)
 
 
 def turns(seconds: float) -> Iterator[None]:
