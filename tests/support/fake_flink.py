@@ -404,10 +404,10 @@ START, MIPS = 100.0, 1000.0
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """Time that passes only while somebody sleeps, and then at least so many seconds."""
 
-    def __init__(self, now: float = START) -> None:
-        self.now = now
+    def __init__(self, now: float = START, least: float = 0.0) -> None:
+        self.now, self.least = now, least
 
     def monotonic(self) -> float:
         """Seconds."""
@@ -415,7 +415,7 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
-        self.now += seconds
+        self.now += max(seconds, self.least)
 
 
 def with_threads(

@@ -168,7 +168,7 @@ class MoveCase:
 @pytest.fixture
 def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
     """A move of a job that is stopped with a savepoint when it is asked to; waits take no time."""
-    clock = Clock()
+    clock = Clock(least=1.0)
     for module in (client, submission):
         monkeypatch.setattr(module, "time", clock)
     return MoveCase(tmp_path / "saved")

@@ -338,7 +338,7 @@ class Scene:
         self.told: list[str] = []
         self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
-        self.clock = Clock()
+        self.clock = Clock(least=2.0)
         Store.usual().path.unlink(missing_ok=True)
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
