@@ -25,7 +25,7 @@ import click
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.cpu.threads import (
+from streamplace.engines.flink.cpu.charging import (
     COMPILERS,
     NETWORK,
     OBSERVATION,
@@ -145,7 +145,7 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
             ]
             for device, loads in seen.cluster.loads.items()
         },
-        "kinds": {device: cores_by_kind(own) for device, own in seen.cluster.loads.items()},
+        "kinds": seen.cluster.kinds,
         "idle": idle / seconds,
     }
 

@@ -32,7 +32,7 @@ import pytest
 
 from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
@@ -428,7 +428,7 @@ def with_threads(
         patch.setattr(module, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "runs_python", lambda: False)
     patch.setattr(cpu, "java_threads", threads)
-    patch.setattr(cpu, "threads_again", lambda process, names: [])
+    patch.setattr(cpu, "named_threads", lambda process, names: [])
 
 
 @dataclass

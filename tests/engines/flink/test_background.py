@@ -27,16 +27,16 @@ from fake_flink import (
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.cpu.limits import CpuPool
-from streamplace.engines.flink.cpu.threads import (
+from streamplace.engines.flink.cpu.charging import (
     JavaThread,
+    RunningSubtask,
     ThreadLoad,
-    charged_to_tasks,
+    charged,
     cores_by_kind,
     java_itself,
-    listening_ports,
-    processes_of,
 )
+from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.threads import listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, sampling
 from streamplace.engines.flink.measure.cluster import (
@@ -226,6 +226,11 @@ def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
 
 
+def subtask(thread: str, vertex: str, **counts: float) -> RunningSubtask:
+    """The only subtask of a vertex."""
+    return RunningSubtask("job", vertex, 0, "a", thread, 0.0, **counts)
+
+
 def loads(**cores: float) -> list[ThreadLoad]:
     """Threads of a TaskManager and their cores."""
     names = {
@@ -246,7 +251,7 @@ def loads(**cores: float) -> list[ThreadLoad]:
 
 
 @pytest.mark.parametrize(
-    ("cores", "charged"),
+    ("cores", "helpers"),
     [
         # a legacy source works in such a thread alone
         ({"source": 0.1, "fetcher": 0.02, "legacy": 0.3, "flusher": 0.01}, (0.32, 0.01)),
@@ -260,20 +265,22 @@ def loads(**cores: float) -> list[ThreadLoad]:
     ],
 )
 def test_threads_are_those_of_the_task_that_they_work_for(
-    cores: dict[str, float], charged: tuple[float, float]
+    cores: dict[str, float], helpers: tuple[float, float]
 ) -> None:
     """By their names, else in proportion to the tasks' CPU."""
     threads = loads(map=0.1, **cores)
-    own = {load.name: load.cores for load in threads if load.name in (SOURCE, MAP)}
-    found = charged_to_tasks(threads, own, {SOURCE: 1.0}, {})
-    assert (found[SOURCE], found[MAP]) == pytest.approx(charged)
+    subtasks = [subtask(SOURCE, "source", wrote=1.0), subtask(MAP, "map")]
+    found = charged(threads, subtasks, {"source"})
+    own = {load.name: load.cores for load in threads}
+    more = [found[one.key].cores - own.get(one.thread, 0.0) for one in subtasks]
+    assert more == pytest.approx(helpers)
 
 
 PRODUCER = "kafka-producer-network-thread | producer"
 
 
 @pytest.mark.parametrize(
-    ("thread", "charged"),
+    ("thread", "cores"),
     [
         (f"{PRODUCER}-orders-0-15", [0.08, 0.0]),  # transactions of the first subtask
         (f"{PRODUCER}-7", [0.02, 0.06]),  # some sink's: by what they write
@@ -281,14 +288,14 @@ PRODUCER = "kafka-producer-network-thread | producer"
     ],
 )
 def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
-    thread: str, charged: list[float]
+    thread: str, cores: list[float]
 ) -> None:
     """Of all subtasks of the TaskManager, in proportion to what they write."""
     writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
-    own = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
-    sinks = dict(zip(writers, (100.0, 300.0), strict=True))
-    found = charged_to_tasks(own, dict.fromkeys(writers, 0.1), {}, sinks)
-    assert [found[name] for name in writers] == pytest.approx(charged)
+    threads = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
+    sinks = [subtask(name, name, read=n) for name, n in zip(writers, (100.0, 300.0), strict=True)]
+    found = charged(threads, sinks)
+    assert [found[sink.key].cores - 0.1 for sink in sinks] == pytest.approx(cores)
 
 
 def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:

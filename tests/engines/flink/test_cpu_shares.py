@@ -35,15 +35,15 @@ from flink_clusters import pipeline
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpus
-from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
-from streamplace.engines.flink.cpu.threads import (
+from streamplace.engines.flink.cpu.charging import (
     ClusterInterval,
     JavaThread,
     RunningSubtask,
     ThreadLoad,
-    spent_between,
-    threads_again,
+    thread_loads,
 )
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
+from streamplace.engines.flink.cpu.threads import named_threads
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
@@ -122,7 +122,7 @@ def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
         devices = [f"dev-{i}" for i in range(number)]
         cpu = dict.fromkeys(devices, 0.0)
         flink = LazyFlink(clock, vertices, devices=devices, duration=600_000, process_cpu=cpu)
-        monkeypatch.setattr(profiling, "cores_beside", lambda *_: dict(beside or {}))
+        monkeypatch.setattr(ClusterInterval, "cores_beside", lambda *_: dict(beside or {}))
         read_threads(monkeypatch, flink, cores, lambda process: pool)
         return flink
 
@@ -510,9 +510,9 @@ def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() 
             for process in (one, other):
                 assert process.stdout is not None
                 assert process.stdout.read(2) == b"up"
-            first = threads_again(one.pid, {one.pid: "spins"})
+            first = named_threads(one.pid, {one.pid: "spins"})
             time.sleep(1.0)
-            (load,) = spent_between(first, threads_again(one.pid, {one.pid: "spins"}))
+            (load,) = thread_loads(first, named_threads(one.pid, {one.pid: "spins"}))
         finally:
             one.kill()
             other.kill()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.constants import UNLIKE
-from streamplace.engines.flink.cpu.threads import UNKNOWN
+from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide import improving
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate
 from streamplace.engines.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial

@@ -15,7 +15,7 @@ from command_lines import settings_file
 from flink_clusters import await_flow, awaited, submitted
 
 from streamplace.engines.flink.advise.advise import Advice
-from streamplace.engines.flink.cpu.threads import OF_PROCESS
+from streamplace.engines.flink.cpu.charging import OF_PROCESS
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink

@@ -32,8 +32,8 @@ from streamsim import before_compiling
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
-from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.measured_graph import measured_graph

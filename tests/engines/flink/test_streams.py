@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.constants import VARIANTS
 from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.cpu.charging import RunningSubtask
 from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.cpu.threads import RunningSubtask
 from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
     EVEN,

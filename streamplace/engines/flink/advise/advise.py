@@ -21,7 +21,7 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
     fixed_parts,
     with_loose_streams,
 )
-from streamplace.engines.flink.cpu.threads import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.cpu.charging import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout

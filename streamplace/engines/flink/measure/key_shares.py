@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.threads import RunningSubtask
+from streamplace.engines.flink.cpu.charging import RunningSubtask
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts

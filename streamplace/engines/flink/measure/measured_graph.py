@@ -6,8 +6,8 @@ from statistics import mean, stdev
 from typing import NamedTuple
 
 from streamplace.engines.flink.constants import LEAST_BUSY
+from streamplace.engines.flink.cpu.charging import COMPILERS
 from streamplace.engines.flink.cpu.limits import reserved_cores
-from streamplace.engines.flink.cpu.threads import COMPILERS
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
     HEADROOM,

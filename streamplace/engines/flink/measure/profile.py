@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
-from streamplace.engines.flink.cpu.threads import (
+from streamplace.engines.flink.cpu.charging import (
     GARBAGE,
     MEASURED,
     NETWORK,
@@ -32,12 +31,11 @@ from streamplace.engines.flink.cpu.threads import (
     TASKS,
     UNKNOWN,
     TaskCpu,
-    cores_beside,
-    cores_by_kind,
     java_itself,
     kind_of,
-    runs_python,
 )
+from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
+from streamplace.engines.flink.cpu.threads import runs_python
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows
@@ -424,7 +422,7 @@ def present_of(
     devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         raise FlinkError("Flink does not say where all subtasks run; measure again")
-    kinds = {device: cores_by_kind(loads) for device, loads in seen.cluster.loads.items()}
+    kinds = seen.cluster.kinds
     shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
     flows = remote_flows(tasks, edges, seen.activity, devices)
     if _is_beside_spread_jobs(job, seen) or not flows.keys() <= kinds.keys():
@@ -435,7 +433,7 @@ def present_of(
         {device: Usage(shares[device], one) for device, one in kinds.items()},
         java_itself(kinds.values()),
         network_loads(network, flows, {device for device in kinds if shares[device].is_full}),
-        cores_beside(job, seen.cluster),
+        seen.cluster.cores_beside(job),
     )
 
 
@@ -470,8 +468,11 @@ def _doubts(
         )
     if is_python:
         yield UNMEASURED_PYTHON
-    kinds = {name: cores_by_kind(loads) for name, loads in seen.cluster.loads.items()}
-    full = [name for name, one in kinds.items() if one.get(GARBAGE, 0.0) > one.get(TASKS, math.inf)]
+    full = [
+        device
+        for device, cores in seen.cluster.kinds.items()
+        if cores.get(GARBAGE, 0.0) > cores.get(TASKS, math.inf)
+    ]
     if full:
         yield Remedy(
             f"on {listed(sorted(full))}, garbage collection takes more CPU than the tasks: the "

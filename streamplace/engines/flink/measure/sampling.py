@@ -15,19 +15,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.cpu.threads import (
-    PAUSE_SECONDS,
-    PROCESS_CPU,
+from streamplace.engines.flink.cpu.charging import (
     ClusterInterval,
     ClusterSnapshot,
     RunningSubtask,
     TaskCpu,
-    as_number,
-    between,
     cpu_by_subtask,
-    processes_of,
-    snapshot,
 )
+from streamplace.engines.flink.cpu.threads import PAUSE_SECONDS, as_number, processes_of, snapshot
 from streamplace.engines.flink.rest.answers import Metric
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest, job_path
 from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
@@ -49,6 +44,8 @@ BUSY_MS, BACK_PRESSURED_MS = "accumulateBusyTimeMs", "accumulateBackPressuredTim
 MOST_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
 """Largest back-pressured time of a subtask of a vertex, which Flink tells beside the sum."""
 _METRICS = (*COUNTS, BUSY_MS, BACK_PRESSURED_MS)
+PROCESS_CPU = "Status.JVM.CPU.Time"
+"""Metric of a TaskManager: nanoseconds of CPU of all its threads."""
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
@@ -406,7 +403,7 @@ class JobWindows:
         first, last = self._marks[end - number], self._marks[end]
         seen = self._sampler.between(end - number, end)
         activity = {task.id: IDLE if task.has_ended else seen[task.id] for task in self.tasks}
-        cluster = between(first.cluster, last.cluster, self.generated)
+        cluster = ClusterInterval.between(first.cluster, last.cluster, self.generated)
         processes = {
             device: seen[device].rates[PROCESS_CPU] * 1e-9
             for device in self.devices & seen.keys()

@@ -17,7 +17,7 @@ from statistics import mean
 import numpy as np
 
 from streamplace.engines.flink.constants import RATE_ERRORS
-from streamplace.engines.flink.cpu.threads import COMPILERS
+from streamplace.engines.flink.cpu.charging import COMPILERS
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
     LoadWindow,

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from streamplace.engines.flink.constants import MOST_SIZES
-from streamplace.engines.flink.cpu.threads import UNKNOWN
+from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.layout import Layout

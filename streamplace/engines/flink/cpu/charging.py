@@ -1,0 +1,394 @@
+"""CPU of the subtasks of jobs, charged from samples of the threads of their TaskManagers.
+
+Flink's busy time is wall-clock time: it includes the time in which a thread waits for a core, and
+so overestimates cheap operators. The CPU time of the threads does not. The kernel counts how long a
+thread that could run waits for a core, its run delay, and that includes throttling by a quota.
+
+A thread is charged to the tasks that it works for, or to Java, by its name (`_KINDS`):
+
+- Threads whose names end with that of a task's thread are the task's: they flush its output, fire
+  its timers, fetch and run its source, or are threads of its program.
+- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, else
+  to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
+  sources; in proportion to their records.
+- Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
+- Java's and Flink's own threads work at any rate, and so do others, up to `MOST_UNNAMED`: they are
+  a constant load of the TaskManager. What others use beyond that is charged to all tasks.
+
+Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
+have little to do once a job has run for a while.
+
+Where the threads of a subtask were not sampled, its CPU is estimated (`cpu_by_subtask`), and a
+graph says so. Nothing here reads a process or asks Flink: `cpu.threads` does.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from streamplace.engines.flink.pin.hook import WRITER
+from streamplace.engines.flink.program.chains import FUSED
+
+TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
+HELPERS, SOURCES, SINKS = "helpers of tasks", "helpers of sources", "helpers of sinks"
+JAVA = "Java itself"
+OTHERS = "other threads"
+OBSERVATION = "observation"
+MOST_UNNAMED = 0.05
+"""Most cores of other threads that a TaskManager uses besides its tasks.
+
+Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
+systems and state backends.
+"""
+_OF_TASK = re.compile(
+    r"(?:[\w. ]*?(?:OutputFlusher|Trigger|Fetcher) for |Legacy Source Thread - )?"
+    r"(.+ \(\d+/\d+\)#\d+)",
+    re.DOTALL,
+)
+_KINDS = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"Flink Netty ", NETWORK),
+        (r"C[12] CompilerThre|Sweeper thread", COMPILERS),
+        (r"Attach Listener", OBSERVATION),
+        (r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark|Shenandoah ", GARBAGE),
+        (r"flink-rate-limiter|kafka-(?:admin-client|coordinator-heartbeat)-", SOURCES),
+        (r"blc-|binlog-reader-|snapshot-reader-|debezium-", SOURCES),  # of Flink CDC
+        (r"kafka-producer-network-", SINKS),
+        (r"flink-|Flink Metric|FlinkComplet", JAVA),
+        (r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp", JAVA),
+        (r"Service Thread|Monitor Defl|Notification T", JAVA),
+    )
+)
+"""Beginnings of the names of threads that name no task, and what they do; the first one counts."""
+_TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
+"""Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
+
+
+def kind_of(thread: str) -> str:
+    """Kind of work that a thread of a TaskManager does.
+
+    >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
+    ('tasks', 'helpers of tasks', 'garbage collection')
+    >>> kind_of("kafka-producer-network-thread | 1"), kind_of("blc-mysql:3306")
+    ('helpers of sinks', 'helpers of sources')
+    """
+    if match := _OF_TASK.fullmatch(thread):
+        return TASKS if match[1] == thread else HELPERS
+    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), OTHERS)
+
+
+def task_of(thread: str, tasks: Collection[str]) -> str | None:
+    """Thread of the task that another thread helps; None if it names none of these tasks.
+
+    A chain whose name ends with that of another task does not help it.
+
+    >>> tasks = ["Look for it (1/2)#0", "it (1/2)#0"]
+    >>> task_of("OutputFlusher for it (1/2)#0", tasks), task_of("a -> it (1/2)#0", tasks)
+    ('it (1/2)#0', None)
+    """
+    named = [t for t in tasks if thread.endswith(f" {t}") and not thread.endswith(FUSED + t)]
+    return max(named, key=len, default=None)
+
+
+MEASURED = ""
+SHARED = (
+    "from the CPU of threads with the same name, divided in proportion to busy time; give "
+    "operators different names"
+)
+OF_PROCESS = (
+    "from the CPU of whole TaskManagers, whose threads cannot be read here, divided in proportion "
+    "to busy time"
+)
+BUSY = "from busy time, which includes waiting for a core and can be many times too high"
+UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
+SOURCES_OF_CPU = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
+"""What the CPU of a subtask is known from, the best first."""
+COUNTERS = {
+    "busy": "accumulated-busy-time",
+    "read": "read-records",
+    "wrote": "write-records",
+    "idle": "accumulated-idle-time",
+    "blocked": "accumulated-backpressured-time",
+}
+"""Fields of a subtask that grow → their names in Flink's answer."""
+Key = tuple[str, str, int]
+"""Job, vertex and index of a subtask."""
+T = TypeVar("T")
+
+
+class JavaThread(NamedTuple):
+    """Sample of a thread of a Java process."""
+
+    native: int  # its id in the kernel, in the container of its process
+    name: str
+    cpu: float  # seconds of CPU time
+    moment: float  # time of the sample
+    delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
+    wakes: float = math.nan  # number of times that it went to sleep; NaN if unknown
+
+
+class ThreadLoad(NamedTuple):
+    """Core seconds per second of a thread between two samples."""
+
+    name: str
+    cores: float
+    delay: float = math.nan  # run delay in seconds per second; NaN if unknown
+    wakes: float = math.nan  # per second; NaN if unknown
+
+
+class RunningSubtask(NamedTuple):
+    """A subtask and its device."""
+
+    job: str
+    vertex: str
+    number: int
+    device: str
+    thread: str  # name of its thread
+    busy: float  # its busy time in milliseconds; NaN if Flink does not report it
+    # Numbers of tuples that it has read and sent; NaN if Flink does not report them.
+    read: float = math.nan
+    wrote: float = math.nan
+    # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
+    idle: float = math.nan
+    blocked: float = math.nan
+    has_ended: bool = False  # whether it has read all of its input
+    has_metrics: bool = True  # whether Flink has fetched its metrics
+
+    @property
+    def key(self) -> Key:
+        """Job, vertex and index."""
+        return self.job, self.vertex, self.number
+
+    def since(self, earlier: "RunningSubtask") -> "RunningSubtask":
+        """Return the same subtask with the increase of its counters; NaN stays NaN."""
+        grown = {n: max(getattr(self, n) - getattr(earlier, n), 0.0) for n in COUNTERS}
+        return self._replace(**grown)
+
+
+class TaskCpu(NamedTuple):
+    """Core seconds per second of a subtask or a task, and their source if not its threads."""
+
+    cores: float
+    source: str = MEASURED
+    # Load of the thread of a subtask alone, without helpers; None if it is not known which it is.
+    thread: ThreadLoad | None = None
+    wakes: float = math.nan  # wake-ups per second of its threads; NaN if they are not known
+    # Cores of the busiest thread of each subtask, together; NaN if they are not known.
+    busiest: float = math.nan
+
+
+def thread_loads(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
+    """CPU and run delay of the threads of a process between two samples, each at its times."""
+    earlier = {(thread.native, thread.name): thread for thread in first}
+    loads = []
+    for thread in second:
+        old = earlier.get((thread.native, thread.name))
+        if old is not None and thread.moment > old.moment:
+            seconds = thread.moment - old.moment
+            cores = max(0.0, (thread.cpu - old.cpu) / seconds)
+            delay, wakes = thread.delay - old.delay, thread.wakes - old.wakes
+            loads.append(ThreadLoad(thread.name, cores, delay / seconds, wakes / seconds))
+    return loads
+
+
+def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
+    """Kind of work → cores that the threads of a TaskManager used for it."""
+    cores: dict[str, float] = defaultdict(float)
+    for load in loads:
+        cores[kind_of(load.name)] += load.cores
+    return dict(cores)
+
+
+def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
+    """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
+
+    Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
+    nothing: it grows with the rate.
+
+    ``kinds``: cores of the threads of each TaskManager, by kind of work.
+    """
+    constant = [
+        cores.get(JAVA, 0.0) + min(MOST_UNNAMED, cores.get(OTHERS, 0.0))
+        for cores in kinds
+        if TASKS in cores
+    ]
+    return sum(constant) / len(constant) if constant else 0.0
+
+
+def charged(
+    loads: Sequence[ThreadLoad], subtasks: Iterable[RunningSubtask], sources: Container[str] = ()
+) -> dict[Key, TaskCpu]:
+    """CPU of the subtasks of a TaskManager, with that of the threads which serve them.
+
+    Subtasks may have threads of the same name, as those of equal jobs. Those without a thread are
+    left out.
+
+    ``loads``: all threads of the TaskManager.
+    ``sources``: vertices without input from others.
+    """
+    by_thread: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for subtask in subtasks:
+        if not subtask.has_ended:
+            by_thread[subtask.thread].append(subtask)
+    threads: dict[str, list[ThreadLoad]] = defaultdict(list)
+    for load in loads:
+        if load.name in by_thread:
+            threads[load.name].append(load)
+    others = [load for load in loads if load.name not in threads]
+    owner = {load.name: task_of(load.name, threads) for load in others}
+    serving = {
+        name: [*own, *(load for load in others if owner[load.name] == name)]
+        for name, own in threads.items()
+    }
+    cores = {name: sum(load.cores for load in own) for name, own in serving.items()}
+    wakes = {name: sum(load.wakes for load in own) for name, own in serving.items()}
+    busiest = {name: max(load.cores for load in own) for name, own in serving.items()}
+    tasks, alone = [by_thread[name][-1] for name in threads], dict(cores)
+    for load in (load for load in others if kind_of(load.name) in (SOURCES, SINKS)):
+        for name, share in _shares(_served(load.name, tasks, sources) or alone).items():
+            cores[name] += load.cores * share
+            wakes[name] += load.wakes * share
+    kinds = cores_by_kind(loads)
+    to_all = kinds.get(GARBAGE, 0.0) + max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
+    cores = {name: cores[name] + to_all * share for name, share in _shares(cores).items()}
+    cpu: dict[Key, TaskCpu] = {}
+    for name, own in threads.items():
+        equal = by_thread[name]
+        if len(own) == len(equal) == 1:
+            cpu[equal[0].key] = TaskCpu(cores[name], MEASURED, own[0], wakes[name], busiest[name])
+        elif len(own) == len(equal):
+            shares = _shares({subtask.key: subtask.busy for subtask in equal})
+            cpu |= {key: TaskCpu(cores[name] * share, SHARED) for key, share in shares.items()}
+    return cpu
+
+
+def _served(
+    thread: str, tasks: Iterable[RunningSubtask], sources: Container[str]
+) -> dict[str, float]:
+    """Threads of the tasks that a thread of a source or a sink serves, with their records."""
+    if kind_of(thread) == SOURCES:
+        return {task.thread: task.wrote for task in tasks if task.vertex in sources}
+    written = {
+        task.thread: task.read if task.read > 0 else task.wrote
+        for task in tasks
+        if WRITER in task.thread
+    }
+    match = _TRANSACTIONAL.fullmatch(thread)
+    subtask = f"({int(match[1]) + 1}/" if match else "("
+    return {name: records for name, records in written.items() if subtask in name} or written
+
+
+def _shares(weights: Mapping[T, float]) -> dict[T, float]:
+    """Shares in proportion to weights; equal ones if a weight is unknown, or all are 0."""
+    total = sum(weights.values())
+    if math.isnan(total) or total <= 0:
+        return {key: 1 / len(weights) for key in weights}
+    return {key: weight / total for key, weight in weights.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """State of the cluster's subtasks, and of the threads of its processes on this machine."""
+
+    subtasks: Sequence[RunningSubtask]
+    threads: Mapping[str, list[JavaThread]]
+
+
+@dataclass(frozen=True)
+class ClusterInterval:
+    """Changes between two snapshots."""
+
+    # Subtasks of all jobs; times and numbers of tuples are the increase of these.
+    subtasks: Sequence[RunningSubtask]
+    # TaskManager on this machine → CPU of its threads; without those whose threads cannot be read.
+    loads: Mapping[str, list[ThreadLoad]]
+    sources: Container[str] = ()  # vertices without input from others
+
+    @classmethod
+    def between(
+        cls, first: ClusterSnapshot, second: ClusterSnapshot, sources: Container[str]
+    ) -> "ClusterInterval":
+        """Changes of everything that is in both of two snapshots."""
+        earlier = {subtask.key: subtask for subtask in first.subtasks}
+        loads = {
+            device: thread_loads(first.threads[device], threads)
+            for device, threads in second.threads.items()
+            if threads and first.threads.get(device)
+        }
+        grown = [one.since(earlier[one.key]) for one in second.subtasks if one.key in earlier]
+        return cls(grown, loads, sources)
+
+    @cached_property
+    def kinds(self) -> dict[str, dict[str, float]]:
+        """TaskManager on this machine → kind of work → cores."""
+        return {device: cores_by_kind(loads) for device, loads in self.loads.items()}
+
+    @cached_property
+    def cpu(self) -> dict[Key, TaskCpu]:
+        """CPU of the subtasks whose threads were sampled."""
+        cpu: dict[Key, TaskCpu] = {}
+        for device, loads in self.loads.items():
+            own = [subtask for subtask in self.subtasks if subtask.device == device]
+            cpu |= charged(loads, own, self.sources)
+        return cpu
+
+    def cores_beside(self, job: str) -> dict[str, float]:
+        """TaskManager on this machine → core seconds per second of the subtasks of other jobs."""
+        cores: dict[str, float] = defaultdict(float)
+        for subtask in self.subtasks:
+            if subtask.job != job and subtask.key in self.cpu:
+                cores[subtask.device] += self.cpu[subtask.key].cores
+        return dict(cores)
+
+
+def cpu_by_subtask(
+    job: str,
+    interval: ClusterInterval,
+    busy: Mapping[str, float | None],
+    processes: Mapping[str, float],
+) -> dict[str, list[tuple[RunningSubtask, TaskCpu]]]:
+    """Task of a job → its subtasks, in order, with the CPU of each from the best source.
+
+    ``busy``: task of the job → busy seconds per second of its threads; None if unknown.
+    ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
+    """
+    of_process = _by_process(interval.subtasks, processes)
+    ordered = sorted(subtask for subtask in interval.subtasks if subtask.job == job)
+    answer: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
+    for vertex, seconds in busy.items():
+        own = [subtask for subtask in ordered if subtask.vertex == vertex]
+        shares = _shares({subtask.key: subtask.busy for subtask in own})
+        for subtask in own:
+            key = subtask.key
+            if subtask.has_ended and not subtask.busy > 0:  # it ended before; NaN if unknown
+                cpu = TaskCpu(0.0, thread=ThreadLoad(subtask.thread, 0.0, 0.0), busiest=0.0)
+            elif key in interval.cpu:
+                cpu = interval.cpu[key]
+            elif seconds is None:
+                cpu = TaskCpu(0.0, UNKNOWN)
+            elif key in of_process:
+                cpu = TaskCpu(min(seconds * shares[key], of_process[key]), OF_PROCESS)
+            else:
+                cpu = TaskCpu(seconds * shares[key], BUSY)
+            answer[vertex].append((subtask, cpu))
+    return answer
+
+
+def _by_process(
+    subtasks: Iterable[RunningSubtask], processes: Mapping[str, float]
+) -> dict[Key, float]:
+    """CPU of TaskManager processes, divided among their subtasks."""
+    busy: dict[str, dict[Key, float]] = defaultdict(dict)
+    for subtask in subtasks:
+        if subtask.device in processes and not math.isnan(subtask.busy):
+            busy[subtask.device][subtask.key] = subtask.busy
+    return {
+        key: processes[device] * share
+        for device, own in busy.items()
+        for key, share in _shares(own).items()
+    }
