@@ -37,8 +37,8 @@ from streamplace.engines.flink.cpu.charging import (
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.cost_fit import Observation, constant_cores
-from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.streams import BYTES_OF_A_TUPLE, remote_shares, sending_cost
+from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError

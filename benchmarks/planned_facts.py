@@ -227,27 +227,27 @@ def rates_of(seen: Mapping[str, Activity]) -> Rates:
 
 def rates_together(seen: Mapping[str, Activity]) -> Rates:
     """Tuples/s of every operator, of all between the same two updates of Flink's counters."""
-    looks = {name: one.looks for name, one in seen.items()}
-    anchor = next(iter(looks.values()))
+    readings = {name: one.readings for name, one in seen.items()}
+    anchor = next(iter(readings.values()))
     rounds = []
     for moment, _ in anchor:
         near = {
             name: min(own, key=lambda look: abs(look[0] - moment))
-            for name, own in looks.items()
+            for name, own in readings.items()
             if own
         }
-        if len(near) == len(looks) and all(
+        if len(near) == len(readings) and all(
             abs(look[0] - moment) < ALIKE_SECONDS for look in near.values()
         ):
             rounds.append(near)
     if len(rounds) < 2:
         return rates_of(seen)
     first, last = rounds[0], rounds[-1]
-    span = mean(last[name][0] - first[name][0] for name in looks)
+    span = mean(last[name][0] - first[name][0] for name in readings)
     return {
         name: {
             key: round((last[name][1].get(metric, 0) - first[name][1].get(metric, 0)) / span, 1)
             for key, metric in (("in", "numRecordsIn"), ("out", "numRecordsOut"))
         }
-        for name in looks
+        for name in readings
     }

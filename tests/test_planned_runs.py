@@ -71,12 +71,15 @@ def test_an_operator_receives_all_of_the_only_stream_of_another() -> None:
 
 
 def test_rates_are_between_the_same_two_updates() -> None:
-    def looks(first: int, last: int, late: float) -> tuple[tuple[float, dict[str, float]], ...]:
+    def readings(first: int, last: int, late: float) -> tuple[tuple[float, dict[str, float]], ...]:
         return tuple(
             (i + late, {"numRecordsIn": 100.0 * i, "numRecordsOut": 50.0 * i})
             for i in range(first, last)
         )
 
-    own = {"a": Activity({}, 4, {}, looks(0, 5, 0.0)), "b": Activity({}, 4, {}, looks(1, 7, 0.2))}
+    own = {
+        "a": Activity({}, 4, {}, readings(0, 5, 0.0)),
+        "b": Activity({}, 4, {}, readings(1, 7, 0.2)),
+    }
     found = planned_facts.rates_together(own)
     assert found["a"] == found["b"] == {"in": 100.0, "out": 50.0}

@@ -36,7 +36,7 @@ from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure import sampling
+from streamplace.engines.flink.measure import windows
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
@@ -424,7 +424,7 @@ def with_threads(
     processes: Mapping[str, int],
 ) -> None:
     """Let TaskManagers be processes of this machine with these threads."""
-    for module in (sampling, clusters):
+    for module in (windows, clusters):
         patch.setattr(module, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "runs_python", lambda: False)
     patch.setattr(cpu, "java_threads", threads)

@@ -6,7 +6,7 @@ import pytest
 from fake_flink import CPU, Clock, LazyFlink, Shop, shop_vertices
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure import sampling, source_lag, steadiness
+from streamplace.engines.flink.measure import sampling, source_lag, steadiness, windows
 
 collect_ignore = ["python"]
 
@@ -15,9 +15,9 @@ collect_ignore = ["python"]
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
-    for timed in (sampling, steadiness):
+    for timed in (sampling, windows, steadiness):
         monkeypatch.setattr(timed, "time", made)
-    for module in (sampling, source_lag, clusters):
+    for module in (windows, source_lag, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})
     return made
 

@@ -38,7 +38,7 @@ from streamplace.engines.flink.cpu.charging import (
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import cluster, sampling
+from streamplace.engines.flink.measure import cluster, windows
 from streamplace.engines.flink.measure.cluster import (
     ASSUMED_CPU,
     HEADROOM,
@@ -113,7 +113,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
-    for module in (cluster, sampling):
+    for module in (cluster, windows):
         monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
     monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
     measured = FlinkEngine(flink.rest).cluster("job", 10.0)

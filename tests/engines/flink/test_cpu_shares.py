@@ -58,8 +58,9 @@ from streamplace.engines.flink.measure.profile import (
     present_of,
     profile,
 )
-from streamplace.engines.flink.measure.sampling import Activity, JobInterval
+from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import RemoteFlow, SendingCost, network_loads
+from streamplace.engines.flink.measure.windows import JobInterval
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import SettingError

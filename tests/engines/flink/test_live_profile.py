@@ -20,7 +20,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.measure import sampling
+from streamplace.engines.flink.measure import windows
 from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
@@ -148,7 +148,7 @@ def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REST tells what whole TaskManagers took; no operator has more than it was busy."""
-    monkeypatch.setattr(sampling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(windows, "processes_of", lambda rest: {})
     seen = profiled(rest, jobs)
     assert {one.source for one in seen.cpu.values()} == {OF_PROCESS}
     for task in seen.tasks:

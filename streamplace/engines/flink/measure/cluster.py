@@ -20,9 +20,9 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cost_fit import Observation
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.profile import Remedy, profile
-from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
+from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import plan_with_loops

@@ -38,7 +38,7 @@ from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import runs_python
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
-from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows
+from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.source_lag import (
     SourceFlow,
     SubtaskFlow,
@@ -53,6 +53,7 @@ from streamplace.engines.flink.measure.streams import (
     remote_flows,
     sending_cost,
 )
+from streamplace.engines.flink.measure.windows import JobInterval, JobWindows
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
@@ -118,7 +119,7 @@ class LoadWindow(NamedTuple):
 
 def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
     """Core seconds per tuple of the sources in each window in which they sent."""
-    return [one.cores / one.rate for one in windows if one.rate > 0]
+    return [window.cores / window.rate for window in windows if window.rate > 0]
 
 
 class WaitingLimit(NamedTuple):
@@ -163,12 +164,10 @@ class JobProfile:
         Of a job that is not steady the last windows count as one: its tuples become cheaper while
         rates grow, which would look like a constant load.
         """
-        windows = [one.subtasks for one in self.windows] if not self.drift else []
+        windows = [window.subtasks for window in self.windows] if not self.drift else []
         operators = {
-            task.name: [
-                *self.earlier.get(task.name, ()),
-                *(one for seen in windows or [self.subtasks] for one in seen.get(task.id, ())),
-            ]
+            task.name: [*self.earlier.get(task.name, ())]
+            + [row for window in windows or [self.subtasks] for row in window.get(task.id, ())]
             for task in self.tasks
         }
         network = [*self.earlier.get(NETWORK_KEY, ()), *self.present.network]
@@ -211,12 +210,12 @@ class JobProfile:
     @property
     def held_back(self) -> frozenset[str]:
         """Sources for which more may arrive than they emit."""
-        return frozenset(name for name, one in self.flow.sources.items() if one.is_limited)
+        return frozenset(name for name, flow in self.flow.sources.items() if flow.is_limited)
 
     @property
     def used(self) -> dict[str, float]:
         """TaskManager on this machine → cores that it uses."""
-        return {device: sum(one.kinds.values()) for device, one in self.present.usage.items()}
+        return {device: sum(usage.kinds.values()) for device, usage in self.present.usage.items()}
 
     @property
     def java(self) -> float | None:
@@ -249,54 +248,41 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
 
 def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     """Profile of a job from the last ``number`` of its windows together."""
-    seen, tasks, edges = windows.last(number), windows.tasks, windows.edges
+    interval, tasks, edges = windows.last(number), windows.tasks, windows.edges
     _refuse_ended(windows)
-    own = {task: [one for one, _ in rows] for task, rows in seen.subtasks.items()}
-    cpu = {task.id: _task_cpu(seen, task) for task in tasks}
-    tuples = {task.id: _processed(windows, task, seen.activity[task.id]) for task in tasks}
-    lags = _subtask_flows(seen, tuples)
-    present = present_of(windows.job, tasks, edges, seen, windows.processes)
+    subtasks = {task: [subtask for subtask, _ in own] for task, own in interval.subtasks.items()}
+    cpu = {task.id: _task_cpu(interval, task) for task in tasks}
+    present = present_of(windows.job, tasks, edges, interval, windows.processes)
     is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
-    doubts = [*_doubts(windows, seen, cpu, is_python=is_python)]
-    flows = [
-        _source_flow(source, seen, tuples[source.id], present, lags.get(source.id, ()))
-        for source in sources_of(tasks, edges)
-    ]
-    flow = together(flows)
-    arrived = {source: _arrived(subtasks) for source, subtasks in lags.items()}
+    doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
+    flow = together(_source_flow(task, interval, present) for task in sources_of(tasks, edges))
+    arrived = {source: _arrived(flows) for source, flows in interval.flows.items()}
     return JobProfile(
         windows.name,
         tasks,
         edges,
-        seen.activity,
+        interval.activity,
         cpu,
-        tuples,
+        interval.tuples,
         flow,
         present,
         doubts,
-        shares=key_shares(tasks, edges, own, arrived),
+        shares=key_shares(tasks, edges, subtasks, arrived),
         buffer_timeout=windows.buffer_timeout,
-        subtasks=_observations(windows, seen, tuples, is_limited=flow.is_limited),
+        subtasks=_observations(windows, interval, is_limited=flow.is_limited),
         # the threads of tasks wait for Python's processes
-        waiting={} if is_python else _waiting_limits(tasks, seen),
+        waiting={} if is_python else _waiting_limits(tasks, interval),
     )
 
 
-def _task_cpu(seen: JobInterval, task: FlinkTask) -> TaskCpu:
+def _task_cpu(interval: JobInterval, task: FlinkTask) -> TaskCpu:
     """CPU of a task; its origin is the least accurate one of its subtasks."""
     if task.has_ended:
         return TaskCpu(0.0)
-    own = [cpu for _, cpu in seen.subtasks.get(task.id, ())]
+    own = [cpu for _, cpu in interval.subtasks.get(task.id, ())]
     worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=UNKNOWN)
     busiest = sum((cpu.busiest for cpu in own), 0.0)
     return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst, busiest=busiest)
-
-
-def _processed(windows: JobWindows, task: FlinkTask, seen: Activity) -> float:
-    """Tuples/s that a task processes: those that it reads, or generates if it is a source."""
-    if task.id not in windows.generated:
-        return seen.records_in
-    return seen.rates.get(windows.generated[task.id], seen.records_out)
 
 
 def _refuse_ended(windows: JobWindows) -> None:
@@ -311,43 +297,20 @@ def _refuse_ended(windows: JobWindows) -> None:
 
 
 def _observations(
-    windows: JobWindows, seen: JobInterval, tuples: Mapping[str, float], *, is_limited: bool
+    windows: JobWindows, interval: JobInterval, *, is_limited: bool
 ) -> dict[str, list[Observation]]:
-    """Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
-
-    ``tuples``: tuples/s that each task processed, divided among its subtasks by their counts.
-    """
+    """Rate and CPU of the subtasks of each task whose threads were all measured, by its id."""
     loads = {}
-    for task, own in seen.subtasks.items():
-        counts = [one.wrote if task in windows.generated else one.read for one, _ in own]
+    for task, own in interval.subtasks.items():
+        is_source = task in windows.generated
+        counts = [subtask.wrote if is_source else subtask.read for subtask, _ in own]
         if all(cpu.source == MEASURED for _, cpu in own) and sum(counts) > 0:
-            each = tuples.get(task, 0.0) / sum(counts)
+            each = interval.tuples.get(task, 0.0) / sum(counts)
             loads[task] = [
                 Observation(each * count, cpu.cores, cpu.wakes, float(is_limited))
                 for count, (_, cpu) in zip(counts, own, strict=True)
             ]
     return loads
-
-
-def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, list[SubtaskFlow]]:
-    """Subtasks of the sources that report their lag, by task.
-
-    ``tuples``: tuples/s that each source emits, divided among its subtasks by their counts.
-    """
-    answer = {}
-    for source, rows in seen.lags.items():
-        wrote = [one.wrote for one, _ in seen.subtasks.get(source, ())]
-        whole = sum(row.sent for row in rows)
-        if len(wrote) == len(rows) and sum(wrote) > 0 and whole > 0:  # NaN is not, either
-            # the chain of a source may emit fewer tuples, or more, than the source has read
-            rate = tuples[source] / sum(wrote)
-            seconds = seen.activity[source].seconds
-            read = [rate * seconds * row.sent if math.isnan(row.read) else row.read for row in rows]
-            answer[source] = [
-                SubtaskFlow(rate * own, number + row.last, (row.first, row.last), row.seconds)
-                for own, number, row in zip(wrote, read, rows, strict=True)
-            ]
-    return answer
 
 
 def _arrived(subtasks: Sequence[SubtaskFlow]) -> list[float]:
@@ -356,18 +319,12 @@ def _arrived(subtasks: Sequence[SubtaskFlow]) -> list[float]:
     If none drains a backlog, each reads what arrives now. Otherwise, all that has ever arrived
     counts, whose shares may have been others.
     """
-    if any(one.is_draining for one in subtasks):
-        return [one.arrived for one in subtasks]
-    return [one.rate * one.seconds for one in subtasks]
+    if any(flow.is_draining for flow in subtasks):
+        return [flow.arrived for flow in subtasks]
+    return [flow.rate * flow.seconds for flow in subtasks]
 
 
-def _source_flow(
-    source: FlinkTask,
-    seen: JobInterval,
-    rate: float,
-    present: Present,
-    subtasks: Sequence[SubtaskFlow],
-) -> SourceFlow:
+def _source_flow(source: FlinkTask, interval: JobInterval, present: Present) -> SourceFlow:
     """Flow of a source, with the CPU of its TaskManagers."""
     if source.has_ended:
         return SourceFlow(0.0, keeps_up=True, name=source.name)
@@ -375,35 +332,35 @@ def _source_flow(
     return flow_of(
         source.name,
         source.operators[0],
-        seen.activity[source.id],
+        interval.activity[source.id],
         source.parallelism,
-        rate=rate,
-        full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
-        sees_cpu=all(one in usage and usage[one].share.shows_full_threads for one in devices),
-        subtasks=subtasks,
-        partitions=seen.partitions.get(source.id, 0),
+        rate=interval.tuples[source.id],
+        full=sorted(d for d in devices & usage.keys() if usage[d].share.is_full),
+        sees_cpu=all(d in usage and usage[d].share.shows_full_threads for d in devices),
+        subtasks=interval.flows.get(source.id, ()),
+        partitions=interval.partitions.get(source.id, 0),
     )
 
 
-def _waiting_limits(tasks: Sequence[FlinkTask], seen: JobInterval) -> dict[str, WaitingLimit]:
+def _waiting_limits(tasks: Sequence[FlinkTask], interval: JobInterval) -> dict[str, WaitingLimit]:
     """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
 
     Garbage collection stops threads for no longer than the threads that collect run, or wait for a
     core.
     """
     pauses = {
-        device: sum(one.cores + one.delay for one in own if kind_of(one.name) == GARBAGE)
-        for device, own in seen.cluster.loads.items()
+        device: sum(load.cores + load.delay for load in loads if kind_of(load.name) == GARBAGE)
+        for device, loads in interval.cluster.loads.items()
     }
     limits = {}
     for task in tasks:
-        activity, own = seen.activity[task.id], seen.subtasks.get(task.id, ())
+        activity, own = interval.activity[task.id], interval.subtasks.get(task.id, ())
         threads = [cpu.thread for _, cpu in own if cpu.thread is not None]
         if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
             continue
         able = activity.busy - sum(thread.delay for thread in threads)
         waiting = able - sum(thread.cores for thread in threads)
-        paused = sum(pauses.get(one.device, math.nan) for one, _ in own)
+        paused = sum(pauses.get(subtask.device, math.nan) for subtask, _ in own)
         if waiting - paused >= max(LEAST_PART * able, LEAST_WAITING * task.parallelism):
             rate = float(f"{activity.records_in / able:.3g}")
             limits[task.id] = WaitingLimit(rate, waiting / activity.busy)
@@ -414,42 +371,44 @@ def present_of(
     job: str,
     tasks: Sequence[FlinkTask],
     edges: Sequence[Edge],
-    seen: JobInterval,
+    interval: JobInterval,
     processes: Mapping[str, int],
 ) -> Present:
     """Layout of a job, and CPU usage of its TaskManagers."""
-    own = sorted(one for one in seen.cluster.subtasks if one.job == job)
-    devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
+    own = sorted(subtask for subtask in interval.cluster.subtasks if subtask.job == job)
+    devices = {
+        task.id: [subtask.device for subtask in own if subtask.vertex == task.id] for task in tasks
+    }
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         raise FlinkError("Flink does not say where all subtasks run; measure again")
-    kinds = seen.cluster.kinds
-    shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
-    flows = remote_flows(tasks, edges, seen.activity, devices)
-    if _is_beside_spread_jobs(job, seen) or not flows.keys() <= kinds.keys():
+    kinds = interval.cluster.kinds
+    shares = cpu_shares(processes, {d: sum(cores.values()) for d, cores in kinds.items()})
+    flows = remote_flows(tasks, edges, interval.activity, devices)
+    if _is_beside_spread_jobs(job, interval) or not flows.keys() <= kinds.keys():
         flows = {}  # the threads that send and receive serve all jobs
-    network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
+    network = {device: cores.get(NETWORK, 0.0) for device, cores in kinds.items()}
     return Present(
         {task.name: devices[task.id] for task in tasks},
-        {device: Usage(shares[device], one) for device, one in kinds.items()},
+        {device: Usage(shares[device], cores) for device, cores in kinds.items()},
         java_itself(kinds.values()),
         network_loads(network, flows, {device for device in kinds if shares[device].is_full}),
-        seen.cluster.cores_beside(job),
+        interval.cluster.cores_beside(job),
     )
 
 
-def _is_beside_spread_jobs(job: str, seen: JobInterval) -> bool:
+def _is_beside_spread_jobs(job: str, interval: JobInterval) -> bool:
     """Whether other jobs may exchange tuples between TaskManagers."""
-    places = {(one.job, one.device) for one in seen.cluster.subtasks if one.job != job}
-    return len(places) > len({name for name, _ in places})
+    others = {(own.job, own.device) for own in interval.cluster.subtasks if own.job != job}
+    return len(others) > len({name for name, _ in others})
 
 
 def _doubts(
-    windows: JobWindows, seen: JobInterval, cpu: Mapping[str, TaskCpu], *, is_python: bool
+    windows: JobWindows, interval: JobInterval, cpu: Mapping[str, TaskCpu], *, is_python: bool
 ) -> Iterator[str]:
     """Sentences on what was not measured, or not where it belongs."""
     for task in windows.tasks:
-        ended = sum(one.has_ended for one, _ in seen.subtasks.get(task.id, ()))
-        number, expected = seen.activity[task.id].reporting, task.parallelism - ended
+        ended = sum(subtask.has_ended for subtask, _ in interval.subtasks.get(task.id, ()))
+        number, expected = interval.activity[task.id].reporting, task.parallelism - ended
         if 0 < number < expected:
             yield Remedy(
                 f"rate and ipt of {task.name}: wrong, because Flink reports the metrics of only "
@@ -459,8 +418,9 @@ def _doubts(
     yield from (f"ipt of {t.name}: {cpu[t.id].source}" for t in windows.tasks if cpu[t.id].source)
     if read := [task.name for task in windows.tasks if task.has_ended]:
         yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
-    yield from _doubts_on_operators(windows, seen)
-    far = {one.job for one in seen.cluster.subtasks if one.device not in seen.cluster.loads}
+    yield from _doubts_on_operators(windows, interval)
+    cluster = interval.cluster
+    far = {subtask.job for subtask in cluster.subtasks if subtask.device not in cluster.loads}
     for other in sorted(far - {windows.job}):
         yield (
             f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "
@@ -470,7 +430,7 @@ def _doubts(
         yield UNMEASURED_PYTHON
     full = [
         device
-        for device, cores in seen.cluster.kinds.items()
+        for device, cores in cluster.kinds.items()
         if cores.get(GARBAGE, 0.0) > cores.get(TASKS, math.inf)
     ]
     if full:
@@ -480,7 +440,7 @@ def _doubts(
         )
 
 
-def _doubts_on_operators(windows: JobWindows, seen: JobInterval) -> Iterator[str]:
+def _doubts_on_operators(windows: JobWindows, interval: JobInterval) -> Iterator[str]:
     """Doubts about operators that share a name, or that read nothing."""
     if unsure := [name for task in windows.tasks for name in task.unsure]:
         yield Remedy(
@@ -491,7 +451,7 @@ def _doubts_on_operators(windows: JobWindows, seen: JobInterval) -> Iterator[str
         task.name
         for task in windows.tasks
         if not (task.has_ended or task.operators[0].endswith(COMMITTERS))
-        and seen.activity[task.id].rates.get("numRecordsIn") == 0
+        and interval.activity[task.id].rates.get("numRecordsIn") == 0
         and task.id not in windows.generated
     ]
     if silent:

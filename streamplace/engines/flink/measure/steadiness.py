@@ -25,7 +25,7 @@ from streamplace.engines.flink.measure.profile import (
     costs_of,
     profile_of,
 )
-from streamplace.engines.flink.measure.sampling import JobWindows
+from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.defaults import PATIENCE_SECONDS
 
