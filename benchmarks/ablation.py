@@ -57,9 +57,9 @@ VARIANTS = (
     Variant("dream, depth first", "dream", 'order = "topological"'),
     Variant("dream without its memory", "dream", "replayed = 0"),
     Variant("dream without canonical devices", "dream", "canonical = false"),
-    Variant("pilot, one walk with one look", "pilot", placing=":walks=1:looks=1"),
-    Variant("pilot, one walk with three looks", "pilot", placing=":walks=1"),
-    Variant("pilot, two walks with three looks", "pilot"),
+    Variant("pilot, one rollout of one sweep", "pilot", placing=":rollouts=1:sweeps=1"),
+    Variant("pilot, one rollout of three sweeps", "pilot", placing=":rollouts=1"),
+    Variant("pilot, two rollouts of three sweeps", "pilot"),
     Variant("pilot by imitation alone", "pilot", "warm_up = 1000"),
     Variant("pilot without supervision", "pilot", "warm_up = 0\nimitation = 0.0"),
 )

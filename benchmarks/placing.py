@@ -26,8 +26,8 @@ def main() -> None:
     tasks: dict[str, Callable[[], object]] = {
         "metis": lambda: [metis.place(p, objective["throughput"]) for p in problems],
         "dream, one batch": lambda: dream.place_many(problems),
-        "pilot, one walk of one look": lambda: [pilot.greedy(p, 1, 1) for p in problems],
-        "pilot, two walks of three looks": lambda: [pilot.greedy(p, 2, 3) for p in problems],
+        "pilot, one rollout of one sweep": lambda: [pilot.greedy(p, 1, 1) for p in problems],
+        "pilot, two rollouts of three sweeps": lambda: [pilot.greedy(p, 2, 3) for p in problems],
     }
     for name, task in tasks.items():
         print(f"{name}: {min(timed(task) for _ in range(RUNS)):.2f} s for {len(problems)} graphs")

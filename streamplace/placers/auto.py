@@ -26,7 +26,7 @@ from streamplace.placers.registry import PLACERS, Budget, Found, placer, what_is
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
 
-QUICKLY_DECIDED, QUICK_LOOKS = 2000, 6
+QUICKLY_DECIDED, PILOT_EVALUATIONS = 2000, 6
 """Most operators for which the learned policy runs first, and its evaluations."""
 PROVABLE = 200
 """Most operators for which a proof may succeed within seconds."""
@@ -75,7 +75,7 @@ def _work(team: "Team") -> None:
         return
     quick, n = objective.quick, problem.n_operators
     if quick and budget.evaluations is not None and n <= QUICKLY_DECIDED:
-        team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
+        team.ask("pilot", team.part(1.0, PILOT_EVALUATIONS), refine="none", samples=0)
     for member in CHEAP:
         if member.cheap(problem, budget) and (quick or not team.late):
             calls, share = member.calls(problem), member.share if quick else 1.0

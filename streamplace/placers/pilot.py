@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.learn.models.pilot import LOOKS, WALKS
+from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -41,8 +41,8 @@ def pilot(
     seed: int,
     budget: Budget,
     weights: str = "",
-    walks: int = WALKS,
-    looks: int = LOOKS,
+    rollouts: int = ROLLOUTS,
+    sweeps: int = SWEEPS,
     samples: int | None = None,
     refine: str = "anneal",
 ) -> Found:
@@ -54,10 +54,10 @@ def pilot(
     ----------
     weights
         File of trained weights; those that come with streamplace where empty.
-    walks
-        Times that the policy begins, each time at another operator; for the makespan once.
-    looks
-        Times that it goes through the operators of a walk, deciding about each anew.
+    rollouts
+        Number of rollouts, each from another operator; for the makespan one.
+    sweeps
+        Sweeps of a rollout; each but the first places every operator again, given all others.
     samples
         Placements drawn from the policy besides the likeliest ones; the best of all goes on. By
         default 30 where evaluations are counted (for the makespan most of these), and none where
@@ -65,15 +65,15 @@ def pilot(
     refine
         Placer that goes on from there, or ``none``.
     """
-    if min(looks, walks) < 1 or (samples or 0) < 0:
+    if min(sweeps, rollouts) < 1 or (samples or 0) < 0:
         raise SettingError(
-            f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
-            "samples 0"
+            f"rollouts={rollouts}, sweeps={sweeps}, samples={samples}; rollouts and sweeps are "
+            "at least 1, samples 0"
         )
     check_refiner(refine)
     case = problem, objective, seed, budget
     if objective.kind == "pass":
-        return _rebuilt(*case, weights, looks, samples, refine)
+        return _rebuilt(*case, weights, sweeps, samples, refine)
     from streamplace.learn.model_weights import shipped
     from streamplace.learn.models.pilot.placing import trained
 
@@ -81,8 +81,9 @@ def pilot(
         samples = SAMPLES if budget.evaluations is not None else 0
     start = now()
     policy = trained(Path(weights) if weights else shipped("pilot"))
-    most = walks * looks + samples if budget.evaluations is None else budget.evaluations
-    rows = _walked(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks)), budget)
+    most = rollouts * sweeps + samples if budget.evaluations is None else budget.evaluations
+    greedy = policy.rollouts(problem, min(sweeps, most))
+    rows = _within(budget, greedy, min(rollouts, -(-most // sweeps)))
     rows = rows[:most]
     if (left := min(samples, most - len(rows))) > 0:
         rows = np.concatenate([rows, policy.sampled(problem, left, seed)])
@@ -93,11 +94,11 @@ def pilot(
     return refined(answer, start, len(rows), refine, *case, partial(metis_to_begin_with, *case))
 
 
-def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
-    """Placements of at most ``most`` walks within the time budget; at least one walk."""
-    start, rows = now(), [next(walks)]
+def _within(budget: Budget, rollouts: Iterator[Ints], most: int) -> Ints:
+    """Placements of at most ``most`` rollouts within the time budget; at least one rollout."""
+    start, rows = now(), [next(rollouts)]
     while len(rows) < most and (budget.seconds is None or now() - start <= budget.seconds):
-        rows.append(next(walks))
+        rows.append(next(rollouts))
     return np.concatenate(rows)
 
 
@@ -109,7 +110,7 @@ def pilot_makespan(
     seed: int,
     budget: Budget,
     weights: str = "",
-    looks: int = 3,
+    sweeps: int = 3,
     samples: int | None = None,
     refine: str = "anneal",
 ) -> Found:
@@ -119,7 +120,7 @@ def pilot_makespan(
     ----------
     weights
         File of trained weights; those that come with streamplace where empty.
-    looks
+    sweeps
         Times that the best schedule is rebuilt with the likeliest device for every task.
     samples
         Schedules rebuilt in part, with devices drawn from the policy; the best of all goes on. By
@@ -128,10 +129,10 @@ def pilot_makespan(
     refine
         Placer that goes on from there, or ``none``.
     """
-    if looks < 1 or (samples or 0) < 0:
-        raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")
+    if sweeps < 1 or (samples or 0) < 0:
+        raise SettingError(f"sweeps={sweeps}, samples={samples}; sweeps are at least 1, samples 0")
     check_refiner(refine)
-    return _rebuilt(problem, objective, seed, budget, weights, looks, samples, refine)
+    return _rebuilt(problem, objective, seed, budget, weights, sweeps, samples, refine)
 
 
 def _rebuilt(
@@ -140,7 +141,7 @@ def _rebuilt(
     seed: int,
     budget: Budget,
     weights: str,
-    looks: int,
+    sweeps: int,
     samples: int | None,
     refine: str,
 ) -> Found:
@@ -165,7 +166,7 @@ def _rebuilt(
 
     first = chain(_present(problem, objective, features.tasks), first_schedules(features))
     with handing_on(lambda: None if best.empty else best.answer(best.solution)):
-        for _ in policy.schedules(features, first, value_of, looks, samples, seed):
+        for _ in policy.schedules(features, first, value_of, sweeps, samples, seed):
             if not meter.chunk(1):
                 break
     answer = best.answer(best.solution)

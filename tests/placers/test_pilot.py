@@ -67,9 +67,9 @@ def stub() -> Iterator[list[Any]]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_at_its_plainest_it_is_the_policy(weights: str, name: str) -> None:
-    """One walk, one look, no samples and no refinement: the likeliest devices."""
-    result = placed(weights, ALL[name], walks=1, looks=1, samples=0, refine="none")
-    assert np.array_equal(result.placement.index, answer(ALL[name], looks=1))
+    """One rollout, one sweep, no samples and no refinement: the likeliest devices."""
+    result = placed(weights, ALL[name], rollouts=1, sweeps=1, samples=0, refine="none")
+    assert np.array_equal(result.placement.index, answer(ALL[name], sweeps=1))
     assert result.value == THROUGHPUT.value(ALL[name], result.placement)
     assert result.bound is None
 
@@ -77,10 +77,10 @@ def test_at_its_plainest_it_is_the_policy(weights: str, name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, name: str) -> None:
     more = (
-        {"walks": 1, "looks": 1, "samples": 0},
-        {"walks": 1, "looks": 4, "samples": 0},
-        {"walks": 3, "looks": 4, "samples": 0},
-        {"walks": 3, "looks": 4, "samples": 20},
+        {"rollouts": 1, "sweeps": 1, "samples": 0},
+        {"rollouts": 1, "sweeps": 4, "samples": 0},
+        {"rollouts": 3, "sweeps": 4, "samples": 0},
+        {"rollouts": 3, "sweeps": 4, "samples": 20},
     )
     values = [placed(weights, ALL[name], refine="none", **options).value for options in more]
     values.append(placed(weights, ALL[name], evaluations=300, **more[-1]).value)
@@ -114,7 +114,7 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(
     weights: str, stub: list[Any]
 ) -> None:
     problem = ALL["uneven"]
-    pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
+    pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     result = pilot.place(problem, THROUGHPUT, seed=11, budget=Budget(60.0, 100))
     ((start, seed, budget),) = stub
     assert start == (result.placement,)
@@ -122,7 +122,7 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(
     assert budget.evaluations == 89
     assert 0 < budget.seconds < 60
     assert (
-        result.value == placed(weights, problem, seed=11, looks=3, samples=5, refine="none").value
+        result.value == placed(weights, problem, seed=11, sweeps=3, samples=5, refine="none").value
     )
 
 
@@ -130,7 +130,7 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(
 def test_when_no_evaluation_is_left_nobody_refines(
     weights: Any, stub: Any, evaluations: Any
 ) -> None:
-    pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
+    pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub
 
@@ -139,7 +139,7 @@ def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(
     weights: Any, stub: Any
 ) -> None:
     """Enough for the least work; not where evaluations may be dear."""
-    pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
+    pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(1e-9))
     ((_, _, budget),) = stub
     assert 0 < budget.seconds < 1e-3
@@ -149,16 +149,16 @@ def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(
 
 def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
     problem, least = ALL["fork-join"], counting([], "min")
-    most = placed(weights, problem, looks=2, samples=30, refine="none")
-    few = placed(weights, problem, looks=2, samples=30, refine="none", objective=least)
-    fewer = placed(weights, problem, 200, looks=2, samples=30, objective=least)
+    most = placed(weights, problem, sweeps=2, samples=30, refine="none")
+    few = placed(weights, problem, sweeps=2, samples=30, refine="none", objective=least)
+    fewer = placed(weights, problem, 200, sweeps=2, samples=30, objective=least)
     assert fewer.value <= few.value < most.value
 
 
 def test_the_seed_draws_the_samples(weights: Any) -> None:
     problem = ALL["ten devices"]
     one, same, *others = (
-        placed(weights, problem, seed=seed, looks=1, samples=5, refine="none").placement
+        placed(weights, problem, seed=seed, sweeps=1, samples=5, refine="none").placement
         for seed in (1, 1, 2, 3, 4)
     )
     assert one == same
@@ -170,8 +170,8 @@ def test_the_seed_draws_the_samples(weights: Any) -> None:
     [
         ({"refine": "aneal"}, "'aneal'.*'anneal'"),
         ({"refine": "metis"}, "'metis'"),
-        ({"looks": 0}, "looks=0"),
-        ({"walks": 0}, "walks=0"),
+        ({"sweeps": 0}, "sweeps=0"),
+        ({"rollouts": 0}, "rollouts=0"),
         ({"samples": -20}, "samples=-20"),
     ],
 )

@@ -75,10 +75,10 @@ def follow(view: PilotFeatures, network: PilotNetwork, chosen: Any) -> NDArray[n
 
 
 def draw(
-    view: PilotFeatures, network: PilotNetwork, samples: int, *, seed: int = 0, looks: int = 1
+    view: PilotFeatures, network: PilotNetwork, samples: int, *, seed: int = 0, sweeps: int = 1
 ) -> tuple[Ints, DecisionRecord]:
     """Devices [S, T] as the policy draws them, and what it sees on the way."""
-    given = np.full((samples, looks * len(view.order)), -1)
+    given = np.full((samples, sweeps * len(view.order)), -1)
     chosen, _, record = explore(view, network, given, seed)
     return chosen, record
 
@@ -97,9 +97,9 @@ def places(view: PilotFeatures, chosen: Ints) -> Ints:
     return places_after(view, chosen, chosen.shape[1] // len(view.order))
 
 
-def answer(problem: Problem, seed: int = 0, *, walks: int = 1, looks: int = 2) -> Ints:
+def answer(problem: Problem, seed: int = 0, *, rollouts: int = 1, sweeps: int = 2) -> Ints:
     """Devices of the operators [N] that an untrained pilot thinks likeliest in the end."""
-    return TrainedPilot(pilot_network(seed)).greedy(problem, walks, looks)[-1]
+    return TrainedPilot(pilot_network(seed)).greedy(problem, rollouts, sweeps)[-1]
 
 
 def answers(problem: Problem, samples: int, seed: int) -> Ints:
@@ -107,11 +107,11 @@ def answers(problem: Problem, samples: int, seed: int) -> Ints:
     return TrainedPilot(pilot_network()).sampled(problem, samples, seed)
 
 
-def along(view: PilotFeatures, placements: Any, looks: int = 1) -> Ints:
+def along(view: PilotFeatures, placements: Any, sweeps: int = 1) -> Ints:
     """Decisions [S, T] that lead to placements of the operators [S, N] and stay there."""
     units = np.empty((len(placements), len(view.order)), np.int32)
     units[:, view.unit_of] = placements
-    return np.tile(units[:, view.order], looks)
+    return np.tile(units[:, view.order], sweeps)
 
 
 def some_placements(problem: Problem, count: int, seed: int = 0) -> Ints:

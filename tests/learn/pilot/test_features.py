@@ -17,7 +17,7 @@ from streamplace.learn.models.pilot.features import (
     UNIT_FEATURES,
     PilotFeatures,
     features_of,
-    on_walk,
+    for_rollout,
 )
 from streamplace.model import Cluster, Constraints, Problem
 
@@ -133,14 +133,14 @@ def test_every_unit_is_placed_once(problem: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
-@pytest.mark.parametrize("walk", [1, 2, 3])
-def test_other_walks_begin_at_the_lightest_units(name: str, walk: int) -> None:
+@pytest.mark.parametrize("rollout", [1, 2, 3])
+def test_other_rollouts_begin_at_the_lightest_units(name: str, rollout: int) -> None:
     """From there on they grow as the first does, and only what depends on the order differs."""
     view = features_of(PROBLEMS[name])
     total, _ = between(PROBLEMS[name], view)
     light = np.argsort(total.sum(axis=1), kind="stable")
-    seen = on_walk(view, walk)
-    assert_grown(seen, PROBLEMS[name], first=light[(walk - 1) % len(light)])
+    seen = for_rollout(view, rollout)
+    assert_grown(seen, PROBLEMS[name], first=light[(rollout - 1) % len(light)])
     position = UNIT_FEATURES.index("position")
     assert np.array_equal(np.argsort(seen.units[:, position]), seen.order)
     others = [np.delete(v.units, position, axis=1) for v in (view, seen)]

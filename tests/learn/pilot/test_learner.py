@@ -16,7 +16,7 @@ from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import StepReport
-from streamplace.learn.models.pilot import LOOKS, WALKS, PilotConfig
+from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.learner import PilotLearner, elsewhere
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
@@ -198,7 +198,7 @@ def test_what_is_written_places_as_the_learner_validates(tmp_path: Path) -> None
     assert PilotConfig(**spec["config"]) == PilotConfig(**SMALL)
     path = tmp_path / "w.safetensors"
     write_weights(path, {"model": "pilot", "training": {}, **spec}, arrays_of(pupil.module))
-    rows = [trained(path).greedy(problem, WALKS, LOOKS) for problem in work.validation]
+    rows = [trained(path).greedy(problem, ROLLOUTS, SWEEPS) for problem in work.validation]
     values = [THROUGHPUT.evaluate(*pair).max() for pair in zip(work.validation, rows, strict=True)]
     assert values == pytest.approx(pupil.validate())
 

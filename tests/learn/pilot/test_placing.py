@@ -69,23 +69,23 @@ def test_interchangeable_devices_may_be_listed_in_any_order(order: list[int], se
 
 
 def test_answers_are_legal_where_choices_end_in_a_trap() -> None:
-    """Some pilots walk into it, greedily or by chance."""
+    """Some pilots run into it, greedily or by chance."""
     for seed in range(20):
-        greedy = [answer(torn(), seed, looks=looks) for looks in (1, 3)]
+        greedy = [answer(torn(), seed, sweeps=sweeps) for sweeps in (1, 3)]
         assert torn().legal(np.concatenate([greedy, answers(torn(), 50, seed)])).all()
 
 
 def test_more_walks_and_looks_begin_with_fewer() -> None:
-    """Other walks begin elsewhere, so that some end elsewhere."""
+    """Other rollouts begin elsewhere, so that some end elsewhere."""
     policy, others = TrainedPilot(pilot_network()), []
     for problem in PROBLEMS.values():
         rows = policy.greedy(problem, 3, 2)
         assert rows.shape == (6, problem.n_operators)
         assert np.array_equal(rows[:4], policy.greedy(problem, 2, 2))
         others.append(not np.array_equal(rows[1], rows[3]))
-        looks = policy.greedy(problem, 1, 4)
-        assert looks.shape == (4, problem.n_operators)
-        assert np.array_equal(looks[:2], rows[:2])
+        sweeps = policy.greedy(problem, 1, 4)
+        assert sweeps.shape == (4, problem.n_operators)
+        assert np.array_equal(sweeps[:2], rows[:2])
     assert any(others)
 
 
@@ -102,4 +102,4 @@ def test_a_weights_file_is_a_pilot_and_is_read_again_when_it_changes(tmp_path: P
     for seed in (5, 6):
         policy = trained(weights_file(path, seed=seed))
         for problem in PROBLEMS.values():
-            assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, seed, looks=3))
+            assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, seed, sweeps=3))

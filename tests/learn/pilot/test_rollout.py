@@ -45,28 +45,28 @@ TRAPS = ("torn", "constrained", "little memory", "little memory and rules")
 """Problems where some choices leave a unit without a device."""
 MOST_WAYS = 7000
 FEW_WAYS = [
-    (name, looks)
+    (name, sweeps)
     for name, view in VIEWS.items()
-    for looks in (1, 2)
-    if len(view.group) ** (looks * len(view.order)) <= MOST_WAYS
+    for sweeps in (1, 2)
+    if len(view.group) ** (sweeps * len(view.order)) <= MOST_WAYS
 ]
-FEW = [name for name, looks in FEW_WAYS if looks == 1]
+FEW = [name for name, sweeps in FEW_WAYS if sweeps == 1]
 
 
 @cache
-def every_way(name: str, looks: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+def every_way(name: str, sweeps: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     """All sequences of decisions [S, T], and their log-probabilities."""
     view = VIEWS[name]
-    steps = itertools.product(range(len(view.group)), repeat=looks * len(view.order))
+    steps = itertools.product(range(len(view.group)), repeat=sweeps * len(view.order))
     ways, likelihood, _ = explore(view, NETWORK, list(steps))
     whole = ways[:, 0] >= 0
     return ways[whole], likelihood[whole]
 
 
 def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
-    """Compare what is recorded from these placements on, and in a second look, with the reference.
+    """Compare what is recorded from these placements on, and in a second sweep, with the reference.
 
-    What "last" means in a second look has a test of its own.
+    What "last" means in a second sweep has a test of its own.
     """
     view = features_of(problem)
     first, u = along(view, rows), len(view.order)
@@ -127,19 +127,19 @@ def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
         assert likelihood[s] == pytest.approx(total, rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize("looks", [2, 3])
-def test_the_last_device_is_that_of_the_decision_before(looks: int) -> None:
-    """In every look, and whatever device the unit was on."""
+@pytest.mark.parametrize("sweeps", [2, 3])
+def test_the_last_device_is_that_of_the_decision_before(sweeps: int) -> None:
+    """In every sweep, and whatever device the unit was on."""
     view = VIEWS["uneven"]
-    chosen, record = draw(view, NETWORK, 20, looks=looks)
+    chosen, record = draw(view, NETWORK, 20, sweeps=sweeps)
     last = record.devices[:, 1:, :, DeviceFeature.LAST]
     assert np.array_equal(last.argmax(axis=2), chosen[:, :-1])
 
 
-@pytest.mark.parametrize(("name", "looks"), FEW_WAYS)
-def test_the_probabilities_of_all_ways_add_up_to_one(name: str, looks: int) -> None:
+@pytest.mark.parametrize(("name", "sweeps"), FEW_WAYS)
+def test_the_probabilities_of_all_ways_add_up_to_one(name: str, sweeps: int) -> None:
     """Those that cannot be gone have none; dead ends have the rest."""
-    total = np.exp(every_way(name, looks)[1]).sum()
+    total = np.exp(every_way(name, sweeps)[1]).sum()
     assert total == pytest.approx(1, abs=1e-4) if name not in TRAPS else 0 < total < 1
 
 
@@ -155,11 +155,11 @@ def test_of_equal_placements_one_can_be_chosen(name: str) -> None:
     assert {tuple(row) for row in problem.canonical(possible).tolist()} == legal
 
 
-@pytest.mark.parametrize(("name", "looks"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
-def test_draws_follow_the_probabilities(name: str, looks: int) -> None:
+@pytest.mark.parametrize(("name", "sweeps"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
+def test_draws_follow_the_probabilities(name: str, sweeps: int) -> None:
     view, n_draws = VIEWS[name], 8_000
-    ways, likelihood = every_way(name, looks)
-    chosen, _ = draw(view, NETWORK, n_draws, seed=5, looks=looks)
+    ways, likelihood = every_way(name, sweeps)
+    chosen, _ = draw(view, NETWORK, n_draws, seed=5, sweeps=sweeps)
     digits = len(view.group) ** np.arange(ways.shape[1])
     counts = np.bincount(chosen @ digits, minlength=digits[-1] * len(view.group))[ways @ digits]
     expected = n_draws * np.exp(likelihood)
@@ -171,7 +171,7 @@ def test_draws_follow_the_probabilities(name: str, looks: int) -> None:
 def test_given_devices_are_followed_and_the_rest_is_chosen(name: str) -> None:
     """Half of the devices of a placement lead to a whole one."""
     problem, view = CASES[name], VIEWS[name]
-    asked = along(view, some_placements(problem, 20), looks=2)
+    asked = along(view, some_placements(problem, 20), sweeps=2)
     asked[:, len(view.order) // 2 :] = -1
     chosen, _, _ = explore(view, NETWORK, asked, seed=1)
     whole = chosen[:, 0] >= 0
@@ -180,12 +180,12 @@ def test_given_devices_are_followed_and_the_rest_is_chosen(name: str) -> None:
     assert problem.legal(places(view, chosen[whole])).all()
 
 
-@pytest.mark.parametrize(("name", "looks"), [way for way in FEW_WAYS if way[0] not in TRAPS])
-def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name: str, looks: int) -> None:
+@pytest.mark.parametrize(("name", "sweeps"), [way for way in FEW_WAYS if way[0] not in TRAPS])
+def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name: str, sweeps: int) -> None:
     """All ways that leave it there are together no likelier."""
-    ways, likelihood = every_way(name, looks)
+    ways, likelihood = every_way(name, sweeps)
     view = VIEWS[name]
-    free = np.full((1, looks * len(view.order)), -1)
+    free = np.full((1, sweeps * len(view.order)), -1)
     best, n_devices = explore(view, NETWORK, free)[0][0], len(view.group)
     for t, to in enumerate(best):
         on = (ways[:, :t] == best[:t]).all(axis=1)
@@ -195,7 +195,7 @@ def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name: str, look
 
 def test_where_no_device_is_left_there_is_no_placement() -> None:
     """Two of three rivals may take what the third needs; then all devices are -1."""
-    chosen, _ = draw(VIEWS["torn"], NETWORK, 500, looks=2)
+    chosen, _ = draw(VIEWS["torn"], NETWORK, 500, sweeps=2)
     stuck = (chosen == -1).any(axis=1)
     assert 0 < stuck.sum() < 500
     assert (chosen[stuck] == -1).all()
@@ -209,7 +209,7 @@ def test_watching_changes_nothing(name: Any) -> None:
     uniform = np.random.default_rng(0).random(asked.shape, dtype=np.float32)
     nothing = new_record(0, view)
     unwatched, _ = rollouts(view, heads_of(NETWORK, view), asked, uniform, nothing)
-    assert np.array_equal(unwatched, draw(view, NETWORK, 20, looks=2)[0])
+    assert np.array_equal(unwatched, draw(view, NETWORK, 20, sweeps=2)[0])
     assert nothing.open.size == 0
 
 

@@ -4,8 +4,8 @@ from pydantic import Field
 
 from streamplace.learn.config import Config
 
-WALKS, LOOKS = 2, 3
-"""Default numbers of walks, and of decisions about every operator in each."""
+ROLLOUTS, SWEEPS = 2, 3
+"""Default numbers of rollouts, and of sweeps over all operators in each."""
 
 
 class PilotConfig(Config):

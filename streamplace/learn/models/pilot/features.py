@@ -80,9 +80,9 @@ def features_of(problem: Problem) -> PilotFeatures:
     )
 
 
-def on_walk(features: PilotFeatures, walk: int) -> PilotFeatures:
-    """Features of the same problem for a walk that begins at another unit; the first walk is 0."""
-    sequence = decision_order(features.level, walk)
+def for_rollout(features: PilotFeatures, rollout: int) -> PilotFeatures:
+    """Features of the same problem for a rollout from another unit; rollouts count from 0."""
+    sequence = decision_order(features.level, rollout)
     units = features.units.copy()
     units[:, UNIT_FEATURES.index("position")] = _position(sequence)
     return features._replace(order=sequence, units=units)
@@ -140,13 +140,13 @@ def _small(load: Floats) -> Floats:
     return np.minimum(load, 3.0)
 
 
-def decision_order(level: Level, walk: int = 0) -> Ints:
+def decision_order(level: Level, rollout: int = 0) -> Ints:
     """Units [U] in the order of `grown`; first those with one device, then those with rivals.
 
-    What must not be separated is placed early, while there is room. The first walk begins at the
+    What must not be separated is placed early, while there is room. The first rollout begins at the
     heaviest pair, the k-th after it at the k-th lightest unit.
     """
-    first = _lightest(level, walk - 1) if walk else NOWHERE
+    first = _lightest(level, rollout - 1) if rollout else NOWHERE
     rank = np.arange(level.n_units)
     order = grown(level.start, level.peer, level.sent + level.taken, rank, first)
     sequence = order.astype(np.int32)
@@ -253,7 +253,7 @@ def _least(level: Level, u: int) -> float:
 
 
 @kernel
-def look(
+def measure(
     features: PilotFeatures,
     state: RolloutState,
     u: int,

@@ -26,7 +26,7 @@ from streamplace.learn.learner_base import (
     log_probabilities,
     mean_entropy,
 )
-from streamplace.learn.models.pilot import LOOKS, WALKS, PilotConfig
+from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
     N_STEP,
@@ -119,10 +119,11 @@ class PilotLearner(PolicyLearner[PilotConfig]):
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the best of a few greedy placements."""
         pilot = TrainedPilot(network_of(arrays_of(self.module)))
-        return self.for_each(
-            lambda problem: float(self.reward(problem, pilot.greedy(problem, WALKS, LOOKS)).max()),
-            problems,
-        )
+
+        def best(problem: Problem) -> float:
+            return float(self.reward(problem, pilot.greedy(problem, ROLLOUTS, SWEEPS)).max())
+
+        return self.for_each(best, problems)
 
     def features(self) -> dict[str, Any]:
         """Names of the features; they are in yardsticks, so no mean or deviation is stored."""
@@ -335,7 +336,7 @@ class ProblemBatch:
 
 @dataclass(frozen=True, slots=True)
 class StepBatch:
-    """All decisions in the first look of many rollouts (R rollouts, P decisions, D devices).
+    """All decisions in the first sweep of many rollouts (R rollouts, P decisions, D devices).
 
     Rollouts are padded to T decisions for sums along them; all else is packed.
     """

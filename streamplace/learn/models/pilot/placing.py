@@ -17,7 +17,7 @@ from streamplace.learn.models.pilot.features import (
     PilotFeatures,
     StepFeature,
     features_of,
-    on_walk,
+    for_rollout,
 )
 from streamplace.learn.models.pilot.rollouts import (
     PilotNetwork,
@@ -46,18 +46,18 @@ class TrainedPilot:
 
     network: PilotNetwork
 
-    def greedy(self, problem: Problem, walks: int, looks: int) -> Ints:
-        """Devices [walks · looks, N] after every look, at every decision the likeliest."""
-        return np.concatenate(list(islice(self.walks(problem, looks), walks)))
+    def greedy(self, problem: Problem, rollouts: int, sweeps: int) -> Ints:
+        """Devices [rollouts · sweeps, N] after every sweep, at every decision the likeliest."""
+        return np.concatenate(list(islice(self.rollouts(problem, sweeps), rollouts)))
 
-    def walks(self, problem: Problem, looks: int) -> Iterator[Ints]:
-        """Devices [looks, N] of one walk after the other, at every decision the likeliest."""
+    def rollouts(self, problem: Problem, sweeps: int) -> Iterator[Ints]:
+        """Devices [sweeps, N] of one rollout after the other, at every decision the likeliest."""
         features = features_of(problem)
-        for walk in count():
-            begun = on_walk(features, walk) if walk else features
-            chosen = self._chosen(begun, np.full((1, looks * len(begun.order)), -1, np.float32))
+        for rollout in count():
+            begun = for_rollout(features, rollout) if rollout else features
+            chosen = self._chosen(begun, np.full((1, sweeps * len(begun.order)), -1, np.float32))
             yield np.concatenate(
-                [_legal(problem, places_after(begun, chosen, look + 1)) for look in range(looks)]
+                [_legal(problem, places_after(begun, chosen, sweep + 1)) for sweep in range(sweeps)]
             )
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:

@@ -39,7 +39,7 @@ from streamplace.learn.models.pilot.features import (
     UNIT_FEATURES,
     PilotFeatures,
     begin,
-    look,
+    measure,
     put,
 )
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
@@ -195,7 +195,7 @@ def _mean_of_unplaced(h: Singles, order: Ints) -> Singles:
 
 
 def new_record(rollouts: int, features: PilotFeatures) -> DecisionRecord:
-    """Empty record of so many rollouts of one look."""
+    """Empty record of so many rollouts of one sweep."""
     shape = (rollouts, features.level.n_units, len(features.group))
     return empty_record(shape, N_DEVICE, N_STEP)
 
@@ -210,7 +210,7 @@ def rollouts(
 ) -> tuple[Ints, Floats]:
     """Devices [S, T] of all units, once per row of ``given`` [S, T], and log-probabilities [S].
 
-    T = L · U decisions are L looks: after the first look every unit in turn is removed from its
+    T = L · U decisions are L sweeps: after the first sweep every unit in turn is removed from its
     device and placed again, while all others stay where they are. The policy chooses where no
     device is given (-1): with the number ``uniform`` [S, T] in [0, 1), or below 0 the likeliest.
     All devices are -1 if the rules left none at some decision. Without a record, given decisions
@@ -234,7 +234,7 @@ def rollouts(
                 add_multiple(contents[was], heads.content[unit], np.float32(-1))
             to = fixed[i, t]
             if to < 0 or keep:
-                if not look(features, state, unit, t, devices, steps, is_open):
+                if not measure(features, state, unit, t, devices, steps, is_open):
                     chosen[i] = -1
                     break
                 if keep:
@@ -251,11 +251,11 @@ def rollouts(
     return chosen, likelihood
 
 
-def places_after(features: PilotFeatures, chosen: Ints, look: int) -> Ints:
-    """Devices of the operators [S, N] after so many looks of rollouts [S, T]."""
+def places_after(features: PilotFeatures, chosen: Ints, sweep: int) -> Ints:
+    """Devices of the operators [S, N] after so many sweeps of rollouts [S, T]."""
     u = len(features.order)
     place = np.empty((len(chosen), u), np.int32)
-    place[:, features.order] = chosen[:, (look - 1) * u : look * u]
+    place[:, features.order] = chosen[:, (sweep - 1) * u : sweep * u]
     return place[:, features.unit_of]
 
 

@@ -9,7 +9,7 @@ class PilotMakespanConfig(Config):
     """Options of pilot for makespan."""
 
     width: int = Field(default=32, ge=1, le=1024)  # units of every layer
-    # number of schedules in a row by which the model is validated
-    looks: int = Field(default=3, ge=1, le=100)
+    # number of times in a row that the schedule is rebuilt by which the model is validated
+    sweeps: int = Field(default=3, ge=1, le=100)
     # number of times that a training schedule is rebuilt
     rebuilt: int = Field(default=2, ge=0, le=100)

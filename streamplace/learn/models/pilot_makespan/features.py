@@ -201,7 +201,7 @@ def run(
 
 
 @kernel
-def look(
+def measure(
     features: PilotMakespanFeatures,
     before: CompleteSchedule,
     state: ScheduleState,

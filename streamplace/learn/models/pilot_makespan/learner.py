@@ -108,12 +108,12 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Bound over the makespan of the best of a few schedules."""
-        policy, looks = self._policy(), self.config.looks
+        policy, sweeps = self._policy(), self.config.sweeps
 
         def reward(problem: Problem) -> float:
             features = features_of(problem)
             first = first_schedules(features)
-            schedules = policy.schedules(features, first, span, looks, JUDGED, seed=0)
+            schedules = policy.schedules(features, first, span, sweeps, JUDGED, seed=0)
             spans = [span(schedule) for schedule in schedules if schedule.complete]
             return _reward(least_makespan(problem), min(spans)) if spans else 0.0
 

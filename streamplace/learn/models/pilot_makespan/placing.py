@@ -64,13 +64,13 @@ class TrainedPilotMakespan:
         features: PilotMakespanFeatures,
         first: Iterable[ListSchedule],
         value: Callable[[ListSchedule], float],
-        looks: int,
+        sweeps: int,
         samples: int,
         seed: int,
     ) -> Iterator[ListSchedule]:
         """Yield the first schedules, greedy rebuilds, random list schedules, and samples.
 
-        Each of the ``looks`` greedy rebuilds decides anew about every task of the best schedule so
+        Each of the ``sweeps`` greedy rebuilds decides anew about every task of the best schedule so
         far. Samples keep the devices of a share of the tasks, and may also start from a schedule
         that is slightly worse. ``value`` is called once for every schedule in turn; the schedule
         with the lowest value is the best.
@@ -90,7 +90,7 @@ class TrainedPilotMakespan:
             yield offered(schedule)
         if not present:
             return
-        for _ in range(looks):
+        for _ in range(sweeps):
             yield offered(self.rebuilt(features, present[0], even(features)))
         for schedule in islice(critical_paths(features.tasks, rng), DRAWN):
             yield offered(schedule)

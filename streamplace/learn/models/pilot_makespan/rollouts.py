@@ -36,7 +36,7 @@ from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
     empty,
     find,
-    look,
+    measure,
     run,
 )
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
@@ -156,7 +156,7 @@ def rollouts(
             if count == 0 or (to >= 0 and not state.may[to]):
                 break
             if keep or (to < 0 and count > 1):
-                look(features, before, state, gaps, v, t, rows, row)
+                measure(features, before, state, gaps, v, t, rows, row)
             if keep:
                 record.devices[i, t], record.steps[i, t] = rows, row
                 record.open[i, t] = state.may
