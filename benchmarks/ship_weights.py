@@ -27,7 +27,7 @@ RATES = (1e4, 2e4)
 RECIPES = ("training", "training-more")
 HALVED = "\nThe last training began from weights in half precision.\n"
 LIMITS = {
-    "giph": "Any number of devices, constraints, any objective that a walk may be judged by. "
+    "giph": "Any number of devices, constraints, any objective that a placement may be judged by. "
     "Trained on task graphs of 10 to 50 tasks on 20 devices.",
     "giph-task-eft": "As `giph`; it chooses tasks, which go where they are done first.",
     "placeto": "Up to 32 devices, told apart by their number alone: it learns what the devices of "
@@ -41,7 +41,7 @@ LIMITS = {
         "are meant to be trained on the problem itself.",
     ),
 }
-WALK = """One walk of two steps per task from a random placement on the {} test
+EPISODE = """One episode of two steps per task from a random placement on the {} test
 problems of `streamplace generate giph`: makespans as multiples of HEFT's, beside a random walk of
 as many steps to where tasks are done first, and as many random placements."""
 LIKELIEST = """Likeliest placements of the {} test problems of `streamplace generate giph`:
@@ -133,7 +133,7 @@ throughput, and graphs that are better than, equal to and worse than METIS's.
 
 
 def tasks_table(model: str, path: Path) -> str:
-    """Walks, or likeliest placements, on GiPH's benchmark, against HEFT."""
+    """Episodes, or likeliest placements, on GiPH's benchmark, against HEFT."""
     problems = [
         problem
         for problem in FAMILIES["giph"].generate(Giph(), 0)
@@ -142,8 +142,8 @@ def tasks_table(model: str, path: Path) -> str:
     objective = OBJECTIVES["makespan"]
     heft = np.array([named_placer("heft").place(one, objective).value for one in problems])
     lines = []
-    walks = MODELS[model].improver is not None
-    for name in (f"{model}:weights={path}", *(("eft",) if walks else ()), "random"):
+    improves = MODELS[model].improver is not None
+    for name in (f"{model}:weights={path}", *(("eft",) if improves else ()), "random"):
         values = [
             named_placer(name)
             .place(one, objective, budget=Budget(None, 1 + 2 * one.n_operators))
@@ -155,7 +155,7 @@ def tasks_table(model: str, path: Path) -> str:
             f"| {title} | {ratio.mean():.3f} | {np.median(ratio):.3f} | {ratio.max():.2f} |"
         )
     table = "\n".join(lines)
-    caption = WALK if walks else LIKELIEST
+    caption = EPISODE if improves else LIKELIEST
     return f"""{caption.format(len(problems))}
 
 | | mean | median | worst |

@@ -44,7 +44,7 @@ class RowMemory:
 
 
 class BestRewards(RowMemory):
-    """The best reward met of every problem."""
+    """The best reward of every problem so far."""
 
     def __init__(self, problems: int) -> None:
         self.rewards: Floats = np.zeros(problems)

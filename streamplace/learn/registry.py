@@ -16,8 +16,8 @@ from streamplace.learn.config import (
     Preset,
     validated,
 )
+from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
-from streamplace.learn.walker import Improver
 from streamplace.model.arrays import Ints
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
@@ -74,8 +74,8 @@ class LearnedModel:
     # Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
     # samples. None where the placer of this name has a file of its own.
     allocator: Callable[[Path], Allocator] | None = None
-    # Reads a weights file of a policy that improves placements; the placer of this name then walks
-    # from placement to placement.
+    # Reads a weights file of a policy that improves placements; the placer of this name runs
+    # episodes.
     improver: Callable[[Path], Improver] | None = None
     # Whether it learns from good placements that others found (`LearningTask.targets`).
     supervised: bool = False

@@ -4,7 +4,7 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.passes import GIPH, schedule
 
-from streamplace.learn.walker import STEPS_PER_OPERATOR
+from streamplace.learn.improver import STEPS_PER_OPERATOR
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective

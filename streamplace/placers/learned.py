@@ -1,6 +1,6 @@
 """Learned placers: registers every trainable model as a placer.
 
-Models that allocate operators place at once; models that improve placements walk step by step.
+Models that allocate operators place at once; models that improve placements do so step by step.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.io.extras import importing_torch
+from streamplace.learn.improver import CHUNK, Improver, episode_chunks
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
-from streamplace.learn.walker import CHUNK, Improver, walks
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
@@ -23,7 +23,7 @@ from streamplace.placers.stopwatch import now, starting_up
 
 RANDOM = "random"
 BEGINNING = 0.5
-"""Share of the budget for the placer whose placement a walk starts from."""
+"""Share of the budget for the placer whose placement an episode starts from."""
 LEAST = 200_000
 """Pairs of tasks and devices to examine even if the clock is over: a tenth of a second."""
 
@@ -70,8 +70,8 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
     return Placer(model.name, model.summary, place, model.objectives)
 
 
-def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
-    """Return the placer that walks with a model."""
+def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
+    """Return the placer that improves placements by a model."""
 
     def place(
         problem: Problem,
@@ -82,18 +82,18 @@ def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> 
         weights: str = "",
         start: str | tuple[Placement, ...] = RANDOM,
     ) -> Found:
-        """Walk from a placement; the best one met counts, of equals the first.
+        """Improve a placement; the best of all steps counts, of equals the first.
 
-        One whole walk, or where evaluations are counted as many walks as they allow, each from the
-        best placement met before.
+        One whole episode, or where evaluations are counted as many as they allow, each from the
+        best placement before.
 
         Parameters
         ----------
         weights
             File of trained weights; those that come with streamplace where empty.
         start
-            Placer whose answer the walk begins with, such as ``heft``, within half of the budget;
-            by default a random placement.
+            Placer whose answer the first episode begins with, such as ``heft``, within half of the
+            budget; by default a random placement.
         """
         from streamplace.learn.model_weights import shipped
 
@@ -109,9 +109,9 @@ def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> 
         for placement in _beginnings(problem, objective, start, rng, meter):
             if best.empty or meter.chunk(1):
                 take(placement, objective.value(problem, placement))
-        walker, chunk = improver.on(problem), min(CHUNK, _least_steps(problem))
+        agent, chunk = improver.on(problem), min(CHUNK, _least_steps(problem))
         while meter.chunk(1):
-            for steps in walks(walker, best.solution.index, rng, walker.length, chunk):
+            for steps in episode_chunks(agent, best.solution.index, rng, agent.length, chunk):
                 rows = steps[: meter.chunk(len(steps))]
                 values = objective.evaluate(problem, rows) if len(rows) else np.empty(0)
                 for row, value in zip(rows, values, strict=True):
@@ -137,7 +137,7 @@ def _beginnings(
     rng: np.random.Generator,
     meter: Meter,
 ) -> tuple[Placement, ...]:
-    """Placements to start from; the walk continues from the best."""
+    """Placements to start from; the episode begins with the best."""
     if start == RANDOM or not start:
         return (problem.placement(random_placements(problem, 1, rng)[0]),)
     if isinstance(start, str):
@@ -154,4 +154,4 @@ for _model in map(MODELS.__getitem__, MODELS):
     if _model.allocator is not None:
         PLACERS.add(_model.name, placer_that_allocates(_model, _model.allocator))
     elif _model.improver is not None:
-        PLACERS.add(_model.name, placer_that_walks(_model, _model.improver))
+        PLACERS.add(_model.name, placer_that_improves(_model, _model.improver))

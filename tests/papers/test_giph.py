@@ -1,4 +1,4 @@
-"""GiPH's gpNet, forward pass and walk, against what the paper says literally."""
+"""GiPH's gpNet, forward pass and episode, against what the paper says literally."""
 
 from itertools import islice
 from typing import Any
@@ -11,23 +11,23 @@ from hypothesis import given, settings
 from problems import PROBLEMS
 from strategies import problems
 
+from streamplace.learn.improver import episode_chunks
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.walker import walks
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.network import GiphModule
 from streamplace.papers.giph.placing import (
+    GiphAgent,
     GiphImprover,
-    GiphWalker,
     first_criticality,
     network_of,
     scores,
     shapes,
 )
-from streamplace.papers.walks.gpnet import WalkRecord
-from streamplace.papers.walks.messages import NodeGraphBatch
+from streamplace.papers.improving.gpnet import StepRecord
+from streamplace.papers.improving.messages import NodeGraphBatch
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
@@ -52,7 +52,7 @@ def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
     return module
 
 
-def walker_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphWalker:
+def agent_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphAgent:
     """GiPH on a problem, with random weights."""
     tensors = arrays_of(module or module_of(config))
     return GiphImprover(network_of(tensors), config).on(problem)
@@ -60,18 +60,23 @@ def walker_of(problem: Problem, config: GiphConfig, module: GiphModule | None = 
 
 def seen(
     problem: Problem, config: GiphConfig, steps: int | None = None, module: GiphModule | None = None
-) -> tuple[GiphWalker, Any, WalkRecord, Any]:
-    """Who walked from a random placement, the placements before each step, what was seen."""
+) -> tuple[GiphAgent, Any, StepRecord, Any]:
+    """Agent that began at a random placement, the placements before each step, what was seen."""
     rng = np.random.default_rng(5)
-    walker = walker_of(problem, config, module)
+    agent = agent_of(problem, config, module)
     place = random_placements(problem, 1, rng)[0]
-    walked = walker.recorded(place, rng.random(steps or walker.length))
-    return walker, np.concatenate([place[None], walked.places[:-1]]), walked.record, walked.places
+    episode = agent.recorded(place, rng.random(steps or agent.length))
+    return (
+        agent,
+        np.concatenate([place[None], episode.places[:-1]]),
+        episode.record,
+        episode.places,
+    )
 
 
-def pairs_of(walker: GiphWalker, place: Any) -> list[tuple[int, int]]:
+def pairs_of(agent: GiphAgent, place: Any) -> list[tuple[int, int]]:
     """Task and device of every node."""
-    graph = walker.graph
+    graph = agent.graph
     devices = graph.device if graph.pairs else place
     return list(zip(graph.task.tolist(), devices.tolist(), strict=True))
 
@@ -79,14 +84,14 @@ def pairs_of(walker: GiphWalker, place: Any) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("pairs", [True, False])
 @pytest.mark.parametrize("problem", ALL)
 def test_a_walk_sees_the_gpnet_of_every_placement(problem: Problem, pairs: bool) -> None:
-    """Nodes, edges and features, with the criticality that the walk has learned so far."""
-    walker, places, record, _ = seen(problem, GiphConfig(pairs=pairs), steps=4)
+    """Nodes, edges and features, with the criticality that the episode has learned so far."""
+    agent, places, record, _ = seen(problem, GiphConfig(pairs=pairs), steps=4)
     criticality = literal.first_criticality(problem)
-    assert first_criticality(walker.graph) == pytest.approx(criticality)
+    assert first_criticality(agent.graph) == pytest.approx(criticality)
     for t, place in enumerate(places):
         criticality = literal.heeded(problem, place, criticality)
         net = literal.gp_net(problem, place, criticality, pairs=pairs)
-        nodes = pairs_of(walker, place)
+        nodes = pairs_of(agent, place)
         wanted = literal.scaled(net.nodes)
         assert set(nodes) == set(wanted)
         found = dict(zip(nodes, record.nodes[t], strict=True))
@@ -111,13 +116,13 @@ def test_a_walk_sees_the_gpnet_of_every_placement(problem: Problem, pairs: bool)
 def test_scores_are_those_of_the_papers_equation(problem: Problem) -> None:
     config = GiphConfig()
     module = module_of(config)
-    walker, places, record, _ = seen(problem, config, steps=1, module=module)
+    agent, places, record, _ = seen(problem, config, steps=1, module=module)
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     net = literal.gp_net(problem, places[0], criticality)
     wanted = literal.scores(net, arrays_of(module), problem.graph.order.tolist())
-    found = scores(walker.network, walker.graph, walker.walk.features)
-    assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
-    in_torch = module.scores(NodeGraphBatch.of([(walker.graph, record)]))
+    found = scores(agent.network, agent.graph, agent.state.features)
+    assert found == pytest.approx([wanted[p] for p in pairs_of(agent, places[0])], abs=1e-4)
+    in_torch = module.scores(NodeGraphBatch.of([(agent.graph, record)]))
     assert in_torch.detach().numpy() == pytest.approx(found, abs=1e-4)
 
 
@@ -125,12 +130,12 @@ def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> No
     """On the features of giph-ne."""
     config = CONFIGS["sage"]
     module = module_of(config)
-    walker, places, _, _ = seen(SOME["heterogeneous"], config, steps=1, module=module)
+    agent, places, _, _ = seen(SOME["heterogeneous"], config, steps=1, module=module)
     problem = SOME["heterogeneous"]
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     wanted = literal.sage_scores(literal.gp_net(problem, places[0], criticality), arrays_of(module))
-    found = scores(walker.network, walker.graph, walker.walk.features)
-    assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
+    found = scores(agent.network, agent.graph, agent.state.features)
+    assert found == pytest.approx([wanted[p] for p in pairs_of(agent, places[0])], abs=1e-4)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -138,17 +143,17 @@ def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: Gi
     """Problems of all sizes side by side."""
     module = module_of(config)
     runs = [seen(problem, config, module=module) for problem in ALL]
-    steps = NodeGraphBatch.of([(walker.graph, record) for walker, _, record, _ in runs])
+    steps = NodeGraphBatch.of([(agent.graph, record) for agent, _, record, _ in runs])
     log_p = module(steps).detach()
     total = torch.zeros(len(steps.chosen)).index_add(0, steps.step, log_p.exp())
     assert total.numpy() == pytest.approx(1, abs=1e-5)
     assert steps.open[steps.chosen].all()
     found = module.scores(steps).detach().numpy()
     step_by_step = [
-        scores(walker.network, walker.graph, features)
-        for walker, _, record, _ in runs
+        scores(agent.network, agent.graph, features)
+        for agent, _, record, _ in runs
         for features in (
-            walker.walk.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
+            agent.state.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
             for t in range(len(record.chosen))
         )
     ]
@@ -167,8 +172,8 @@ def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
 @pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
 def test_early_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem) -> None:
     """For as many steps as there are tasks and one; afterwards everything is open."""
-    walker, places, record, after = seen(problem, GiphConfig())
-    n, graph = problem.n_operators, walker.graph
+    agent, places, record, after = seen(problem, GiphConfig())
+    n, graph = problem.n_operators, agent.graph
     tasks = graph.task[record.chosen]
     for t in range(len(places)):
         current = places[t][graph.task] == graph.device
@@ -193,31 +198,31 @@ def test_all_placements_on_the_way_are_legal(config: GiphConfig, problem: Proble
 
 def test_a_walk_is_the_same_in_pieces() -> None:
     """The placer looks at the clock in between."""
-    walker = walker_of(PAPER, GiphConfig())
+    agent = agent_of(PAPER, GiphConfig())
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
-    steps = walker.length
+    steps = agent.length
     uniform = np.random.default_rng(2).random(steps)
-    whole = walker.recorded(place, uniform).places
-    pieces = np.concatenate([*walks(walker, place, np.random.default_rng(2), steps)])
+    whole = agent.recorded(place, uniform).places
+    pieces = np.concatenate([*episode_chunks(agent, place, np.random.default_rng(2), steps)])
     assert (pieces == whole).all()
 
 
 def test_the_likeliest_is_taken_where_nothing_is_drawn() -> None:
     """A number below 0 stands for no draw."""
-    walker = walker_of(PAPER, GiphConfig())
+    agent = agent_of(PAPER, GiphConfig())
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
-    record = walker.recorded(place, np.full(3, -1.0)).record
+    record = agent.recorded(place, np.full(3, -1.0)).record
     for t in range(3):
-        features = walker.walk.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
-        score = np.where(record.open[t], scores(walker.network, walker.graph, features), -np.inf)
+        features = agent.state.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
+        score = np.where(record.open[t], scores(agent.network, agent.graph, features), -np.inf)
         assert record.chosen[t] == np.argmax(score)
 
 
 def test_tasks_alone_go_where_they_are_done_first() -> None:
     """By the finish of their inputs and the transfers, whatever else runs on the device."""
-    walker, places, record, after = seen(PAPER, CONFIGS["tasks alone"], steps=10)
+    agent, places, record, after = seen(PAPER, CONFIGS["tasks alone"], steps=10)
     for t, place in enumerate(places):
-        v = int(walker.graph.task[record.chosen[t]])
+        v = int(agent.graph.task[record.chosen[t]])
         done = {a: finish_on(place, v, a) for a in literal.devices_of(PAPER, v)}
         assert after[t][v] == min(done, key=lambda a, done=done: done[a])
 

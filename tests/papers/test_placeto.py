@@ -13,14 +13,14 @@ from strategies import problems
 from streamsim.passes import GIPH, schedule
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.walker import Walked
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto import Order, PlacetoConfig
 from streamplace.papers.placeto.network import PlacetoPolicy
-from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker, shapes
+from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoAgent, shapes
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
@@ -39,12 +39,12 @@ def policy(order: Any = "topological", devices: int = 24) -> PlacetoPolicy:
     return found
 
 
-def toured(problem: Problem, of: PlacetoPolicy) -> tuple[PlacetoWalker, Walked, Any]:
+def toured(problem: Problem, of: PlacetoPolicy) -> tuple[PlacetoAgent, Episode, Any]:
     """One tour from a random placement, and the placements before each visit."""
     rng = np.random.default_rng(5)
-    place, walker = random_placements(problem, 1, rng)[0], of.improver().on(problem)
-    walked = walker.recorded(place, rng.random(walker.length))
-    return walker, walked, np.concatenate([place[None], walked.places[:-1]])
+    place, agent = random_placements(problem, 1, rng)[0], of.improver().on(problem)
+    episode = agent.recorded(place, rng.random(agent.length))
+    return agent, episode, np.concatenate([place[None], episode.places[:-1]])
 
 
 def log_probabilities(problem: Problem, of: PlacetoPolicy, nodes: Any, v: int, may: Any) -> Any:
@@ -83,29 +83,29 @@ def downstream(problem: Problem, v: int, streams: Any) -> set[int]:
 def test_every_operator_is_visited_once_in_the_order(order: str) -> None:
     """Only it and what must share its device may move."""
     for problem in ALL:
-        _, walked, before = toured(problem, policy(order))
-        assert walked.record.current.tolist() == decision_order(problem, order).tolist()
+        _, episode, before = toured(problem, policy(order))
+        assert episode.record.current.tolist() == decision_order(problem, order).tolist()
         unit = np.arange(problem.n_operators) if problem.rules is None else problem.rules.unit
-        for v, then, now in zip(walked.record.current, before, walked.places, strict=True):
+        for v, then, now in zip(episode.record.current, before, episode.places, strict=True):
             assert set(unit[then != now]) <= {unit[v]}
 
 
 @pytest.mark.parametrize("problem", ALL)
 def test_a_visit_sees_costs_bits_start_and_device(problem: Problem) -> None:
     """Costs and starts between -1 and 1, the device as a place of its own."""
-    _, walked, before = toured(problem, policy())
+    _, episode, before = toured(problem, policy())
     streams, size = literal.ends(problem), problem.one_pass.streams["size"]
     n = problem.n_operators
     out = [[size[e] for e, (u, _) in enumerate(streams) if u == v] for v in range(n)]
     for t, place in enumerate(before):
         start = schedule(problem.one_pass, place, GIPH).start
-        visited, current = walked.record.current[:t], walked.record.current[t]
+        visited, current = episode.record.current[:t], episode.record.current[t]
         plain = {
             v: np.array([literal.seconds(problem)[v].mean(), np.mean(out[v] or [0]), start[v]])
             for v in range(n)
         }
         for v, (cost, sent, begun) in literal.scaled(plain).items():
-            row = walked.record.nodes[t, v]
+            row = episode.record.nodes[t, v]
             wanted = [cost, sent, float(v in visited), float(v == current), begun]
             assert row[:N_OPERATOR] == pytest.approx(wanted, abs=1e-4)
             assert row[N_OPERATOR:].tolist() == [float(a == place[v]) for a in range(24)]
@@ -115,19 +115,19 @@ def test_a_visit_sees_costs_bits_start_and_device(problem: Problem) -> None:
 def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> None:
     """Torch for all visits at once, numpy when it drew, and the equations agree."""
     of = policy()
-    walker, walked, _ = toured(problem, of)
-    chosen, entropy = (part.detach().numpy() for part in of.choices([(walker, walked)]))
+    agent, episode, _ = toured(problem, of)
+    chosen, entropy = (part.detach().numpy() for part in of.choices([(agent, episode)]))
     for t in range(0, len(chosen), 5):
-        nodes, v = walked.record.nodes[t].astype(float), int(walked.record.current[t])
-        wanted = log_probabilities(problem, of, nodes, v, walked.record.open[t])
-        assert chosen[t] == pytest.approx(wanted[walked.record.chosen[t]], abs=1e-4)
-        some = wanted[walked.record.open[t]]
+        nodes, v = episode.record.nodes[t].astype(float), int(episode.record.current[t])
+        wanted = log_probabilities(problem, of, nodes, v, episode.record.open[t])
+        assert chosen[t] == pytest.approx(wanted[episode.record.chosen[t]], abs=1e-4)
+        some = wanted[episode.record.open[t]]
         assert entropy[t] == pytest.approx(-(np.exp(some) * some).sum(), abs=1e-4)
     likeliest = of.improver().on(problem)
     likeliest.begin(toured(problem, of)[2][0])
-    first = int(likeliest.go(np.array([-1.0]))[0][walked.record.current[0]])
-    nodes, v = walked.record.nodes[0].astype(float), int(walked.record.current[0])
-    wanted = log_probabilities(problem, of, nodes, v, walked.record.open[0])
+    first = int(likeliest.steps(np.array([-1.0]))[0][episode.record.current[0]])
+    nodes, v = episode.record.nodes[0].astype(float), int(episode.record.current[0])
+    wanted = log_probabilities(problem, of, nodes, v, episode.record.open[0])
     assert wanted[first] == pytest.approx(wanted.max(), abs=1e-4)
 
 

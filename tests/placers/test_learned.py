@@ -1,4 +1,4 @@
-"""Placers that walk from placement to placement with trained weights."""
+"""Placers that go from placement to placement with trained weights."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +10,14 @@ from problems import PROBLEMS, chain
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import read_weights, write_weights
+from streamplace.learn.improver import Improver
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
-from streamplace.learn.walker import Improver
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.placers import stopwatch
-from streamplace.placers.learned import placer_that_walks
+from streamplace.placers.learned import placer_that_improves
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -154,7 +154,7 @@ def test_the_clock_stands_still_while_weights_are_read(monkeypatch: pytest.Monke
         clock[0] += 100.0
         return model.improver(path)
 
-    result = placer_that_walks(model, read).place(TEST[0], MAKESPAN, budget=Budget(None, 5))
+    result = placer_that_improves(model, read).place(TEST[0], MAKESPAN, budget=Budget(None, 5))
     assert result.seconds < 100
 
 
@@ -162,4 +162,4 @@ def test_a_model_that_comes_without_weights_says_so() -> None:
     model = replace(MODELS["giph"], name="unshipped")
     assert model.improver is not None
     with pytest.raises(SettingError, match="no weights"):
-        placer_that_walks(model, model.improver).place(TEST[0], MAKESPAN)
+        placer_that_improves(model, model.improver).place(TEST[0], MAKESPAN)

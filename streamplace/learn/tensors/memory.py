@@ -1,4 +1,4 @@
-"""Placements in tensors: canonical forms, random ones, and the best ones seen of every problem.
+"""Placements in tensors: canonical forms, random ones, and the best ones of every problem.
 
 Shapes: P problems, G of them in a batch, S placements of each, N operators (of the largest of the
 batch, the others padded), D devices (of the largest cluster), C places of a memory. Padding
@@ -124,7 +124,7 @@ def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tenso
 
 
 class PlacementMemory(RowMemory):
-    """The best placements seen of every problem, each once, as canonical rows in operator order."""
+    """The best different placements of every problem, as canonical rows in operator order."""
 
     def __init__(self, outlines: Outlines, places: int, operators: int) -> None:
         device, size = outlines.operators.device, (len(outlines.operators), places)

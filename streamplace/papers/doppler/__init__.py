@@ -23,7 +23,7 @@ class DopplerConfig(Config):
     # which device it is placed on: a learned choice, or the one where it can start first
     place: Literal["learned", "earliest"] = "learned"
     # unit of the differences between devices: the mean task, or their standard deviation
-    looks: Literal["seconds", "deviations"] = "seconds"
+    device_unit: Literal["seconds", "deviations"] = "seconds"
     # number of first epochs that imitate the critical path; none with --start
     imitation: int = Field(default=10, ge=0)
     straying: float = Field(default=0.2, ge=0, le=1)  # share of random decisions in its first epoch
@@ -57,7 +57,7 @@ TRAINING = TrainingConfig(
 )
 PAPER = {
     "width": 128,
-    "looks": "deviations",
+    "device_unit": "deviations",
     "imitation": 20,
     "straying": 1.0,
     "steps": 100,

@@ -52,8 +52,8 @@ class DopplerFeatures(NamedTuple):
     unit: float  # seconds in which devices are compared, 0 for standard deviations
 
 
-def features_of(problem: Problem, looks: str) -> DopplerFeatures:
-    """Compute the features of a problem; ``looks`` as in the options."""
+def features_of(problem: Problem, device_unit: str) -> DopplerFeatures:
+    """Compute the features of a problem; ``device_unit`` as in the options."""
     tasks = tasks_of(problem)
     compiled = problem.one_pass
     # of all devices, whether a task may run there or not
@@ -75,7 +75,7 @@ def features_of(problem: Problem, looks: str) -> DopplerFeatures:
         to_exit=levels.to_exit,
         before=levels.before,
         after=levels.after,
-        unit=_unit(compute, sending) if looks == "seconds" else 0.0,
+        unit=_unit(compute, sending) if device_unit == "seconds" else 0.0,
     )
 
 
@@ -185,7 +185,7 @@ class EpisodeRecord(NamedTuple):
     task: Ints  # [S, T] the task to choose
     open: Bools  # [S, T, D] devices that this task could go to
     device: Ints  # [S, T] the device to choose
-    looks: Singles  # [S, T, D, 5] features of the devices
+    devices: Singles  # [S, T, D, 5] features of the devices
     done_task: Ints  # [S, T] the task that was placed
     done_device: Ints  # [S, T]
 
@@ -210,7 +210,7 @@ class StepBuffers(NamedTuple):
 
     open: Bools  # [D]
     plain: Floats  # [D, 5]
-    looks: Singles  # [D, 5]
+    scaled: Singles  # [D, 5]
     carried: Singles  # [D, H]
     score: Singles  # [D]
 
@@ -223,7 +223,7 @@ def new_record(features: DopplerFeatures, episodes: int) -> EpisodeRecord:
         task=np.zeros((episodes, n), np.int32),
         open=np.zeros((episodes, n, d), np.bool_),
         device=np.zeros((episodes, n), np.int32),
-        looks=np.zeros((episodes, n, d, N_DEVICE), np.float32),
+        devices=np.zeros((episodes, n, d, N_DEVICE), np.float32),
         done_task=np.zeros((episodes, n), np.int32),
         done_device=np.zeros((episodes, n), np.int32),
     )
@@ -262,13 +262,13 @@ def episodes(
                 v = _first(heads.score, state.ready)
             if len(record.task):
                 judged = _first(features.to_exit, state.ready) if rules.taught else v
-                _look(features, state, buffers, judged)
+                _measure(features, state, buffers, judged)
                 copy_row(record.ready[i, t], state.ready)
                 record.task[i, t] = judged
                 copy_row(record.open[i, t], buffers.open)
-                copy_rows(record.looks[i, t], buffers.looks)
+                copy_rows(record.devices[i, t], buffers.scaled)
                 record.device[i, t] = _soonest(buffers)
-            _look(features, state, buffers, v)
+            _measure(features, state, buffers, v)
             a = _device(heads, rules.place, buffers, v, numbers[i, t, 1])
             if len(record.task):
                 record.done_task[i, t], record.done_device[i, t] = v, a
@@ -327,7 +327,7 @@ def _decided(score: Singles, is_open: Bools, number: float) -> int:
 
 
 @borrowing_kernel
-def _look(features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, v: int) -> None:
+def _measure(features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, v: int) -> None:
     """Find the devices that are open for task v, and measure all of them."""
     tasks = features.tasks
     _find_open(features, state, tasks.unit[v], buffers.open)
@@ -392,7 +392,7 @@ def _compare(unit: float, buffers: StepBuffers) -> None:
         scale = unit if unit > 0 else np.sqrt(spread)
         flat = np.sqrt(spread) <= ROUNDING * most
         for a in range(d):
-            buffers.looks[a, f] = 0.0 if flat else (buffers.plain[a, f] - mean) / scale
+            buffers.scaled[a, f] = 0.0 if flat else (buffers.plain[a, f] - mean) / scale
 
 
 @borrowing_kernel
@@ -415,7 +415,7 @@ def _device(heads: DopplerHeads, learned: int, buffers: StepBuffers, v: int, num
         for k in range(len(heads.out)):
             x = heads.start[v, k] + buffers.carried[a, k]
             for f in range(N_DEVICE):
-                x += buffers.looks[a, f] * heads.device_layer[f, k]
+                x += buffers.scaled[a, f] * heads.device_layer[f, k]
             total += heads.out[k] * (x if x > 0 else np.float32(SLOPE) * x)
         buffers.score[a] = total
     return _decided(buffers.score, buffers.open, number)

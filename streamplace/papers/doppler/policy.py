@@ -178,10 +178,10 @@ def _tasks(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -
 
 
 def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
-    is_open, looks = (torch.from_numpy(part) for part in (record.open, record.looks))
+    is_open, devices = (torch.from_numpy(part) for part in (record.open, record.devices))
     start = outputs.start[_rows(record.task)][:, :, None]
     logits = (
-        leaky_relu(start + _carried(outputs, record) + looks @ outputs.device_layer, SLOPE)
+        leaky_relu(start + _carried(outputs, record) + devices @ outputs.device_layer, SLOPE)
         @ outputs.out
     )
     log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
@@ -230,7 +230,7 @@ class PreparedProblem:
     @classmethod
     def of(cls, problem: Problem, config: DopplerConfig) -> "PreparedProblem":
         """Prepare a problem."""
-        features = features_of(problem, config.looks)
+        features = features_of(problem, config.device_unit)
         return cls(problem, features, GraphTensors.of(features))
 
     def outputs(self, module: DopplerModule) -> NetworkOutputs:

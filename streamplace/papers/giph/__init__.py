@@ -3,7 +3,7 @@
 from typing import Literal
 
 from streamplace.learn.config import TrainingConfig
-from streamplace.papers.walks import ImprovingConfig
+from streamplace.papers.improving import ImprovingConfig
 
 Form = Literal["two-way", "sage", "plain"]
 
@@ -24,4 +24,4 @@ TRAINING = TrainingConfig(
 PAPER_TRAINING = TrainingConfig(
     epochs=2, batch=1, learning_rate=0.01, final_learning_rate=0.01, clip=1e6
 )
-"""Some 200 walks on the hundred problems that the family ``giph`` leaves to train with."""
+"""Some 200 episodes on the hundred problems that the family ``giph`` leaves to train with."""

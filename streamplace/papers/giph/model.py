@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from streamplace.learn.config import Preset
+from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
 from streamplace.learn.registry import LearnedModel, LearningTask, register
-from streamplace.learn.walker import Improver
 from streamplace.papers.giph import PAPER_TRAINING, TRAINING, GiphConfig
-from streamplace.papers.walks import PAPER_LEARNING
+from streamplace.papers.improving import PAPER_LEARNING
 
 
 def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
@@ -17,7 +17,7 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
 
     def learner(task: LearningTask, config: GiphConfig) -> Learner:
         from streamplace.papers.giph.network import GiphPolicy
-        from streamplace.papers.walks.reinforce import ImprovingLearner
+        from streamplace.papers.improving.reinforce import ImprovingLearner
 
         return ImprovingLearner(task, config, GiphPolicy(config))
 

@@ -1,4 +1,4 @@
-"""GiPH in torch: log-probabilities of all steps of many walks in one pass, for training."""
+"""GiPH in torch: log-probabilities of all steps of many episodes in one pass, for training."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.walker import Walked
 from streamplace.papers.giph import Form, GiphConfig
 from streamplace.papers.giph.placing import (
     FEATURES,
     HIDDEN,
     N_EDGE,
     SAGE,
+    GiphAgent,
     GiphImprover,
-    GiphWalker,
     n_features,
     network_of,
 )
-from streamplace.papers.walks.gpnet import WIDTH
-from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
+from streamplace.papers.improving.gpnet import WIDTH
+from streamplace.papers.improving.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 
 class SageLayer(nn.Module):
@@ -85,7 +85,7 @@ class GiphModule(nn.Module):
 
 
 class GiphPolicy:
-    """GiPH with parameters; see `streamplace.papers.walks.reinforce.ImprovingPolicy`."""
+    """GiPH with parameters; see `streamplace.papers.improving.reinforce.ImprovingPolicy`."""
 
     def __init__(self, config: GiphConfig) -> None:
         self._config = config
@@ -95,9 +95,9 @@ class GiphPolicy:
         """Return the policy with its present parameters."""
         return GiphImprover(network_of(arrays_of(self.module)), self._config)
 
-    def choices(self, walked: Sequence[tuple[GiphWalker, Walked]]) -> tuple[Tensor, Tensor]:
+    def choices(self, episodes: Sequence[tuple[GiphAgent, Episode]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""
-        records = [(walker.graph, walk.record) for walker, walk in walked]
+        records = [(agent.graph, episode.record) for agent, episode in episodes]
         steps = NodeGraphBatch.of(records)
         log_p = self.module(steps)
         entropy_terms = -log_p.exp() * log_p.masked_fill(~steps.open, 0.0)

@@ -1,4 +1,4 @@
-"""GiPH with fixed weights, in numba: its network, its walk through placements, weights from a file.
+"""GiPH with fixed weights, in numba: its network, its episodes, weights from a file.
 
 Every node u of a gpNet has features x_u, every edge features x_vu, all scaled to [-1, 1]. With
 ξ(u) the nodes from which an edge leads to u, and f a linear map and ReLU,
@@ -12,11 +12,11 @@ them. The score of a node is MLP([e_u along : e_u against]); P(u) is the softmax
 ``sage`` is a GraphSAGE of three layers h_u ← relu(A h_u + B mean over ξ(u) of h_v) instead, and
 ``plain`` scores each node by its own features.
 
-At every step of a walk the present placement is simulated and one task is moved. An action is a
-node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. In the first N + 1
-steps a walk may neither choose the present device of a task nor move the same task twice in a row,
-so that it visits many tasks; after that it may do both. Only legal actions are open. If only tasks
-are chosen, the device is the one on which the task finishes first.
+At every step of an episode the present placement is simulated and one task is moved. An action is
+a node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. In the first
+N + 1 steps it is neither the present device of a task nor a move of the task that was moved last,
+so that many tasks are visited; after that it may be both. Only legal actions are open. If only
+tasks are chosen, the device is the one on which the task finishes first.
 
 Times come from one simulation of the placement. With e(v, d) the time at which all inputs of v
 would be on d, the *start-time potential* of a node is e(v, d) minus the start of v: how much
@@ -42,17 +42,17 @@ from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
 
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
+from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode
 from streamplace.learn.model_weights import check_shapes, loaded, read_model
-from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.giph import Form, GiphConfig
-from streamplace.papers.walks.gpnet import (
+from streamplace.papers.improving.gpnet import (
     WIDTH,
     DirectionWeights,
     NodeFeatures,
     NodeGraph,
-    WalkRecord,
+    StepRecord,
     direction_of,
     direction_sizes,
     may,
@@ -105,7 +105,7 @@ def update_criticality(graph: NodeGraph, state: State, criticality: Floats) -> N
 
 
 @kernel
-def look(
+def measure(
     graph: NodeGraph,
     place: Ints,
     device: Ints,
@@ -326,11 +326,11 @@ FEATURES = [
 """Features of GiPH; weights only fit those that they were trained on."""
 NOTHING = -1
 STEP, LAST = range(2)
-"""Counters of a walk: steps so far, and the unit that was moved last."""
+"""Counters of an episode: steps so far, and the unit that was moved last."""
 
 
-class WalkState(NamedTuple):
-    """State of a walk."""
+class StepState(NamedTuple):
+    """State of an episode between two steps."""
 
     place: Ints  # [N]
     device: Ints  # [H] of every node
@@ -345,51 +345,51 @@ class WalkState(NamedTuple):
 def go(
     graph: NodeGraph,
     network: GiphNetwork,
-    walk: WalkState,
+    step: StepState,
     uniform: Floats,
-    record: WalkRecord,
+    record: StepRecord,
 ) -> Ints:
     """Take T steps and return the placements [T, N] after each.
 
     Choices are drawn with the numbers ``uniform`` [T] in [0, 1); below 0, the likeliest is taken.
     """
-    places = np.empty((len(uniform), len(walk.place)), np.int32)
+    places = np.empty((len(uniform), len(step.place)), np.int32)
     for t in range(len(uniform)):
-        run(graph.compiled, graph.case, walk.place, walk.ones, walk.ones, walk.state, None)
-        update_criticality(graph, walk.state, walk.criticality)
+        run(graph.compiled, graph.case, step.place, step.ones, step.ones, step.state, None)
+        update_criticality(graph, step.state, step.criticality)
         if not graph.pairs:  # nodes are tasks, each on its present device
-            copy_row(walk.device, walk.place)
-        look(graph, walk.place, walk.device, walk.state, walk.criticality, walk.features)
-        _unlock(graph, walk)
-        chosen = drawn_open(scores(network, graph, walk.features), walk.features.open, uniform[t])
+            copy_row(step.device, step.place)
+        measure(graph, step.place, step.device, step.state, step.criticality, step.features)
+        _unlock(graph, step)
+        chosen = drawn_open(scores(network, graph, step.features), step.features.open, uniform[t])
         if t < len(record.chosen):
-            _keep(walk.features, chosen, record, t)
-        _move(graph, walk, chosen)
-        places[t] = walk.place
+            _keep(step.features, chosen, record, t)
+        _move(graph, step, chosen)
+        places[t] = step.place
     return places
 
 
 @kernel
-def _unlock(graph: NodeGraph, walk: WalkState) -> None:
-    """Open the nodes that a walk may choose; if there are none, all legal ones."""
-    used = memory_used(graph.tasks, walk.place)
-    early = walk.counters[STEP] <= len(walk.place)
+def _unlock(graph: NodeGraph, step: StepState) -> None:
+    """Open the nodes that may be chosen; if there are none, all legal ones."""
+    used = memory_used(graph.tasks, step.place)
+    early = step.counters[STEP] <= len(step.place)
     unlocked = False
     for i in range(len(graph.task)):
-        v, d = graph.task[i], walk.device[i]
-        legal = may(graph.tasks, walk.place, used, graph.tasks.unit[v], d)
+        v, d = graph.task[i], step.device[i]
+        legal = may(graph.tasks, step.place, used, graph.tasks.unit[v], d)
         masked = early and (
-            graph.tasks.unit[v] == walk.counters[LAST] or (graph.pairs and walk.place[v] == d)
+            graph.tasks.unit[v] == step.counters[LAST] or (graph.pairs and step.place[v] == d)
         )
-        walk.features.open[i] = legal and not masked
-        unlocked |= walk.features.open[i]
+        step.features.open[i] = legal and not masked
+        unlocked |= step.features.open[i]
     for i in range(0 if unlocked else len(graph.task)):
         unit = graph.tasks.unit[graph.task[i]]
-        walk.features.open[i] = may(graph.tasks, walk.place, used, unit, walk.device[i])
+        step.features.open[i] = may(graph.tasks, step.place, used, unit, step.device[i])
 
 
 @borrowing_kernel
-def _keep(features: NodeFeatures, chosen: int, record: WalkRecord, t: int) -> None:
+def _keep(features: NodeFeatures, chosen: int, record: StepRecord, t: int) -> None:
     copy_rows(record.nodes[t], features.nodes)
     copy_rows(record.edges[t], features.edges)
     copy_row(record.source[t], features.source)
@@ -399,47 +399,47 @@ def _keep(features: NodeFeatures, chosen: int, record: WalkRecord, t: int) -> No
 
 
 @kernel
-def _move(graph: NodeGraph, walk: WalkState, chosen: int) -> None:
+def _move(graph: NodeGraph, step: StepState, chosen: int) -> None:
     """Move the task of a node, and with it its unit."""
     v = graph.task[chosen]
-    unit, d = graph.tasks.unit[v], walk.device[chosen]
+    unit, d = graph.tasks.unit[v], step.device[chosen]
     if not graph.pairs:
-        d = _soonest(graph, walk, v)
-    put(graph.tasks, walk.place, v, d)
-    walk.counters[STEP] += 1
-    walk.counters[LAST] = unit
+        d = _soonest(graph, step, v)
+    put(graph.tasks, step.place, v, d)
+    step.counters[STEP] += 1
+    step.counters[LAST] = unit
 
 
 @kernel
-def _soonest(graph: NodeGraph, walk: WalkState, v: int) -> int:
+def _soonest(graph: NodeGraph, step: StepState, v: int) -> int:
     """Device on which task v would finish first, ignoring other tasks there."""
-    used = memory_used(graph.tasks, walk.place)
-    best, soonest = walk.place[v], np.inf
+    used = memory_used(graph.tasks, step.place)
+    best, soonest = step.place[v], np.inf
     for d in range(graph.tasks.work.shape[1]):
-        if may(graph.tasks, walk.place, used, graph.tasks.unit[v], d):
-            finish = earliest(graph, walk.place, walk.state, v, d) + graph.tasks.work[v, d]
+        if may(graph.tasks, step.place, used, graph.tasks.unit[v], d):
+            finish = earliest(graph, step.place, step.state, v, d) + graph.tasks.work[v, d]
             if finish < soonest:
                 best, soonest = d, finish
     return best
 
 
 @dataclass(slots=True)
-class GiphWalker(Walker):
+class GiphAgent(Agent):
     """GiPH on one problem."""
 
     network: GiphNetwork
     graph: NodeGraph
-    walk: WalkState | None = None
+    state: StepState | None = None
 
     @property
     def length(self) -> int:
-        """Steps of a whole walk, two per task."""
+        """Steps of a whole episode, two per task."""
         return STEPS_PER_OPERATOR * self.graph.n_tasks
 
     def begin(self, place: Ints) -> None:
-        """Start a walk at a placement."""
+        """Start an episode at a placement."""
         graph = self.graph
-        self.walk = WalkState(
+        self.state = StepState(
             place=np.array(place, np.int32),
             device=graph.device.copy(),
             criticality=first_criticality(graph),
@@ -449,11 +449,11 @@ class GiphWalker(Walker):
             features=new_features(graph, self.network.features, N_EDGE),
         )
 
-    def walked(self, uniform: Floats, *, recorded: int) -> Walked:
+    def episode(self, uniform: Floats, *, recorded: int) -> Episode:
         """Move one task for every number."""
-        assert self.walk is not None
+        assert self.state is not None
         h, m = self.graph.n_nodes, self.graph.n_edges
-        record = WalkRecord(
+        record = StepRecord(
             nodes=np.zeros((recorded, h, self.network.features), np.float32),
             edges=np.zeros((recorded, m, N_EDGE), np.float32),
             source=np.zeros((recorded, m), np.int32),
@@ -461,8 +461,8 @@ class GiphWalker(Walker):
             open=np.zeros((recorded, h), np.bool_),
             chosen=np.zeros(recorded, np.int32),
         )
-        places = go(self.graph, self.network, self.walk, uniform, record)
-        return Walked(places, record)
+        places = go(self.graph, self.network, self.state, uniform, record)
+        return Episode(places, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,9 +472,9 @@ class GiphImprover:
     network: GiphNetwork
     config: GiphConfig
 
-    def on(self, problem: Problem) -> GiphWalker:
+    def on(self, problem: Problem) -> GiphAgent:
         """Return the policy on one problem."""
-        return GiphWalker(self.network, node_graph_of(problem, pairs=self.config.pairs))
+        return GiphAgent(self.network, node_graph_of(problem, pairs=self.config.pairs))
 
 
 @loaded

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from streamplace.learn.config import MOST_DEVICES, TrainingConfig
-from streamplace.papers.walks import ImprovingConfig
+from streamplace.papers.improving import ImprovingConfig
 
 Order = Literal[
     "lexicographic",
@@ -37,7 +37,7 @@ PAPER_TRAINING = TrainingConfig(
 PAPER = {
     "discount": 1.0,
     "entropy": 1.0,
-    "walks": 1,
+    "episodes": 1,
     "start": "best",
     "cost": "logarithm",
     "comparison": "earlier",

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from streamplace.learn.config import Preset
+from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
 from streamplace.learn.registry import LearnedModel, LearningTask, register
-from streamplace.learn.walker import Improver
 from streamplace.papers.placeto import PAPER, PAPER_TRAINING, TRAINING, PlacetoConfig
 
 
 def _learner(task: LearningTask, config: PlacetoConfig) -> Learner:
+    from streamplace.papers.improving.reinforce import ImprovingLearner
     from streamplace.papers.placeto.network import PlacetoPolicy
-    from streamplace.papers.walks.reinforce import ImprovingLearner
 
     return ImprovingLearner(task, config, PlacetoPolicy(config))
 

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.walker import Walked
+from streamplace.papers.improving.gpnet import StepRecord
+from streamplace.papers.improving.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 from streamplace.papers.placeto import PlacetoConfig
 from streamplace.papers.placeto.placing import (
     FEATURES,
@@ -17,14 +19,12 @@ from streamplace.papers.placeto.placing import (
     HIDDEN,
     N_OPERATOR,
     SUMMARY,
+    PlacetoAgent,
     PlacetoImprover,
-    PlacetoWalker,
     Tour,
     VisitRecord,
     network_of,
 )
-from streamplace.papers.walks.gpnet import WalkRecord
-from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Visits:
     @classmethod
     def of(cls, tours: Sequence[tuple[Tour, VisitRecord]]) -> "Visits":
         """Concatenate the visits of tours."""
-        steps = NodeGraphBatch.of([(tour.graph, _as_walk(tour, record)) for tour, record in tours])
+        steps = NodeGraphBatch.of([(tour.graph, _as_steps(tour, record)) for tour, record in tours])
         groups = []
         for tour, record in tours:
             above, below = tour.upstream[record.current], tour.upstream.T[record.current]
@@ -96,10 +96,10 @@ class PlacetoModule(nn.Module):
         return logits.masked_fill(~visits.open, -torch.inf).log_softmax(-1)
 
 
-def _as_walk(tour: Tour, record: VisitRecord) -> WalkRecord:
-    """Record of a walk through the operators alone, with the same streams at every visit."""
+def _as_steps(tour: Tour, record: VisitRecord) -> StepRecord:
+    """Record of an episode through the operators alone, with the same streams at every visit."""
     t, graph = len(record.chosen), tour.graph
-    return WalkRecord(
+    return StepRecord(
         nodes=record.nodes,
         edges=np.zeros((t, graph.n_edges, 0), np.float32),
         source=np.tile(graph.tasks.source, (t, 1)),
@@ -110,7 +110,7 @@ def _as_walk(tour: Tour, record: VisitRecord) -> WalkRecord:
 
 
 class PlacetoPolicy:
-    """Placeto with parameters; see `streamplace.papers.walks.reinforce.ImprovingPolicy`."""
+    """Placeto with parameters; see `streamplace.papers.improving.reinforce.ImprovingPolicy`."""
 
     def __init__(self, config: PlacetoConfig) -> None:
         self._config = config
@@ -120,9 +120,9 @@ class PlacetoPolicy:
         """Return the policy with its present parameters."""
         return PlacetoImprover(network_of(arrays_of(self.module)), self._config)
 
-    def choices(self, walked: Sequence[tuple[PlacetoWalker, Walked]]) -> tuple[Tensor, Tensor]:
+    def choices(self, episodes: Sequence[tuple[PlacetoAgent, Episode]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""
-        visits = Visits.of([(walker.tour, walk.record) for walker, walk in walked])
+        visits = Visits.of([(agent.tour, episode.record) for agent, episode in episodes])
         log_p = self.module(visits)
         entropy_terms = -log_p.exp() * log_p.masked_fill(~visits.open, 0.0)
         return log_p.gather(1, visits.chosen[:, None])[:, 0], entropy_terms.sum(1)

@@ -1,6 +1,6 @@
 """Placeto with fixed weights, in numba: its network, its visits, weights from a file.
 
-The embedding e_u of an operator is computed as in `streamplace.papers.walks.gpnet`, on the
+The embedding e_u of an operator is computed as in `streamplace.papers.improving.gpnet`, on the
 graph of the operators and without features of streams. With f and g a linear map and ReLU each, the
 scores of the devices for operator v are
 
@@ -28,12 +28,11 @@ from streamsim.passes.state import State
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
+from streamplace.learn.improver import Agent, Episode
 from streamplace.learn.model_weights import check_shapes, loaded, read_model
-from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-from streamplace.papers.placeto import PlacetoConfig
-from streamplace.papers.walks.gpnet import (
+from streamplace.papers.improving.gpnet import (
     WIDTH,
     DirectionWeights,
     NodeFeatures,
@@ -48,6 +47,7 @@ from streamplace.papers.walks.gpnet import (
     scale,
     summaries,
 )
+from streamplace.papers.placeto import PlacetoConfig
 
 HIDDEN = 32
 GROUPS = ("upstream", "downstream", "beside")
@@ -206,7 +206,7 @@ def _upstream(graph: NodeGraph) -> Bools:
 def go(
     tour: Tour, network: PlacetoNetwork, visit: Visit, uniform: Floats, record: VisitRecord
 ) -> Ints:
-    """Make T visits and return the placements [T, N] after each; as GiPH's walk."""
+    """Make T visits and return the placements [T, N] after each; as in GiPH."""
     graph, place, features = tour.graph, visit.place, visit.features
     n, devices = len(place), len(network.out_bias)
     places = np.empty((len(uniform), n), np.int32)
@@ -215,7 +215,7 @@ def go(
         done = visit.counters[0] % n
         v = tour.order[done]
         run(graph.compiled, graph.case, place, visit.ones, visit.ones, visit.state, None)
-        _look(tour, visit, done)
+        _measure(tour, visit, done)
         used = memory_used(graph.tasks, place)
         for d in range(graph.tasks.work.shape[1]):
             is_open[d] = may(graph.tasks, place, used, graph.tasks.unit[v], d)
@@ -231,7 +231,7 @@ def go(
 
 
 @kernel
-def _look(tour: Tour, visit: Visit, done: int) -> None:
+def _measure(tour: Tour, visit: Visit, done: int) -> None:
     """Write the features of all operators after so many visits; the next one is current."""
     nodes, n = visit.features.nodes, len(visit.place)
     nodes[:] = 0.0
@@ -248,7 +248,7 @@ def _look(tour: Tour, visit: Visit, done: int) -> None:
 
 
 @dataclass(slots=True)
-class PlacetoWalker(Walker):
+class PlacetoAgent(Agent):
     """Placeto on one problem."""
 
     network: PlacetoNetwork
@@ -258,11 +258,11 @@ class PlacetoWalker(Walker):
 
     @property
     def length(self) -> int:
-        """Steps of a whole walk, one per operator."""
+        """Steps of a whole episode, one per operator."""
         return self.tour.graph.n_tasks
 
     def begin(self, place: Ints) -> None:
-        """Start a walk at a placement."""
+        """Start an episode at a placement."""
         graph = self.tour.graph
         features = new_features(graph, N_OPERATOR + self.devices, 0)
         features.source[:], features.target[:] = graph.tasks.source, graph.tasks.target
@@ -274,7 +274,7 @@ class PlacetoWalker(Walker):
             features=features,
         )
 
-    def walked(self, uniform: Floats, *, recorded: int) -> Walked:
+    def episode(self, uniform: Floats, *, recorded: int) -> Episode:
         """Visit one operator for every number."""
         assert self.visit is not None
         n, d = self.tour.graph.n_tasks, self.devices
@@ -284,7 +284,7 @@ class PlacetoWalker(Walker):
             open=np.zeros((recorded, d), np.bool_),
             chosen=np.zeros(recorded, np.int32),
         )
-        return Walked(go(self.tour, self.network, self.visit, uniform, record), record)
+        return Episode(go(self.tour, self.network, self.visit, uniform, record), record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,11 +294,11 @@ class PlacetoImprover:
     network: PlacetoNetwork
     config: PlacetoConfig
 
-    def on(self, problem: Problem) -> PlacetoWalker:
+    def on(self, problem: Problem) -> PlacetoAgent:
         """Return the policy on one problem."""
         most = self.config.devices
         check_devices(problem, most)
-        return PlacetoWalker(self.network, tour_of(problem, self.config.order), most)
+        return PlacetoAgent(self.network, tour_of(problem, self.config.order), most)
 
 
 @loaded

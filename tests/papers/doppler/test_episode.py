@@ -164,18 +164,18 @@ def before(record: EpisodeRecord, i: int, t: int) -> list[tuple[int, int]]:
     return list(zip(*pair, strict=True))
 
 
-@pytest.mark.parametrize("looks", ["deviations", "seconds"])
+@pytest.mark.parametrize("unit", ["deviations", "seconds"])
 @pytest.mark.parametrize("problem", ALL)
-def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, looks: Any) -> None:
+def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, unit: Any) -> None:
     """Appendix D.2, at every step of an episode, as differences from the mean device."""
-    _, _, record, _ = ran(problem, DopplerConfig(looks=looks, **SMALL), n=1)
-    unit = PreparedProblem.of(problem, DopplerConfig(looks=looks)).features.unit
+    _, _, record, _ = ran(problem, DopplerConfig(device_unit=unit, **SMALL), n=1)
+    seconds = PreparedProblem.of(problem, DopplerConfig(device_unit=unit)).features.unit
     for t, v in enumerate(record.task[0].tolist()):
         plain = device_features(problem, before(record, 0, t), v)
         scaled = np.stack([standard(column) for column in plain.T], axis=1)
-        if looks == "seconds":
-            scaled = np.where(scaled == 0, 0.0, (plain - plain.mean(axis=0)) / unit)
-        assert record.looks[0, t] == pytest.approx(scaled, rel=1e-4, abs=1e-4)
+        if unit == "seconds":
+            scaled = np.where(scaled == 0, 0.0, (plain - plain.mean(axis=0)) / seconds)
+        assert record.devices[0, t] == pytest.approx(scaled, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("problem", ALL)
@@ -207,7 +207,7 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> No
         ready = np.flatnonzero(record.ready[1, t]).tolist()
         v, a, is_open = int(record.task[1, t]), int(record.device[1, t]), record.open[1, t]
         tasks = sel(problem, tensors, h, ready)
-        looks = record.looks[1, t].astype(float)
+        looks = record.devices[1, t].astype(float)
         scores = plc(problem, tensors, h, before(record, 1, t), v, looks)
         devices = log_softmax(np.where(is_open, scores, -np.inf))
         wanted = tasks[ready.index(v)] + devices[a]

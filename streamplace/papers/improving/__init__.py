@@ -1,8 +1,8 @@
 """Policies that improve a placement step by step (GiPH, Placeto): graph, messages, learner.
 
 `gpnet` lays out the nodes with their features and computes messages along one direction in numba,
-`messages` the same for many graphs in torch, with gradients. The options of learning from walks are
-here, so that the registry imports no torch.
+`messages` the same for many graphs in torch, with gradients. The options of learning from episodes
+are here, so that the registry imports no torch.
 """
 
 from typing import Literal
@@ -17,22 +17,22 @@ Comparison = Literal["running-mean", "others", "earlier"]
 
 
 class ImprovingConfig(Config):
-    """Options of learning from walks."""
+    """Options of learning from episodes."""
 
     discount: float = Field(default=0.97, ge=0, le=1)  # discount of later rewards, per step
-    # walks per problem and epoch, all from one placement
-    walks: int = Field(default=4, ge=1, le=1024)
-    # placement that walks start from: a random one, or the best one so far, at first everything on
-    # one device
+    # episodes per problem and epoch, all from one placement
+    episodes: int = Field(default=4, ge=1, le=1024)
+    # first placement of episodes: a random one, or the best one so far, at first everything on one
+    # device
     start: Start = "random"
     # cost that steps lower: the value in multiples of the problem's yardstick, or the logarithm of
     # the reward
     cost: Cost = "multiple"
     # baseline that returns are compared with: the mean of earlier rewards; the mean return of the
-    # other walks, in units of their deviation; or that of this and all earlier walks of the problem
+    # other episodes, in units of their deviation; or that of this and all earlier episodes
     comparison: Comparison = "others"
     entropy: float = Field(default=0.0, ge=0, le=10)  # entropy bonus per nat
 
 
-PAPER_LEARNING = {"walks": 1, "comparison": "running-mean"}
-"""Learning as in the papers: from one walk at a time."""
+PAPER_LEARNING = {"episodes": 1, "comparison": "running-mean"}
+"""Learning as in the papers: from one episode at a time."""

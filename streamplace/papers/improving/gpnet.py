@@ -115,7 +115,7 @@ class NodeFeatures(NamedTuple):
     open: Bools  # [H] nodes that may be chosen
 
 
-class WalkRecord(NamedTuple):
+class StepRecord(NamedTuple):
     """Inputs and choices of T steps; of length 0 where nothing is to be recorded."""
 
     nodes: Singles  # [T, H, F]

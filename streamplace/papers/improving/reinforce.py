@@ -1,13 +1,13 @@
-"""REINFORCE on walks through placements: the learner of all policies that improve them.
+"""REINFORCE on episodes through placements: the learner of all policies that improve them.
 
 With c_t the cost of the placement after step t, by the objective and in multiples of a yardstick of
 the problem, the reward of a step is c_(t-1) - c_t and its return G_t the discounted sum of the
-rewards from there on. A walk raises the log-probability of its choices by their advantages,
+rewards from there on. An episode raises the log-probability of its choices by their advantages,
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is the mean of the rewards before t, or a mean of returns at t: those of the other walks
-from the same placement, or those of this walk and all earlier ones.
+where b_t is the mean of the rewards before t, or a mean of returns at t: those of the other
+episodes from the same placement, or those of this episode and all earlier ones.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,20 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import more_than_others
+from streamplace.learn.improver import (
+    STEPS_PER_OPERATOR,
+    Agent,
+    Episode,
+    Improver,
+    episode_chunks,
+)
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
-from streamplace.learn.walker import STEPS_PER_OPERATOR, Improver, Walked, Walker, walks
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
-from streamplace.papers.walks import ImprovingConfig
+from streamplace.papers.improving import ImprovingConfig
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""
@@ -42,20 +48,20 @@ class ImprovingPolicy(Protocol):
     def improver(self) -> Improver:
         """Return the policy with its present parameters."""
 
-    def choices(self, walked: Sequence[tuple[Any, Walked]]) -> tuple[Any, Any]:
-        """Log-probability and entropy [P] of all choices, walk after walk, step after step."""
+    def choices(self, episodes: Sequence[tuple[Any, Episode]]) -> tuple[Any, Any]:
+        """Log-probability and entropy [P] of all choices, by episode and step."""
 
     def features(self) -> dict[str, Any]:
         """Features for JSON: ``names``."""
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedWalks:
-    """Walks [S] of one problem from one placement, and the weights [S, T] of their choices."""
+class WeightedEpisodes:
+    """Episodes [S] of one problem from one placement, and the weights [S, T] of their choices."""
 
-    walked: tuple[tuple[Walker, Walked], ...]
+    episodes: tuple[tuple[Agent, Episode], ...]
     weights: Floats
-    rewards: Floats  # [S] of the best placement of each walk
+    rewards: Floats  # [S] of the best placement of each episode
 
 
 class ImprovingLearner(PolicyLearner[ImprovingConfig]):
@@ -67,17 +73,17 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         super().__init__(task, config, policy.module)
         self._policy = policy
         self._judge = judge_of(self.reward)
-        self._past = WalkMemory(task.training)
+        self._past = EpisodeMemory(task.training)
         self.memories = (self._past,)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Loss of walks on these problems."""
+        """Loss of episodes on these problems."""
         rng, improver = np.random.default_rng(seed), self._policy.improver()
-        parts = [self._walks(row, improver, rng) for row in rows.tolist()]
-        chosen, entropy = self._policy.choices([walk for part in parts for walk in part.walked])
+        parts = [self._episodes_of(row, improver, rng) for row in rows.tolist()]
+        chosen, entropy = self._policy.choices([pair for part in parts for pair in part.episodes])
         weights = np.concatenate([part.weights.ravel() for part in parts])
         gained = chosen * torch.from_numpy(weights.astype(np.float32))
-        bonus = self.config.entropy * entropy.sum() / self.config.walks
+        bonus = self.config.entropy * entropy.sum() / self.config.episodes
         owner = np.repeat(np.arange(len(rows)), [part.weights.size for part in parts])
         mean = np.bincount(owner, entropy.detach().double().numpy()) / np.bincount(owner)
         return -(gained.sum() + bonus), StepReport(
@@ -88,7 +94,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         )
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
-        """Reward of the best placement that one walk meets."""
+        """Reward of the best placement that one episode meets."""
         improver = self._policy.improver()
         pairs = zip(numbers, problems, strict=True)
         return [self._best_of_walk(number, problem, improver) for number, problem in pairs]
@@ -99,21 +105,25 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
 
     def _best_of_walk(self, number: int, problem: Problem, improver: Improver) -> float:
         rng = np.random.default_rng(number)
-        place, walker = random_placements(problem, 1, rng)[0], improver.on(problem)
-        places = np.concatenate([place[None], *walks(walker, place, rng, walker.length)])
+        place, agent = random_placements(problem, 1, rng)[0], improver.on(problem)
+        places = np.concatenate([place[None], *episode_chunks(agent, place, rng, agent.length)])
         return float(self.reward(problem, places).max())
 
-    def _walks(self, row: int, improver: Improver, rng: np.random.Generator) -> WeightedWalks:
+    def _episodes_of(
+        self, row: int, improver: Improver, rng: np.random.Generator
+    ) -> WeightedEpisodes:
         problem = self.task.training[row]
-        place, walker = self._start(row, rng), improver.on(problem)
-        size = (self.config.walks, walker.length)
-        walked = [walker.recorded(place, uniform) for uniform in rng.random(size)]
-        every = np.stack([np.concatenate([place[None], walk.places]) for walk in walked])
+        place, agent = self._start(row, rng), improver.on(problem)
+        size = (self.config.episodes, agent.length)
+        episodes = [agent.recorded(place, uniform) for uniform in rng.random(size)]
+        every = np.stack([np.concatenate([place[None], each.places]) for each in episodes])
         judged = [self._judge(problem, places) for places in every]
         rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
         self._past.meet(row, every.reshape(-1, problem.n_operators), rewards.ravel())
         weights = self._advantages(row, self._drops(rewards, costs)) / size[0]
-        return WeightedWalks(tuple((walker, walk) for walk in walked), weights, rewards.max(axis=1))
+        return WeightedEpisodes(
+            tuple((agent, each) for each in episodes), weights, rewards.max(axis=1)
+        )
 
     def _start(self, row: int, rng: np.random.Generator) -> Ints:
         problem = self.task.training[row]
@@ -122,7 +132,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         return problem.repaired(self._past.best(row, problem.n_operators)[None])[0]
 
     def _drops(self, rewards: Floats, costs: Floats) -> Floats:
-        """Fall of the cost [S, T] at every step of walks, from the placements' [S, T + 1]."""
+        """Fall of the cost [S, T] at every step of episodes, from the placements' [S, T + 1]."""
         if self.config.cost == "logarithm":
             return np.diff(np.log(np.maximum(rewards, LEAST)), axis=1)
         return -np.diff(costs, axis=1)
@@ -136,10 +146,10 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         return returns if len(returns) < 2 else more_than_others(returns)
 
 
-class WalkMemory(RowMemory):
-    """The best placement and reward met of every problem, and the mean return of every step.
+class EpisodeMemory(RowMemory):
+    """The best placement and reward of every problem so far, and the mean return of every step.
 
-    Shapes: P problems, N operators of the largest, T steps of the longest walk.
+    Shapes: P problems, N operators of the largest, T steps of the longest episode.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -147,13 +157,13 @@ class WalkMemory(RowMemory):
         self.rewards: Floats = np.zeros(n)
         self._places: Ints = np.zeros((n, operators), np.int32)
         self._returns: Floats = np.zeros((n, STEPS_PER_OPERATOR * operators))
-        self._walks: Longs = np.zeros(n, np.int64)
+        self._episodes: Longs = np.zeros(n, np.int64)
         super().__init__(
             {
                 "past.rewards": self.rewards,
                 "past.places": self._places,
                 "past.returns": self._returns,
-                "past.walks": self._walks,
+                "past.episodes": self._episodes,
             }
         )
 
@@ -165,15 +175,15 @@ class WalkMemory(RowMemory):
             self._places[row, : places.shape[1]] = places[best]
 
     def best(self, row: int, operators: int) -> Ints:
-        """Best placement [n] met; all operators on the first device if none was."""
+        """Best placement [n] so far; all operators on the first device before any."""
         return self._places[row, :operators]
 
     def mean_return(self, row: int, returns: Floats) -> Floats:
-        """Mean return [t] of every step of walks [S, t] and of all before them."""
+        """Mean return [t] of every step of episodes [S, t] and of all before them."""
         steps = returns.shape[1]
         self._returns[row, :steps] += returns.sum(axis=0)
-        self._walks[row] += len(returns)
-        return np.asarray(self._returns[row, :steps] / self._walks[row])
+        self._episodes[row] += len(returns)
+        return np.asarray(self._returns[row, :steps] / self._episodes[row])
 
 
 def discounted(rewards: Floats, gamma: float) -> Floats:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from streamplace.papers.walks.messages import Messages, senders_of
+from streamplace.papers.improving.messages import Messages, senders_of
 
 # two graphs side by side: 0 → 2 ← 1, 2 → 3, twice; and 4 → 5, beside 6, which nobody hears
 SENDER = np.array([0, 1, 2, 2, 4], np.int32)

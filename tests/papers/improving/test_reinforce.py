@@ -15,8 +15,8 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.network import GiphPolicy
-from streamplace.papers.giph.placing import GiphWalker
-from streamplace.papers.walks.reinforce import ImprovingLearner
+from streamplace.papers.giph.placing import GiphAgent
+from streamplace.papers.improving.reinforce import ImprovingLearner
 
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
 FAIR = Problem(many_sources(), Cluster.uniform(3))
@@ -43,12 +43,12 @@ def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
     seen: list[Any] = []
     choices = GiphPolicy.choices
 
-    def kept(self: GiphPolicy, walked: Any) -> Any:
-        seen.extend((walked[0][1].places, choices(self, walked)))
+    def kept(self: GiphPolicy, episodes: Any) -> Any:
+        seen.extend((episodes[0][1].places, choices(self, episodes)))
         return seen[-1]
 
     monkeypatch.setattr(GiphPolicy, "choices", kept)
-    one = learner(walks=1, comparison="running-mean", discount=0.9)
+    one = learner(episodes=1, comparison="running-mean", discount=0.9)
     loss, report = one.loss(rows(1), 0, 3)
     places, (chosen, _) = seen
     start = random_placements(PAPER[1], 1, np.random.default_rng(3))
@@ -68,20 +68,20 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
 ) -> None:
     """First with everything on one device; costs are logarithms, as in the study of orders."""
     seen: list[Any] = []
-    choices, walk = GiphPolicy.choices, GiphWalker.recorded
+    choices, recorded = GiphPolicy.choices, GiphAgent.recorded
 
-    def kept(self: GiphPolicy, walked: Any) -> Any:
-        seen.append((walked[0][1].places, choices(self, walked)))
+    def kept(self: GiphPolicy, episodes: Any) -> Any:
+        seen.append((episodes[0][1].places, choices(self, episodes)))
         return seen[-1][1]
 
-    def begun(self: GiphWalker, place: Any, uniform: Any) -> Any:
+    def begun(self: GiphAgent, place: Any, uniform: Any) -> Any:
         starts.append(place)
-        return walk(self, place, uniform)
+        return recorded(self, place, uniform)
 
     starts: list[Any] = []
     monkeypatch.setattr(GiphPolicy, "choices", kept)
-    monkeypatch.setattr(GiphWalker, "recorded", begun)
-    one = learner(walks=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
+    monkeypatch.setattr(GiphAgent, "recorded", begun)
+    one = learner(episodes=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
     losses = [float(one.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
     met = [
         np.concatenate([begin[None], places])
@@ -99,21 +99,21 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
 
 def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> None:
     """On one device there is one placement."""
-    one = learner(problems=(PROBLEMS["long chain on one device"],), walks=3)
+    one = learner(problems=(PROBLEMS["long chain on one device"],), episodes=3)
     loss, report = one.loss(rows(0), 0, 1)
     assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
     assert report.entropy == pytest.approx(np.log(9), rel=1e-3)  # nine nodes, none makes a change
 
 
 def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices() -> None:
-    """Summed over the steps, the mean over the walks."""
+    """Summed over the steps, the mean over the episodes."""
     plain, bonus = (learner(entropy=weight).loss(rows(0), 0, 5) for weight in (0.0, 0.5))
     lower = float((plain[0] - bonus[0]).detach())
     assert lower == pytest.approx(0.5 * 2 * PAPER[0].n_operators * plain[1].entropy, rel=1e-3)
 
 
 def test_a_few_steps_of_training_lead_to_better_placements() -> None:
-    one = learner(problems=PAPER[:1], walks=4)
+    one = learner(problems=PAPER[:1], episodes=4)
     adam = torch.optim.Adam(one.module.parameters(), 0.02)
     rewards = []
     for step in range(25):

@@ -21,7 +21,7 @@ from streamsim.topology import group_by
 from torch import Tensor, nn
 
 from streamplace.model.arrays import Floats, Ints, Singles
-from streamplace.papers.walks.gpnet import WIDTH, NodeGraph, WalkRecord
+from streamplace.papers.improving.gpnet import WIDTH, NodeGraph, StepRecord
 
 
 class Senders(NamedTuple):
@@ -215,7 +215,7 @@ def _update_back(weights: MessageWeights, count: int, of: MessageGradients, j: i
 
 @dataclass(frozen=True, slots=True)
 class NodeGraphBatch:
-    """P gpNets side by side, one for each step of many walks (X nodes and Y edges in all)."""
+    """P gpNets side by side, one for each step of many episodes (X nodes and Y edges in all)."""
 
     nodes: Tensor  # [X, F]
     edges: Tensor  # [Y, 5]
@@ -228,12 +228,12 @@ class NodeGraphBatch:
     against: Senders
 
     @classmethod
-    def of(cls, walks: Sequence[tuple[NodeGraph, WalkRecord]]) -> "NodeGraphBatch":
-        """Concatenate the steps of walks."""
-        h = np.array([graph.n_nodes for graph, record in walks for _ in record.chosen])
+    def of(cls, episodes: Sequence[tuple[NodeGraph, StepRecord]]) -> "NodeGraphBatch":
+        """Concatenate the steps of episodes."""
+        h = np.array([graph.n_nodes for graph, record in episodes for _ in record.chosen])
         base = np.concatenate(([0], np.cumsum(h)[:-1])).astype(np.int32)
-        first = np.split(base, np.cumsum([len(record.chosen) for _, record in walks])[:-1])
-        pairs = list(zip(walks, first, strict=True))
+        first = np.split(base, np.cumsum([len(record.chosen) for _, record in episodes])[:-1])
+        pairs = list(zip(episodes, first, strict=True))
         source = np.concatenate([(t.source + b[:, None]).ravel() for (_, t), b in pairs])
         target = np.concatenate([(t.target + b[:, None]).ravel() for (_, t), b in pairs])
         orders = [(_downwards(graph), b[:, None]) for (graph, _), b in pairs]
@@ -244,14 +244,16 @@ class NodeGraphBatch:
             return torch.from_numpy(np.ascontiguousarray(array))
 
         return cls(
-            tensor(np.concatenate([t.nodes.reshape(-1, t.nodes.shape[2]) for _, t in walks])),
+            tensor(np.concatenate([t.nodes.reshape(-1, t.nodes.shape[2]) for _, t in episodes])),
             tensor(
-                np.concatenate([t.edges.reshape(t.source.size, t.edges.shape[2]) for _, t in walks])
+                np.concatenate(
+                    [t.edges.reshape(t.source.size, t.edges.shape[2]) for _, t in episodes]
+                )
             ),
             tensor(source),
             tensor(target),
             tensor(np.repeat(np.arange(len(h)), h)),
-            tensor(np.concatenate([t.open.ravel() for _, t in walks])),
+            tensor(np.concatenate([t.open.ravel() for _, t in episodes])),
             tensor(np.concatenate([t.chosen + b for (_, t), b in pairs])),
             senders_of(down, source, target),
             senders_of(up, target, source),
@@ -259,7 +261,7 @@ class NodeGraphBatch:
 
 
 class DirectionLayer(nn.Module):
-    """Messages in one direction, as in `streamplace.papers.walks.gpnet`."""
+    """Messages in one direction, as in `streamplace.papers.improving.gpnet`."""
 
     def __init__(self, features: int, edges: int) -> None:
         super().__init__()
