@@ -3,7 +3,8 @@
 Whatever befalls a request is an act, which answers it, or raises what the command meets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from fake_flink import (
     UNKNOWN,
     FakeFlink,
     checkpoints,
+    cluster_jar,
     failed_by,
     failure,
     healthy,
@@ -21,9 +23,12 @@ from fake_flink import (
     no_savepoint,
     savepoint_at,
     stopped,
+    task_manager,
 )
 
 from streamplace.engines.flink.program.jars import SPENT
+from streamplace.engines.flink.program.submission import ClusterJar
+from streamplace.engines.flink.rest.client import ENDED
 
 Answer = Callable[[], Any]
 Act = Callable[["MovingFlink", Answer], Any]
@@ -31,14 +36,18 @@ DUPLICATE = "c.DuplicateJobSubmissionException: Job has already been submitted."
 SILENCE = failure("a.B: busy", status=503)
 
 
+class Killed(BaseException):
+    """The command is killed: it sends and writes nothing after this."""
+
+
 @dataclass
 class FakeJob:
-    """A job of one subtask, and what Flink tells of it."""
+    """A job of one task, and what Flink says of it."""
 
     state: str
-    device: str = "dev-0"
-    task: str = "RUNNING"  # state of its subtask
-    stop: Any = None  # answer on the request that stops it; None if it was not asked
+    devices: Sequence[str] = ("dev-0",)  # of its subtasks
+    task: str = "RUNNING"  # state of its subtasks
+    stop: Any = None  # answer on the request that stops it; None if there was none
     checkpoints: Any = None  # answer on its checkpoints
     policy: Any = None  # on those that outlive it
 
@@ -50,10 +59,14 @@ class FakeJob:
 
 
 class MovingFlink(FakeFlink):
-    """A cluster of two TaskManagers with jobs by their ids.
+    """A cluster with jobs by their ids, which run while all of their TaskManagers are there.
 
     Attributes
     ----------
+    jobs
+        Jobs that Flink knows.
+    managers
+        TaskManagers that are there.
     starts
         Id, jar and savepoint of every request that starts a job.
     spent
@@ -64,21 +77,38 @@ class MovingFlink(FakeFlink):
         What befalls a request by its number.
     saves
         Path of the next savepoint; None if none can be written.
+    is_dead
+        Whether the command was killed.
     """
 
-    def __init__(self, running: str, saves: str) -> None:
-        super().__init__(healthy("dev-0", "dev-1"))
-        del self.answers["GET /jobs"]
-        self.known = {running: FakeJob("RUNNING")}
+    def __init__(self, name: str, job: FakeJob, managers: Sequence[str], saves: str) -> None:
+        super().__init__(healthy())
+        for request in ("GET /jobs", "GET /taskmanagers"):
+            del self.answers[request]
+        self.jobs, self.managers = {name: job}, [*managers]
         self.saves: str | None = saves
         self.starts: list[tuple[str, str, str]] = []
         self.spent: list[str] = []
-        self.used = {running}
+        self.used = {name}
         self.acts: dict[str, list[Act]] = {}
         self.at: dict[int, Act] = {}
+        self.is_dead = False
+
+    @property
+    def alive(self) -> dict[str, bool]:
+        """Jobs that have not ended, and whether all of their subtasks run."""
+        live = {name: job for name, job in self.jobs.items() if job.state not in ENDED}
+        return {name: self._task(job) == job.state == "RUNNING" for name, job in live.items()}
+
+    def upload(self, places: Mapping[str, Sequence[str]]) -> AbstractContextManager[ClusterJar]:
+        """Upload a jar that says by its name where the subtasks run."""
+        (devices,) = places.values()
+        return nullcontext(cluster_jar(self.rest, ".".join(devices)))
 
     def answer(self, request: str, document: Any = None) -> Any:
         """Answer to a request, from the state of the jobs unless it has an answer of its own."""
+        if self.is_dead:
+            raise Killed
         number = len(self.asked)
         if number in self.at:
             return self.at.pop(number)(self, lambda: self.answer(request, document))
@@ -87,14 +117,19 @@ class MovingFlink(FakeFlink):
         self.asked.append((request, document))
         method, _, path = request.partition("?")[0].partition(" ")
         match [method, *path.strip("/").split("/")]:
+            case ["GET", "taskmanagers"]:
+                rows = [task_manager(device, self.managers) for device in self.managers]
+                return {"taskmanagers": rows}
+            case ["GET", "taskmanagers", _]:
+                return {"allocatedSlots": []}
             case ["GET", "jobs"]:
-                return jobs({name: known.state for name, known in self.known.items()})
+                return jobs({name: job.state for name, job in self.jobs.items()})
             case ["POST", "jars", jar, "run"]:
                 kind = "spend" if document["entryClass"] == SPENT else "start"
                 if kind == "start":
                     self.starts.append((document["jobId"], jar, document["savepointPath"]))
                 return self._act(kind, lambda: self._run(jar, document))
-            case [_, "jobs", name, *steps] if name in self.known:
+            case [_, "jobs", name, *steps] if name in self.jobs:
                 return self._of_job(method, name, steps, document)
         return UNKNOWN
 
@@ -103,26 +138,38 @@ class MovingFlink(FakeFlink):
         due = self.acts.get(kind)
         return due.pop(0)(self, answer) if due else answer()
 
+    def _task(self, job: FakeJob) -> str:
+        """State of the subtasks of a job: they wait for TaskManagers that are not there."""
+        is_whole = {*job.devices} <= {*self.managers}
+        return job.task if is_whole or job.task != "RUNNING" else "SCHEDULED"
+
     def _run(self, jar: str, document: Any) -> Any:
-        name = document["jobId"]
+        name, path = document["jobId"], document.get("savepointPath")
         if name in self.used:
             return failure(DUPLICATE)
+        is_spent = document["entryClass"] == SPENT
+        assert is_spent or not self.used & self.alive.keys(), "two copies"
         self.used.add(name)
-        self.known[name] = FakeJob("RUNNING", "dev-1" if jar == "there" else "dev-0")
-        if document["entryClass"] == SPENT:
+        self.jobs[name] = FakeJob("RUNNING", jar.split("."))
+        self.jobs[name].checkpoints = path and checkpoints(restored=path)
+        if is_spent:
             self.spent.append(name)
-            self.known[name].task = "SCHEDULED"
+            self.jobs[name].task = "SCHEDULED"
         return {"jobid": name}
 
     def _of_job(self, method: str, name: str, steps: list[str], document: Any) -> Any:
-        known = self.known[name]
+        known = self.jobs[name]
         match [method, *steps]:
             case ["GET"]:
-                return job("shop", known.state, {"map": known.task})
+                found = job("shop", known.state, {"map": self._task(known)})
+                found["vertices"][0]["parallelism"] = len(known.devices)
+                return found
             case ["GET", "exceptions"]:
                 return failed_by("c.D: lost")
+            case ["GET", "config"]:
+                return {"execution-config": {"object-reuse-mode": True}}
             case ["GET", "vertices", _]:
-                return {"subtasks": [{"taskmanager-id": known.device}]}
+                return {"subtasks": [{"taskmanager-id": device} for device in known.devices]}
             case ["GET", "checkpoints"]:
                 return known.checkpoints or checkpoints()
             case ["GET", "checkpoints", "config"]:
@@ -136,7 +183,7 @@ class MovingFlink(FakeFlink):
         return UNKNOWN
 
     def _stop(self, known: FakeJob, document: Any) -> Any:
-        if known.task == "SCHEDULED":
+        if self._task(known) == "SCHEDULED":
             return failure("not all of its tasks run", status=409)
         known.stop = UNDER_WAY
         return {"request-id": document["triggerId"]}
@@ -178,6 +225,23 @@ def interrupts_then(_: MovingFlink, answer: Answer) -> Any:
     """Ctrl-C before the answer comes."""
     answer()
     raise KeyboardInterrupt
+
+
+def kills(flink: MovingFlink, _: Answer) -> Any:
+    """The command is killed before the request is sent."""
+    flink.is_dead = True
+    raise Killed
+
+
+def kills_then(flink: MovingFlink, answer: Answer) -> Any:
+    """The command is killed before the answer comes."""
+    answer()
+    return kills(flink, answer)
+
+
+def loses_device(device: str) -> Act:
+    """A TaskManager is lost once the request is answered."""
+    return after(lambda flink: flink.managers.remove(device))
 
 
 def after(act: Callable[[MovingFlink], object]) -> Act:

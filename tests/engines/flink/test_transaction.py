@@ -7,7 +7,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from fake_flink import (
     no_savepoint,
     on_devices,
     savepoint_at,
+    task_manager,
     write_program,
 )
 from moving_flink import (
@@ -86,7 +87,7 @@ from streamplace.io.store import Holder
 OLD = "old"
 NEW, BACK, AGAIN = chain_of(OLD, 4)[1:]
 PATH, BEGAN = "file:/s/savepoint-1", "file:/s/savepoint-0"
-FORWARD, RETURN = (NEW, "there", PATH), (BACK, "here", PATH)
+FORWARD, RETURN = (NEW, "dev-1", PATH), (BACK, "dev-0", PATH)
 GOES_BACK = "runs on its previous devices again"
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
 RETAINED = checkpoints(3, completed="s3://b/chk-3")
@@ -94,7 +95,6 @@ ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": 
 TRIED = checkpoints(4, completed={"id": 3, "external_path": "s3://b/chk-3"}, savepoint=ON_TRIAL)
 """Flink still tells the path of a savepoint that was removed before the job was stopped."""
 STARTED = {"asked": NEW, "savepoint": PATH}
-LIVE = ("RUNNING", "RESTARTING", "SUSPENDED")
 Started = list[tuple[str, str, str]]
 
 
@@ -110,14 +110,13 @@ class MoveCase:
     """A move of a job from dev-0 to dev-1, and what it tells."""
 
     def __init__(self, folder: Path) -> None:
-        self.flink = MovingFlink(OLD, PATH)
+        self.flink = MovingFlink(OLD, FakeJob("RUNNING"), ("dev-0", "dev-1"), PATH)
         self.folder = folder  # of savepoints
         self.messages: list[str] = []
 
     def upload(self, sent: Submission) -> Any:
         """Upload the jar of a submission."""
-        name = "there" if sent.places.devices == {"dev-1"} else "here"
-        return nullcontext(cluster_jar(self.flink.rest, name))
+        return self.flink.upload(sent.places)
 
     @property
     def is_unfinished(self) -> bool:
@@ -127,7 +126,7 @@ class MoveCase:
     @property
     def copies(self) -> list[str]:
         """Jobs that run."""
-        return [name for name, known in self.flink.known.items() if known.state in LIVE]
+        return [*self.flink.alive]
 
     def move(self, settings: MoveSettings | None = None, **facts: Any) -> Transaction:
         """A new move; its journal may have more."""
@@ -199,9 +198,9 @@ def fails(name: str, latest: Any, policy: Any = DELETED, state: str = "FAILED") 
     """A job ends once a request is answered, and has saved something."""
 
     def end(flink: MovingFlink) -> None:
-        flink.known[name].end(state)
-        flink.known[name].checkpoints, flink.known[name].policy = latest, policy
-        flink.known[name].stop = flink.known[name].stop and no_savepoint("no disk")
+        flink.jobs[name].end(state)
+        flink.jobs[name].checkpoints, flink.jobs[name].policy = latest, policy
+        flink.jobs[name].stop = flink.jobs[name].stop and no_savepoint("no disk")
 
     return after(end)
 
@@ -210,25 +209,25 @@ def becomes(name: str, state: str = "RUNNING", task: str = "RUNNING") -> Act:
     """A job is in a state once a request is answered."""
 
     def change(flink: MovingFlink) -> None:
-        flink.known[name].state, flink.known[name].task = state, task
+        flink.jobs[name].state, flink.jobs[name].task = state, task
 
     return after(change)
 
 
 def finishes(flink: MovingFlink, _: object) -> Any:
     """The successor finishes before it is cancelled."""
-    flink.known[NEW].end("FINISHED")
+    flink.jobs[NEW].end("FINISHED")
     return failure("not running", status=409)
 
 
 def copies(flink: MovingFlink) -> None:
     """Another user starts the job from the savepoint of the move."""
-    flink.known["other"] = FakeJob("RUNNING", checkpoints=checkpoints(restored="/s/savepoint-1"))
+    flink.jobs["other"] = FakeJob("RUNNING", checkpoints=checkpoints(restored="/s/savepoint-1"))
 
 
 def forgets(flink: MovingFlink) -> None:
     """Flink does not know any more what was asked of a job, as another JobManager took it over."""
-    flink.known[OLD].stop = None
+    flink.jobs[OLD].stop = None
 
 
 STOPPED = ended("FINISHED", PATH, stop=savepoint_at(PATH))
@@ -263,15 +262,15 @@ DISTURBANCES = {
         jobs={OLD: FakeJob("RUNNING", stop=no_savepoint("no disk"))}, facts={"asked": OLD},
     ),
     "it fails, with a checkpoint": Disturbance(
-        f"no disk.*{GOES_BACK}", [(BACK, "here", "s3://b/chk-3")],
+        f"no disk.*{GOES_BACK}", [(BACK, "dev-0", "s3://b/chk-3")],
         acts={"stop": [fails(OLD, RETAINED)]},
     ),
     "it fails, with a savepoint on trial": Disturbance(
-        f"no disk.*{GOES_BACK}", [(BACK, "here", "s3://b/chk-3")],
+        f"no disk.*{GOES_BACK}", [(BACK, "dev-0", "s3://b/chk-3")],
         acts={"stop": [fails(OLD, TRIED)]},
     ),
     "it fails, with what it began from": Disturbance(
-        f"no disk.*{GOES_BACK}", [(BACK, "here", BEGAN)],
+        f"no disk.*{GOES_BACK}", [(BACK, "dev-0", BEGAN)],
         acts={"stop": [fails(OLD, checkpoints(restored=BEGAN))]},
     ),
     "it fails, with nothing": Disturbance(
@@ -314,14 +313,14 @@ DISTURBANCES = {
     ),
     "others stop it there": Disturbance(
         "stopped by another .*file:/s/savepoint-9", [FORWARD], EndedByOthers, settle=1.0,
-        acts={"start": [after(lambda f: f.known[NEW].end("FINISHED", "file:/s/savepoint-9"))]},
+        acts={"start": [after(lambda f: f.jobs[NEW].end("FINISHED", "file:/s/savepoint-9"))]},
     ),
     "others cancel it there, and its tasks take long to end": Disturbance(
         "is still CANCELLING.*move --resume", [FORWARD], Undecided,
         acts={"start": [becomes(NEW, "CANCELLING")]},
     ),
     "it fails there": Disturbance(
-        GOES_BACK, [FORWARD, (BACK, "here", "s3://b/chk-3")], settle=1.0,
+        GOES_BACK, [FORWARD, (BACK, "dev-0", "s3://b/chk-3")], settle=1.0,
         acts={"start": [fails(NEW, RETAINED)]},
     ),
     "it fails there without state": Disturbance(
@@ -333,7 +332,7 @@ DISTURBANCES = {
     "it had not been asked to stop": Disturbance("", [FORWARD], facts={"asked": OLD}),
     "it had stopped": Disturbance("", [FORWARD], jobs={OLD: STOPPED}, facts={"asked": OLD}),
     "it had been started": Disturbance(
-        "", [], jobs={OLD: STOPPED, NEW: FakeJob("RUNNING", "dev-1")}, facts=STARTED
+        "", [], jobs={OLD: STOPPED, NEW: FakeJob("RUNNING", ["dev-1"])}, facts=STARTED
     ),
     "it had finished": Disturbance(
         "", [], jobs={OLD: STOPPED, NEW: ended("FINISHED")}, facts=STARTED
@@ -346,11 +345,11 @@ DISTURBANCES = {
         jobs={OLD: STOPPED, NEW: ended("CANCELED"), BACK: FakeJob("RUNNING")},
     ),
     "it had returned and failed": Disturbance(
-        f"{GOES_BACK}, as job {AGAIN}", [(AGAIN, "here", PATH)], facts=STARTED,
+        f"{GOES_BACK}, as job {AGAIN}", [(AGAIN, "dev-0", PATH)], facts=STARTED,
         jobs={OLD: STOPPED, NEW: ended("CANCELED"), BACK: ended("FAILED")},
     ),
     "its first job is forgotten": Disturbance(
-        "", [], jobs={NEW: FakeJob("RUNNING", "dev-1")}, facts=STARTED
+        "", [], jobs={NEW: FakeJob("RUNNING", ["dev-1"])}, facts=STARTED
     ),
     "its return had begun": Disturbance(
         f"{GOES_BACK}, as job {BACK}", [RETURN], facts=STARTED | {"returns": True},
@@ -361,7 +360,7 @@ DISTURBANCES = {
         jobs={OLD: ended("CANCELED", checkpoints=RETAINED)},
     ),
     "it failed, Flink forgot": Disturbance(
-        GOES_BACK, [(BACK, "here", "s3://b/chk-3")], facts={"asked": OLD},
+        GOES_BACK, [(BACK, "dev-0", "s3://b/chk-3")], facts={"asked": OLD},
         jobs={OLD: ended("FAILED", checkpoints=RETAINED)},
     ),
     "it runs, Flink forgot": Disturbance("", [FORWARD], acts={"stop": [after(forgets)] * 2}),
@@ -385,7 +384,7 @@ def test_one_copy_runs_or_the_user_is_told_what_to_do(case: MoveCase, name: str)
     case.flink.saves = befalls.saves
     case.flink.acts = {kind: [*acts] for kind, acts in befalls.acts.items()}
     if befalls.jobs:
-        case.flink.known = {key: replace(value) for key, value in befalls.jobs.items()}
+        case.flink.jobs = {key: replace(value) for key, value in befalls.jobs.items()}
         case.flink.used = {OLD, *befalls.jobs}
     settings = MoveSettings(seconds=5.0, settle=befalls.settle, savepoint_seconds=5.0)
     transaction = case.move(settings, **befalls.facts)
@@ -496,7 +495,7 @@ def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case: Move
     case.flink.acts["start"] = [becomes(NEW, task="INITIALIZING")]
     with pytest.raises(Undecided):
         case.move().run()
-    case.flink.known[NEW].task = "RUNNING"
+    case.flink.jobs[NEW].task = "RUNNING"
     assert case.resume().run().job == NEW
     assert (len(case.flink.starts), case.flink.requests("PATCH"), case.flink.spent) == (1, [], [])
 
@@ -504,7 +503,7 @@ def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case: Move
 @pytest.mark.parametrize("native", [True, False])
 def test_a_job_that_goes_back_is_saved_in_the_same_format(case: MoveCase, native: bool) -> None:
     settings = MoveSettings(native=native, settle=0.0, seconds=5.0)
-    case.flink.acts["start"] = [after(lambda flink: setattr(flink.known[NEW], "device", "dev-0"))]
+    case.flink.acts["start"] = [after(lambda flink: setattr(flink.jobs[NEW], "devices", ["dev-0"]))]
     with pytest.raises(FlinkError, match=f"'map' do not run where .*; the job {GOES_BACK}"):
         case.move(settings).run()
     assert case.copies == [BACK]
@@ -519,7 +518,7 @@ def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: Mo
     case.flink.acts["start"] = [fails(NEW, RETAINED)]
     with pytest.raises(FlinkError, match="previous devices again"):
         case.move().run()
-    assert case.flink.starts[-1] == (BACK, "here", "s3://b/chk-3")
+    assert case.flink.starts[-1] == (BACK, "dev-0", "s3://b/chk-3")
     told_twice, why, starts = case.messages[-3:]
     assert f"job {NEW} continues from s3://b/chk-3" in told_twice
     assert why.startswith("the move failed: ")
@@ -584,12 +583,10 @@ def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
 
 def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCase) -> None:
     """After a restart of the JobManager they join one after the other; others are not needed."""
-    managers = case.flink.answers["GET /taskmanagers"]["taskmanagers"]
-    there = [manager for manager in managers if manager["id"] == "dev-1"]
     case.flink.answers["GET /taskmanagers"] = InTurn(
-        *({"taskmanagers": rows} for rows in ([], [], there))
+        *({"taskmanagers": rows} for rows in ([], [], [task_manager("dev-1", ["dev-1"])]))
     )
-    case.flink.known = {OLD: replace(STOPPED)}
+    case.flink.jobs = {OLD: replace(STOPPED)}
     case.move(asked=OLD, savepoint=PATH).run()
     assert case.flink.starts == [FORWARD]
     assert "waiting: 'dev-1' have to join the cluster" in case.messages
@@ -599,8 +596,8 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
     case: MoveCase,
 ) -> None:
     """It was not stopped, and Flink goes on with it."""
-    case.flink.known = {OLD: FakeJob("RESTARTING")}
-    case.flink.answers["GET /taskmanagers"] = {"taskmanagers": []}
+    case.flink.jobs = {OLD: FakeJob("RESTARTING")}
+    case.flink.managers.clear()
     with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
         case.move(asked=OLD).run()
     assert not any(line.startswith("waiting") for line in case.messages)
@@ -611,7 +608,7 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case:
 
     def taken(flink: MovingFlink) -> None:
         flink.used.add(NEW)
-        flink.known[NEW] = FakeJob("RUNNING", "dev-1")
+        flink.jobs[NEW] = FakeJob("RUNNING", ["dev-1"])
 
     case.flink.acts["start"] = [before(taken)]
     others = rf"was moved by another command.*continues as job {NEW}"
@@ -627,12 +624,12 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     case: MoveCase,
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
-    case.flink.known = {OLD: ended("FINISHED", "file:/s/savepoint-9")}
+    case.flink.jobs = {OLD: ended("FINISHED", "file:/s/savepoint-9")}
     with pytest.raises(StoppedByOthers, match=r"savepoint-9;.*: move --resume"):
         case.move().run()
     assert case.flink.starts == []
     case.resume().run()
-    assert case.flink.starts == [(NEW, "there", "file:/s/savepoint-9")]
+    assert case.flink.starts == [(NEW, "dev-1", "file:/s/savepoint-9")]
 
 
 @pytest.mark.parametrize("asked", ["", OLD])
@@ -641,14 +638,14 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
 ) -> None:
     """By the same command; what followed a savepoint from before would be told again."""
     complete(case.folder / "savepoint-old-before", 100)
-    case.flink.known = {}
+    case.flink.jobs = {}
     with pytest.raises(FlinkError, match=r"restarted without high availability, and no complete"):
         case.move(asked=asked).run()
     assert case.flink.starts == []
     path = complete(case.folder / "savepoint-old-new", 10)
     complete(case.folder / "savepoint-old-older", 20)
     assert case.move(asked=asked).run().job == NEW
-    assert case.flink.starts == [(NEW, "there", path)]
+    assert case.flink.starts == [(NEW, "dev-1", path)]
 
 
 @pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
@@ -656,17 +653,17 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     case: MoveCase, last: str
 ) -> None:
     """The JobManager was restarted while the moved job was watched, or one that had returned."""
-    case.flink.known, folder = {}, case.folder / "checkpoints"
+    case.flink.jobs, folder = {}, case.folder / "checkpoints"
     transaction = case.move(savepoint=PATH, checkpoints=folder.as_uri())
     complete(folder / last / "chk-4", 3)
     latest = complete(folder / last / "chk-5", 2)
     transaction.run()
-    assert case.flink.starts == [(NEW, "there", latest)]
+    assert case.flink.starts == [(NEW, "dev-1", latest)]
 
 
 def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: MoveCase) -> None:
     """With the line that finishes the move."""
-    case.flink.acts["start"] = [after(lambda flink: flink.known.clear())] * 5
+    case.flink.acts["start"] = [after(lambda flink: flink.jobs.clear())] * 5
     case.flink.used = set()
     with pytest.raises(Undecided, match=r"no longer knows .*move --resume$"):
         case.move(asked=OLD, savepoint=PATH).run()
@@ -675,11 +672,11 @@ def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: Mo
 
 def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCase) -> None:
     """It answers before it knows its jobs."""
-    case.flink.known = {}
+    case.flink.jobs = {}
     transaction = case.move(savepoint=PATH, asked=NEW)
 
     def upload(sent: Submission) -> Any:
-        case.flink.known = {BACK: FakeJob("RUNNING")}
+        case.flink.jobs = {BACK: FakeJob("RUNNING")}
         return case.upload(sent)
 
     with pytest.raises(MoveUnderWay, match=f"taken over job {BACK}; nothing was started"):
@@ -689,7 +686,7 @@ def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCa
 
 def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: MoveCase) -> None:
     """A job that was still starting ran on, until the JobManager was restarted days later."""
-    case.flink.known = {}
+    case.flink.jobs = {}
     facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "asked": NEW}
     with pytest.raises(FlinkError, match=f"below s3://b/c cannot be seen .*, or from {PATH} if"):
         case.move(**facts, began=datetime(2020, 1, 1, tzinfo=UTC)).run()
@@ -702,21 +699,21 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
     case: MoveCase, used: set[str], again: str
 ) -> None:
     """Flink does not list them any more, and accepts none of their ids a second time."""
-    case.flink.known, case.flink.used = {}, used
+    case.flink.jobs, case.flink.used = {}, used
     path = complete(case.folder / "savepoint-old-new", 10)
     with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {again}$"):
         case.move().run()
-    assert case.flink.starts[-1] == (again, "here", path)
+    assert case.flink.starts[-1] == (again, "dev-0", path)
 
 
 def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_state(
     case: MoveCase,
 ) -> None:
     """Also when Flink says so late, and not if another user has cancelled it."""
-    case.flink.known[OLD].checkpoints = RETAINED
+    case.flink.jobs[OLD].checkpoints = RETAINED
     moved = case.move(cancels=True, savepoint=BEGAN).run()
     assert (moved.job, moved.savepoint) == (NEW, "s3://b/chk-3")
-    case.flink.known = {OLD: ended("CANCELED", checkpoints=RETAINED)}
+    case.flink.jobs = {OLD: ended("CANCELED", checkpoints=RETAINED)}
     with pytest.raises(FlinkError, match="cancelled by another user; nothing was started"):
         case.move(cancels=True, savepoint=BEGAN).run()
 
@@ -749,7 +746,7 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
 ) -> None:
     """A job would be given up whose state exists, or would take no checkpoints any more."""
     busy = failure("a.B: busy", status=status)
-    case.flink.known[NEW] = FakeJob("RUNNING")
+    case.flink.jobs[NEW] = FakeJob("RUNNING")
     case.flink.answers |= {
         f"GET /jobs/{NEW}/config": {"execution-config": {}},
         f"GET /jobs/{NEW}/checkpoints": busy,
@@ -798,9 +795,9 @@ def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
     case: MoveCase, mover: FlinkMove, states: dict[str, str], stop: Any, told: str
 ) -> None:
     """Else its record goes; nothing else would ever end it."""
-    case.flink.known = {name: FakeJob(state, stop=stop) for name, state in states.items()}
+    case.flink.jobs = {name: FakeJob(state, stop=stop) for name, state in states.items()}
     if states == {OLD: "FINISHED"}:
-        case.flink.known = {OLD: STOPPED}
+        case.flink.jobs = {OLD: STOPPED}
     case.move(asked=OLD).claim.leave()
     job = next((one for one, state in states.items() if state == "RUNNING"), OLD)
     if told:
@@ -816,7 +813,7 @@ def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
     case: MoveCase, mover: FlinkMove
 ) -> None:
     """Nor is one that runs said to be interrupted."""
-    case.flink.known = {OLD: STOPPED}
+    case.flink.jobs = {OLD: STOPPED}
     moving = case.move(asked=OLD)
     with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
         mover.running_job(OLD)
@@ -833,7 +830,7 @@ def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
     """It would start a second copy; one that knows the jobs is the same, whatever its address."""
     case.move(url="http://elsewhere:8081").claim.leave()
     assert [one.job for one in mover.unfinished_moves()] == [OLD]
-    case.flink.known = {}
+    case.flink.jobs = {}
     with pytest.raises(SettingError, match="no record of an interrupted move"):
         mover.resume()
 

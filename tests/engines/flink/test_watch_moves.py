@@ -5,7 +5,7 @@ A TaskManager is lost before a watch moves its job or meanwhile: the job goes on
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -16,20 +16,13 @@ from unittest.mock import Mock
 import pytest
 from fake_flink import (
     JOB,
-    KEPT,
-    UNKNOWN,
     Clock,
     FakeFlink,
     checkpoints,
-    cluster_jar,
-    failure,
     healthy,
     job,
-    jobs,
-    no_savepoint,
-    savepoint_at,
-    task_manager,
 )
+from moving_flink import FakeJob, Killed, MovingFlink, after, kills, kills_then, loses_device
 from stores import fill_disk
 
 from streamplace.engines.flink.layout import Layout
@@ -45,9 +38,6 @@ from streamplace.engines.flink.move.transaction import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.pin import verify as verifying
-from streamplace.engines.flink.pin.verify import Verification
-from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest, chain_of
@@ -65,10 +55,6 @@ from streamplace.model.prediction_intervals import RateInterval
 OLD, NEW, BACK = chain_of(JOB, 3)
 OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}
 CARRIES = RateInterval(90.0, 100.0, 110.0)
-
-
-class Killed(BaseException):
-    """The watch is killed: nothing after this happens."""
 
 
 def outcome() -> tuple[str, str]:
@@ -215,138 +201,30 @@ FEWEST_STEPS = 4
 """A move writes at least so many: begun, saved, asked, ended."""
 
 
-class LosingFlink(FakeFlink):
-    """A cluster with a job that is moved: it runs only while all that it is placed on are there.
-
-    The watch that moves it may be killed at any request, and then asks and writes nothing more.
-    """
-
-    def __init__(self, first: str, places: Places, *managers: str) -> None:
-        super().__init__(healthy())
-        self.managers = [*managers]  # TaskManagers that are left
-        # Job → state, and where it was placed; all but the first are started from the savepoint.
-        self.states, self.places = {first: "RUNNING"}, {first: places}
-        # Kind of a request → TaskManager that is lost when it is answered next.
-        self.losses: dict[str, str] = {}
-        # The first job, its last checkpoint if it takes any, and the state of cancelled ones.
-        self.first, self.checkpoint, self.ends = first, "", "CANCELED"
-        self.restored: dict[str, str] = {}  # job → savepoint or checkpoint that it started from
-        self.given: Mapping[str, str] = {}  # settings with which jars were uploaded last
-        # Number of the request at which the watch is killed, and whether that is carried out first.
-        self.kill_at, self.kills_late = -1, False
-        self.is_dead = False
-        self._ways: dict[str, Places] = {}
-        self._stops: dict[str, Any] = {}
-
-    @property
-    def alive(self) -> dict[str, bool]:
-        """Jobs that have not ended, and whether all of their subtasks run."""
-        return {name: self.runs(name) for name, s in self.states.items() if s not in ENDED}
-
-    def runs(self, name: str) -> bool:
-        """Whether all TaskManagers of a job are there."""
-        used = {device for devices in self.places[name].values() for device in devices}
-        return used <= {*self.managers}
-
-    def answer(self, request: str, document: Any = None) -> Any:
-        """Answer, unless the watch is dead."""
-        is_last = len(self.asked) == self.kill_at
-        self.is_dead |= is_last and not self.kills_late
-        answer = None if self.is_dead else self._answered(request, document)
-        self.is_dead |= is_last
-        if self.is_dead:
-            raise Killed
-        return answer
-
-    def _answered(self, request: str, document: Any) -> Any:
-        method, _, path = request.partition(" ")
-        kind = "start" if document and "jobId" in document else path.rpartition("/")[2]
-        if kind == "start":
-            answer = self._started(document, self._ways[path.split("/")[2]])
-        elif path.startswith("/jobs/"):
-            answer = self._of_job(method, *path.split("/")[2:], document=document)
-        elif path == "/jobs":
-            answer = jobs(self.states)
-        elif path == "/taskmanagers":
-            answer = {"taskmanagers": [task_manager(one, self.managers) for one in self.managers]}
-        elif path.startswith("/taskmanagers/"):
-            answer = {"allocatedSlots": []}
-        else:
-            return super().answer(request, document)
-        self.asked.append((request, document))
-        if kind in self.losses:
-            self.managers.remove(self.losses.pop(kind))
-        return answer
-
-    def _started(self, document: Any, places: Places) -> Any:
-        name, is_spent = document["jobId"], document["entryClass"] == SPENT
-        if name in self.states:
-            return failure("the job was submitted already")
-        assert is_spent or not self.alive, "two copies"
-        self.states[name] = "CANCELED" if is_spent else "RUNNING"
-        self.places[name] = places
-        self.restored[name] = document.get("savepointPath", "")
-        return {"jobid": name}
-
-    def _of_job(self, method: str, name: str, *rest: str, document: Any) -> Any:
-        if name not in self.states:
-            return UNKNOWN
-        if method == "PATCH":
-            self.states[name] = self.ends
-        elif rest == ("stop",):
-            is_saved = self.runs(name)
-            saved = savepoint_at(PATH) if is_saved else no_savepoint("no disk")
-            self._stops[document["triggerId"]] = saved
-            self.states[name] = "FINISHED" if is_saved else "RUNNING"
-            return {"request-id": document["triggerId"]}
-        elif rest and rest[0] == "savepoints":
-            return self._stops.get(rest[1], failure("no operation"))
-        elif rest == ("checkpoints",):
-            if name == self.first and self.checkpoint:
-                return checkpoints(1, completed=self.checkpoint)
-            path = self.restored.get(name)
-            return checkpoints(restored=path) if path else checkpoints()
-        elif rest == ("config",):
-            return {"execution-config": {"object-reuse-mode": True}}
-        elif rest == ("checkpoints", "config"):
-            return KEPT
-        elif not rest:
-            state = "RUNNING" if self.runs(name) else "SCHEDULED"
-            return job(name, self.states[name], {"map": state})
-        return {}
-
-    @contextmanager
-    def upload(
-        self, rest: Rest, _: object, program: Program, places: Places
-    ) -> Iterator[ClusterJar]:
-        """Stand in for ``placed_upload``."""
-        name = f"way-{len(self._ways)}"
-        self._ways[name], self.given = places, program.settings
-        yield cluster_jar(rest, name)
-
-    def verify(self, _: Rest, name: str, places: Places) -> Verification:
-        """Stand in for ``verify``."""
-        same = self.places[name] == places
-        return Verification((), () if same else (f"job {name} is elsewhere",), ())
-
-
 class Scene:
     """A job on a and b that a watch moves, and the processes of the watch."""
 
     def __init__(self, folder: Path, managers: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.flink = LosingFlink(OLD, BOTH, *managers)
+        self.flink = MovingFlink(OLD, FakeJob("RUNNING", ["a", "b"]), managers, PATH)
         self.told: list[str] = []
+        self.settings: Mapping[str, str] = {}  # with which the last jar was uploaded
         self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
         self.clock = Clock(least=2.0)
         Store.usual().path.unlink(missing_ok=True)
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
-        monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
+        monkeypatch.setattr(moving, "placed_upload", self.upload)
         monkeypatch.setattr(moving, "fitted", lambda _, places, *__: places)
-        monkeypatch.setattr(verifying, "verify", self.flink.verify)
         plan = lambda _, job, layout: MovePlan(job, Layout(BOTH), layout)  # noqa: E731
         monkeypatch.setattr(FlinkMove, "plan", plan)
+
+    def upload(
+        self, _: Rest, __: Flink, program: Program, places: Places
+    ) -> AbstractContextManager[ClusterJar]:
+        """Upload the job's jar, and keep the settings that come with it."""
+        self.settings = program.settings
+        return self.flink.upload(places)
 
     @property
     def spares(self) -> Spares:
@@ -383,7 +261,7 @@ class Scene:
 
     def begins_again(self) -> str:
         """Start the watch again after it was killed; return the id of the job that runs."""
-        self.flink.is_dead, self.flink.kill_at = False, -1
+        self.flink.is_dead = False
         mover = self.mover
         return settled(self.flink.rest, mover, mover.log, OLD)
 
@@ -415,26 +293,23 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
 ) -> None:
     """Neither after the job was stopped, nor while it starts; it continues from its savepoint."""
     site = scene(managers)
-    site.flink.losses[when] = lost
+    site.flink.acts[when] = [loses_device(lost)]
     assert site.moves(target) == BACK
     assert site.flink.alive == {BACK: True}
-    assert site.flink.places[BACK] == Layout({"map": [*found]})
+    assert site.flink.jobs[BACK].devices == [*found]
     assert outcome() == ("returned", BACK)
-    asked = (given for _, given in site.flink.asked if given and "jobId" in given)
-    starts = [given for given in asked if given["entryClass"] != SPENT]
-    assert {given["savepointPath"] for given in starts} == {PATH}
-    assert len(starts) == (1 if when == "stop" else 2)
+    assert {path for _, _, path in site.flink.starts} == {PATH}
+    assert len(site.flink.starts) == (1 if when == "stop" else 2)
     assert site.clock.now < 110
 
 
 @pytest.fixture
 def losing(scene: Callable[[str], Scene]) -> Callable[..., Scene]:
-    """Make a scene in which the job has lost `a`, and has checkpoints, with some more facts."""
+    """Make a scene in which the job has lost `a`, and has a checkpoint."""
 
-    def made(managers: str = "bcd", **facts: Any) -> Scene:
+    def made(managers: str = "bcd") -> Scene:
         site = scene(managers)
-        for name, value in ({"checkpoint": CHECKPOINT} | facts).items():
-            setattr(site.flink, name, value)
+        site.flink.jobs[OLD].checkpoints = checkpoints(1, completed=CHECKPOINT)
         return site
 
     return made
@@ -447,53 +322,52 @@ def test_a_job_that_has_lost_a_task_manager_goes_on_from_its_last_checkpoint(
     """As its successor, with the settings that it had: a spare takes over, or what is left."""
     site = losing(managers)
     assert site.starts_again() == NEW
-    assert (site.flink.alive, site.flink.restored) == ({NEW: True}, {NEW: CHECKPOINT})
-    assert site.flink.places[NEW] == Layout({"map": [*found]})
-    assert site.flink.given["pipeline.object-reuse"] == "true"
+    assert site.flink.alive == {NEW: True}
+    assert site.flink.starts == [(NEW, ".".join(found), CHECKPOINT)]
+    assert site.settings["pipeline.object-reuse"] == "true"
     assert outcome() == ("moved", NEW)
     assert unfinished() == []
 
 
-def test_a_job_goes_on_from_what_it_has_saved_until_it_ended(
-    losing: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_goes_on_from_what_it_has_saved_until_it_ended(losing: Callable[..., Scene]) -> None:
     """Flink may delete older checkpoints."""
-    site, cancel = losing(), Rest.cancel
-
-    def save_and_cancel(rest: Rest, job: str) -> str:
-        site.flink.checkpoint = LATER
-        return cancel(rest, job)
-
-    monkeypatch.setattr(Rest, "cancel", save_and_cancel)
+    site = losing()
+    later = checkpoints(2, completed=LATER)
+    site.flink.acts["cancel"] = [after(lambda f: setattr(f.jobs[OLD], "checkpoints", later))]
     assert site.starts_again() == NEW
-    assert site.flink.restored == {NEW: LATER}
+    assert [path for _, _, path in site.flink.starts] == [LATER]
 
 
-@pytest.mark.parametrize(("state", "ends"), [("CANCELED", ""), ("RUNNING", "FINISHED")])
+@pytest.mark.parametrize("state", ["CANCELED", "FINISHED"])
 def test_a_job_that_its_user_has_cancelled_or_that_has_finished_is_not_started_again(
-    losing: Callable[..., Scene], state: str, ends: str
+    losing: Callable[..., Scene], state: str
 ) -> None:
-    """It is looked at right before it is cancelled, and so is what the cancelling has ended."""
-    site = losing(ends=ends, states={OLD: state})
+    """Its state is read right before it is cancelled, and after."""
+    site = losing()
+    if state == "FINISHED":
+        site.flink.acts["cancel"] = [lambda flink, _: flink.jobs[OLD].end("FINISHED") or {}]
+    else:
+        site.flink.jobs[OLD].end(state)
     assert site.starts_again() == OLD
-    assert (site.flink.alive, site.flink.restored) == ({}, {})
+    assert (site.flink.alive, site.flink.starts) == ({}, [])
     assert outcome()[0] == "failed"
 
 
 def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
     losing: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = losing(ends="CANCELLING")
+    site = losing()
+    site.flink.acts["cancel"] = [lambda flink, _: flink.jobs[OLD].end("CANCELLING") or {}] * 9
     wait = site.clock.sleep
 
     def sleep(seconds: float) -> None:
         wait(seconds)
-        if site.clock.now > 300 and site.flink.states[OLD] == "CANCELLING":
-            site.flink.states[OLD] = "CANCELED"
+        if site.clock.now > 300 and site.flink.jobs[OLD].state == "CANCELLING":
+            site.flink.jobs[OLD].end("CANCELED")
 
     monkeypatch.setattr(time, "sleep", sleep)
     assert site.starts_again() == NEW
-    assert f"job {OLD} is still CANCELLING after 60 s; trying again" in site.told
+    assert any(f"job {OLD} is still CANCELLING" in message for message in site.told)
     assert outcome() == ("moved", NEW)
 
 
@@ -510,7 +384,7 @@ def test_one_copy_runs_whenever_a_watch_is_killed(
 
     def begun() -> Scene:
         site = scene("abc") if act == "moves" else losing()
-        site.flink.losses = {"start": lost} if lost else {}
+        site.flink.acts = {"start": [loses_device(lost)]} if lost else {}
         return site
 
     def acts(site: Scene) -> str:
@@ -520,14 +394,14 @@ def test_one_copy_runs_whenever_a_watch_is_killed(
     acts(whole)
     for at, late in moments(whole):
         site = begun()
-        site.flink.kill_at, site.flink.kills_late = at, late
+        site.flink.at[at] = kills_then if late else kills
         with pytest.raises(Killed):
             acts(site)
         job = site.begins_again()
         assert outcome() == (OUTCOMES[job], job)
         if act == "starts_again":
             job = site.starts_again() if job == OLD else job  # it was not begun
-            assert {*site.flink.restored.values()} - {""} == {CHECKPOINT}
+            assert {path for _, _, path in site.flink.starts} == {CHECKPOINT}
         assert site.flink.alive == {job: True}, whole.flink.asked[at]
 
 
@@ -544,7 +418,7 @@ def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
 
     monkeypatch.setattr(transaction, "begin_stop", built_again)
     if lost:
-        site.flink.losses["start"] = lost
+        site.flink.acts["start"] = [loses_device(lost)]
     assert site.moves(OTHER) == job
     assert site.flink.alive == {job: True}
 
@@ -552,7 +426,7 @@ def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
 class CrashingStore:
     """The journal of a process that is killed at one of its steps, and then does nothing more."""
 
-    def __init__(self, flink: LosingFlink, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, flink: MovingFlink, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flink, self.at, self.steps = flink, at, 0
         self._step = Store.transaction
         dead = Holder.current()
@@ -586,7 +460,7 @@ def test_a_move_may_be_killed_at_any_step_of_its_journal(
     for at in count():
         site = losing() if lost == "before" else scene("abc")
         if lost == "a":
-            site.flink.losses["start"] = lost
+            site.flink.acts["start"] = [loses_device(lost)]
 
         def act(site: Scene = site) -> None:
             if lost == "before":
