@@ -1,4 +1,4 @@
-"""GiPH on deep-learning graphs: Figure 7 of its paper.
+"""GiPH on deep-learning graphs: Figure 7 (a) of its paper.
 
 Run ``python benchmarks/giph_enas.py -o out/`` (what is trained in ``out/`` already is taken from
 there). Language models of ENAS cells in 40 groups on one network of eight devices, half of them to
@@ -8,9 +8,7 @@ twice and so on (b), and writes both as ``giph-enas.md``.
 
 import argparse
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from giph import EPOCHS, weights_of
@@ -19,7 +17,6 @@ from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem
 from streamplace.families.registry import FAMILIES
-from streamplace.model.arrays import Ints
 from streamplace.papers.families.enas_ptb import EnasPtb
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
@@ -28,8 +25,6 @@ POLICIES = ("giph", "giph-task-eft", "placeto")
 WALKS = ("random", "eft", *POLICIES, "heft")
 POINTS = (0.0, 0.5, 1.0, 2.0)
 """Steps per task at which walks are looked at."""
-COUNTS = (1, 2, 3, 4, 6, 8, 81)
-"""First number of relocations of every column of the distribution."""
 
 
 def problems_of(split: str, count: int) -> list[Problem]:
@@ -39,8 +34,8 @@ def problems_of(split: str, count: int) -> list[Problem]:
     return those[:: len(those) // count][:count]
 
 
-def walked(problem: Problem, folder: Path) -> dict[str, dict[str, Any]]:
-    """SLR at the points of every walk, and relocations of every task; all begin alike."""
+def walked(problem: Problem, folder: Path) -> dict[str, list[float]]:
+    """SLR at the points of every walk; all begin alike."""
     found, n = {}, problem.n_operators
     for name in WALKS:
         weights = f":weights={folder / f'{name}-enas' / 'best.safetensors'}"
@@ -48,55 +43,34 @@ def walked(problem: Problem, folder: Path) -> dict[str, dict[str, Any]]:
         recording = Recording(0.0, np.random.default_rng(n))
         objective = MAKESPAN if name == "heft" else recording.objective()
         value = placer.place(problem, objective, seed=n, budget=Budget(None, 1 + 2 * n)).value
-        slr, moves = [MAKESPAN.measures(problem, value)["slr"]] * len(POINTS), []
+        values = [value] * len(POINTS)
         if name != "heft":
-            places, seconds = (part[: 1 + 2 * n] for part in recording.walk())
+            seconds = recording.walk()[1][: 1 + 2 * n]
             best = seconds[best_so_far(seconds)]
-            values = [best[min(round(point * n), len(best) - 1)] for point in POINTS]
-            slr = [MAKESPAN.measures(problem, float(one))["slr"] for one in values]
-            moves = relocations(places)
-        found[name] = {"slr": slr, "moves": moves}
+            values = [float(best[min(round(point * n), len(best) - 1)]) for point in POINTS]
+        found[name] = [MAKESPAN.measures(problem, value)["slr"] for value in values]
     return found
 
 
-def relocations(places: Ints) -> list[int]:
-    """How often each task was moved to another device, of those that were at all."""
-    moved = (places[1:] != places[:-1]).sum(axis=0)
-    return [int(times) for times in moved if times]
-
-
-def tables(found: list[dict[str, dict[str, Any]]]) -> str:
-    """Figure 7: both parts."""
-    curves, counts = [], []
+def table(found: list[dict[str, list[float]]]) -> str:
+    """Figure 7 (a)."""
+    rows, heft = [], np.array([slr["heft"] for slr in found])
     for name in WALKS:
-        slr = np.array([one[name]["slr"] for one in found])
-        heft = np.array([one["heft"]["slr"] for one in found])
-        row = dict(zip((f"{p:g} N steps" for p in POINTS), slr.mean(axis=0).tolist(), strict=True))
-        curves.append({"": name} | row | {"end × HEFT": float((slr / heft)[:, -1].mean())})
-    for name in POLICIES:
-        moves = np.array([times for one in found for times in one[name]["moves"]])
-        shares = {
-            f"{low}" if high == low + 1 else f"{low} to {high - 1}": float(
-                ((moves >= low) & (moves < high)).mean()
-            )
-            for low, high in pairwise(COUNTS)
-        }
-        counts.append({"": name} | shares | {"most": str(int(moves.max()))})
-    return "\n".join(
-        (
-            markdown(curves, f"Figure 7 (a): mean SLR, {len(found)} graphs"),
-            markdown(counts, "Figure 7 (b): share of the moved tasks by how often they moved"),
+        slr = np.array([walks[name] for walks in found])
+        means = dict(
+            zip((f"{p:g} N steps" for p in POINTS), slr.mean(axis=0).tolist(), strict=True)
         )
-    )
+        rows.append({"": name} | means | {"end × HEFT": float((slr / heft)[:, -1].mean())})
+    return markdown(rows, f"Figure 7 (a): mean SLR, {len(found)} graphs")
 
 
 def main(folder: Path, count: int, learned: int, epochs: int, by: Mapped) -> None:
-    """Train, walk, write and print the tables."""
+    """Train, walk, write and print the table."""
     for name in POLICIES:
         problems = partial(problems_of, "train", learned)
         weights_of(folder / f"{name}-enas", name, problems, epochs)
     found = list(by(partial(walked, folder=folder), problems_of("test", count)))
-    text = tables(found)
+    text = table(found)
     (folder / "giph-enas.md").write_text(text, "utf-8")
     print(text, end="")
 

@@ -2,8 +2,8 @@
 
     python benchmarks/library_results.py [--peers FOLDER] [--saga PYTHON] [--entries 12] [-o PAGE]
 
-FOLDER has the packages kahip, mtkahypar and heft (pip install --target FOLDER kahip mtkahypar
-heft), PYTHON is an interpreter with anrg-saga; what is not given is left out. Results are added to
+FOLDER has the packages kahip and mtkahypar (pip install --target FOLDER kahip mtkahypar), PYTHON
+is an interpreter with anrg-saga; what is not given is left out. Results are added to
 --results, so that the command continues where it was interrupted. Fewer entries are the first of
 more entries.
 """
@@ -60,8 +60,6 @@ def methods(objective: str, placers: Sequence[str], programs: Programs) -> Itera
             if programs.peers:
                 yield program(name, *of_peers, "partition.py", word)
     else:
-        if programs.peers:
-            yield program("HEFT-0.1.1", *of_peers, "heft_package.py")
         for word in SAGA if programs.saga else ():
             yield program(f"SAGA-{word}", programs.saga, "saga_schedulers.py", word)
     model = program("CP-SAT", sys.executable, "cpsat.py", objective)
