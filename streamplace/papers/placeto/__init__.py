@@ -3,21 +3,10 @@
 After Addanki et al. (2019), and Wang et al. (2022) for the six orders of the visits.
 """
 
-from typing import Literal
-
 from pydantic import Field
 
-from streamplace.learn.config import MOST_DEVICES, TrainingConfig
+from streamplace.learn.config import MOST_DEVICES, Order, TrainingConfig
 from streamplace.papers.improving import ImprovingConfig
-
-Order = Literal[
-    "lexicographic",
-    "topological",
-    "reversed-topological",
-    "dfs-preorder",
-    "dfs-postorder",
-    "bfs",
-]
 
 
 class PlacetoConfig(ImprovingConfig):

@@ -66,6 +66,13 @@ class TaskStepFeature(IntEnum):
     LOAD = 9
 
 
+BESIDE_THE_BEST = tuple(
+    int(TaskDeviceFeature[name])
+    for name in (
+        "FINISH", "FINISH_AND_WAY_TO_THE_END", "READY", "WORK", "LATER_THAN_ELSEWHERE", "BUSY_UNTIL"
+    )
+)  # fmt: skip
+"""Features that are differences from the open device with the least."""
 N_DEVICE, N_STEP = len(TaskDeviceFeature), len(TaskStepFeature)
 MOST = 4.0
 """Largest value of a feature that is a share of the span, and with a minus the smallest."""
@@ -213,48 +220,32 @@ def measure(
 ) -> None:
     """Write features of the open devices [D, 14] and of the step [10], after `find`."""
     tasks, span, d = features.tasks, before.span, len(state.may)
-    least = np.full(N_DEVICE, np.inf)  # of the columns that are relative to the best device
-    late, busy = np.zeros(d), np.zeros(d)
+    seconds, least = np.zeros((d, N_DEVICE)), np.full(N_DEVICE, np.inf)
     begin, count, load = np.inf, 0, 0.0
     for a in range(d):
         load += state.coming[a] / d
         if not state.may[a]:
             continue
         count += 1
-        finish = state.begin[a] + tasks.work[v, a]
-        late[a], busy[a] = _late(features, before, v, a, finish), _busy_until(features, gaps, a)
         begin = min(begin, state.begin[a])
-        least[TaskDeviceFeature.FINISH] = min(least[TaskDeviceFeature.FINISH], finish)
-        least[TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = min(
-            least[TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END], finish + features.after[v, a]
-        )
-        least[TaskDeviceFeature.READY] = min(least[TaskDeviceFeature.READY], state.ready[a])
-        least[TaskDeviceFeature.WORK] = min(least[TaskDeviceFeature.WORK], tasks.work[v, a])
-        least[TaskDeviceFeature.LATE] = min(least[TaskDeviceFeature.LATE], late[a])
-        least[TaskDeviceFeature.BUSY_UNTIL] = min(least[TaskDeviceFeature.BUSY_UNTIL], busy[a])
+        finish = state.begin[a] + tasks.work[v, a]
+        seconds[a, TaskDeviceFeature.FINISH] = finish
+        seconds[a, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = finish + features.after[v, a]
+        seconds[a, TaskDeviceFeature.READY] = state.ready[a]
+        seconds[a, TaskDeviceFeature.WORK] = tasks.work[v, a]
+        seconds[a, TaskDeviceFeature.LATER_THAN_ELSEWHERE] = _late(features, before, v, a, finish)
+        seconds[a, TaskDeviceFeature.BUSY_UNTIL] = _busy_until(features, gaps, a)
+        for f in BESIDE_THE_BEST:
+            least[f] = min(least[f], seconds[a, f])
     for a in range(d):
         rows[a] = 0
         if not state.may[a]:
             continue
-        finish = state.begin[a] + tasks.work[v, a]
-        rows[a, TaskDeviceFeature.FINISH] = _share(finish - least[TaskDeviceFeature.FINISH], span)
-        rows[a, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = _share(
-            finish + features.after[v, a] - least[TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END], span
-        )
+        for f in BESIDE_THE_BEST:
+            rows[a, f] = _share(seconds[a, f] - least[f], span)
+        late = seconds[a, TaskDeviceFeature.LATER_THAN_ELSEWHERE]
         rows[a, TaskDeviceFeature.WAIT] = _share(state.begin[a] - state.ready[a], span)
-        rows[a, TaskDeviceFeature.READY] = _share(
-            state.ready[a] - least[TaskDeviceFeature.READY], span
-        )
-        rows[a, TaskDeviceFeature.WORK] = _share(
-            tasks.work[v, a] - least[TaskDeviceFeature.WORK], span
-        )
-        rows[a, TaskDeviceFeature.LATE] = _share(late[a], span)
-        rows[a, TaskDeviceFeature.LATER_THAN_ELSEWHERE] = _share(
-            late[a] - least[TaskDeviceFeature.LATE], span
-        )
-        rows[a, TaskDeviceFeature.BUSY_UNTIL] = _share(
-            busy[a] - least[TaskDeviceFeature.BUSY_UNTIL], span
-        )
+        rows[a, TaskDeviceFeature.LATE] = _share(late, span)
         rows[a, TaskDeviceFeature.COMING_LOAD] = _share(state.coming[a], span)
         rows[a, TaskDeviceFeature.BEFORE] = before.place[v] == a
         rows[a, TaskDeviceFeature.WAY_TO_THE_END] = _share(features.after[v, a], span)
@@ -265,10 +256,8 @@ def measure(
     row[TaskStepFeature.INPUTS] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
     row[TaskStepFeature.WORK] = _share(features.least[v], span)
     row[TaskStepFeature.SENDING] = _share(features.after[v].min(), span)
-    row[TaskStepFeature.TASKS], row[TaskStepFeature.DEVICES] = (
-        np.log(len(state.place)) / 5,
-        np.log(d) / 3,
-    )
+    row[TaskStepFeature.TASKS] = np.log(len(state.place)) / 5
+    row[TaskStepFeature.DEVICES] = np.log(d) / 3
     row[TaskStepFeature.OPEN] = count / d
     row[TaskStepFeature.LOAD] = _share(load, span)
 
