@@ -266,17 +266,17 @@ def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
         axis.add_collection(
             PolyCollection(chosen, facecolors=fill, edgecolors=edge, linewidths=0.4)
         )
-    rooms = (end - begin) / span * (INCHES - 2) * 72  # points
+    widths = (end - begin) / span * (INCHES - 2) * 72  # points
     if height >= 0.12:
         middle = np.stack([(begin + end) / 2, low + 0.46 * height], 1)
-        _write(axis, row, middle, rooms.tolist())
+        _write(axis, row, middle, widths.tolist())
 
 
-def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[float]) -> None:
+def _write(axis: "Axes", row: ChartRow, middle: Floats, widths: Sequence[float]) -> None:
     """Write names into the bars that are wide enough."""
     for i, name in enumerate(row.names):
-        text = cut_to(shown(name), NAME, rooms[i])
-        if len(text) < min(2, len(name)) or text_width(text, NAME) > rooms[i]:
+        text = cut_to(shown(name), NAME, widths[i])
+        if len(text) < min(2, len(name)) or text_width(text, NAME) > widths[i]:
             continue  # a letter of a longer name says nothing
         dark = row.colour == SEND and not row.bars.critical[i]
         axis.text(

@@ -152,15 +152,15 @@ def bend(layer: list[int], source: Ints, target: Ints) -> Bent:
 
 def _preorder(before: Rows, after: Rows) -> list[int]:
     """Every node once, in depth-first order."""
-    seen, order = [False] * len(before), []
+    visited, order = [False] * len(before), []
     stack = [v for v in reversed(range(len(before))) if not before[v]]
     while stack:
         u = stack.pop()
-        if seen[u]:
+        if visited[u]:
             continue
-        seen[u] = True
+        visited[u] = True
         order.append(u)
-        stack += [v for v in reversed(after[u]) if not seen[v]]
+        stack += [v for v in reversed(after[u]) if not visited[v]]
     return order
 
 

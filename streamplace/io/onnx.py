@@ -20,7 +20,7 @@ from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import CHAINS, INPUT, chained
-from streamplace.io.problems import Known
+from streamplace.io.problems import AnyProblem
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
@@ -44,7 +44,7 @@ BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
 
 
 @reader("onnx", package="onnx", options=CHAINS)
-def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
+def read_onnx(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
     """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
     extra("onnx")
     for file in files_of(path, ".onnx"):

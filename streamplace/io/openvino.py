@@ -18,7 +18,7 @@ from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import CHAINS, chained
 from streamplace.io.onnx import LARGEST_MODEL
-from streamplace.io.problems import Known
+from streamplace.io.problems import AnyProblem
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
@@ -31,16 +31,16 @@ import json, sys
 import openvino
 
 model = openvino.Core().read_model(sys.argv[1])
-for one in model.inputs:
-    shape = one.get_partial_shape()
+for tensor in model.inputs:
+    shape = tensor.get_partial_shape()
     if shape.rank.is_dynamic or any(length.is_dynamic for length in list(shape)[1:]):
-        sys.exit(f"input {one.get_any_name()} has the shape {shape}; save the model with a fixed "
-                 "one, as in convert_model(model, input=[1, 3, 224, 224])")
+        sys.exit(f"input {tensor.get_any_name()} has the shape {shape}; save the model with a "
+                 "fixed one, as in convert_model(model, input=[1, 3, 224, 224])")
 if model.is_dynamic():
-    variable = [one for one in model.inputs if one.get_partial_shape().is_dynamic]
-    model.reshape({one: [1, *list(one.get_partial_shape())[1:]] for one in variable})
+    variable = [tensor for tensor in model.inputs if tensor.get_partial_shape().is_dynamic]
+    model.reshape({tensor: [1, *list(tensor.get_partial_shape())[1:]] for tensor in variable})
 
-def known(shape):
+def lengths_of(shape):
     lengths = [] if shape.rank.is_dynamic else shape
     return [d.get_length() if d.is_static else max(d.get_min_length(), 1) for d in lengths]
 
@@ -56,10 +56,10 @@ listed = [
         "name": node.get_friendly_name(),
         "kind": node.get_type_name(),
         "attributes": numbers(node),
-        "taken": [(row[one.get_source_output().get_node().get_name()],
-                   one.get_source_output().get_index()) for one in node.inputs()],
-        "made": [(known(one.get_partial_shape()), one.get_element_type().bitwidth / 8)
-                 for one in node.outputs()],
+        "taken": [(row[tensor.get_source_output().get_node().get_name()],
+                   tensor.get_source_output().get_index()) for tensor in node.inputs()],
+        "made": [(lengths_of(tensor.get_partial_shape()), tensor.get_element_type().bitwidth / 8)
+                 for tensor in node.outputs()],
     }
     for node in nodes
 ]
@@ -79,7 +79,7 @@ class OpenVinoNode(TypedDict):
 
 
 @reader("openvino", package="openvino", options=CHAINS)
-def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
+def read_openvino(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
     """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
     extra("openvino")
     for file in files_of(path, ".xml") if is_folder(path) else [path]:

@@ -43,7 +43,7 @@ class Draft(NamedTuple):
     constraints: Constraints
 
 
-Known = StreamGraph | Draft | Problem
+AnyProblem = StreamGraph | Draft | Problem
 """A graph, possibly with other parts of a problem."""
 
 
@@ -82,7 +82,7 @@ def problem_beside(
     return problem_from(document, cluster if own else cluster or usual_cluster(), constraints)
 
 
-def write_problem(problem: Known, path: str | Path) -> None:
+def write_problem(problem: AnyProblem, path: str | Path) -> None:
     """Write one problem as readable JSON, or as the only line of a data set."""
     if isinstance(problem, StreamGraph):
         write_graph(problem, path)
@@ -92,7 +92,7 @@ def write_problem(problem: Known, path: str | Path) -> None:
         write_text(file_path(path), json_text(problem_to_dict(problem)))
 
 
-def write_problems(problems: Iterable[Known], path: str | Path) -> int:
+def write_problems(problems: Iterable[AnyProblem], path: str | Path) -> int:
     """Write a data set of problems or graphs, one per line, and return their number."""
     lines = (
         (item.name if isinstance(item, StreamGraph) else item.graph.name, problem_line(item))
@@ -101,7 +101,7 @@ def write_problems(problems: Iterable[Known], path: str | Path) -> int:
     return write_lines(lines, file_path(path), "problem")
 
 
-def problem_line(problem: Known) -> bytes:
+def problem_line(problem: AnyProblem) -> bytes:
     """One line of a data set: of a problem, or of a graph alone."""
     if isinstance(problem, StreamGraph):
         return graph_line(problem)

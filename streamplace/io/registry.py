@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from streamplace.errors import SettingError
-from streamplace.io.problems import Known
+from streamplace.io.problems import AnyProblem
 from streamplace.registry import Registry
 
-Reader = Callable[[Path], Iterator[Known]]
+Reader = Callable[[Path], Iterator[AnyProblem]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from streamplace.io.extras import importing_torch
 from streamplace.io.files import located
 from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND
 from streamplace.io.modules import INPUT, LOOSE, SOURCE, around, blocks_of
-from streamplace.io.problems import Draft, Known
+from streamplace.io.problems import AnyProblem, Draft
 from streamplace.io.registry import reader
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -247,7 +247,9 @@ def _where_to_run(source: str, error: Exception) -> str:
         "blocks": "Colocate operators that a device map cannot separate.",
     },
 )
-def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> Iterator[Known]:
+def read_torch(
+    source: Path, *, measure: bool = False, blocks: bool = False
+) -> Iterator[AnyProblem]:
     """PyTorch models: ``package.module:function``, which returns a module and example inputs."""
     network = exported(str(source))
     with errors_of_model(network.source), located(shown(network.source)):

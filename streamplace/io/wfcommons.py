@@ -25,7 +25,7 @@ from streamplace.io.foreign import (
     warn_of_some,
 )
 from streamplace.io.lines import name_of
-from streamplace.io.problems import Known
+from streamplace.io.problems import AnyProblem
 from streamplace.io.registry import reader
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
@@ -165,15 +165,15 @@ class WorkflowTask:
 
 
 @reader("wfcommons")
-def read_wfcommons(path: Path) -> Iterator[Known]:
+def read_wfcommons(path: Path) -> Iterator[AnyProblem]:
     """Workflows of WfCommons (WfFormat 1.4 and later): a ``.json`` file, or a folder of them."""
     for file in files_of(path, ".json"):
         document = read_foreign(WfFormat, file)
         with located(spot(file)):
-            yield _known(document, document.get("name") or name_of(file))
+            yield _problem(document, document.get("name") or name_of(file))
 
 
-def _known(document: WfFormat, name: str) -> Known:
+def _problem(document: WfFormat, name: str) -> AnyProblem:
     workflow = document["workflow"]
     if "specification" in workflow:
         done = workflow.get("execution", Execution(tasks=[]))

@@ -92,10 +92,10 @@ class PolicyLearner(ABC, Generic[C]):
     ) -> list[R]:
         """Study training problems; what is drawn for one depends on the seed and its row alone."""
 
-        def one(row: int) -> R:
+        def of_row(row: int) -> R:
             return study(row, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(row,))))
 
-        return self.for_each(one, rows.tolist())
+        return self.for_each(of_row, rows.tolist())
 
     def no_loss(self) -> Tensor:
         """Loss where nothing is to be learned: no parameter has a gradient."""

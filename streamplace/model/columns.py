@@ -376,8 +376,8 @@ class NamedColumns(CheckedColumns[R]):
     @classmethod
     def of(cls, rows: Iterable[R]) -> Self:
         """Columns from single rows."""
-        known: list[Any] = list(rows)
-        return cls([row.name for row in known], **cls._gathered(known))
+        nouns: list[Any] = list(rows)
+        return cls([row.name for row in nouns], **cls._gathered(nouns))
 
     def __len__(self) -> int:
         return len(self.name)

@@ -138,8 +138,8 @@ class PlacementRules:
         if outside.any():
             v = int(first[np.argmax(outside)])
             return "allowed", v, v
-        met = of_unit[self.apart[:, 0]] == of_unit[self.apart[:, 1]]
-        a, b = first[self.apart[int(np.argmax(met))]]
+        together = of_unit[self.apart[:, 0]] == of_unit[self.apart[:, 1]]
+        a, b = first[self.apart[int(np.argmax(together))]]
         return "apart", int(a), int(b)
 
 

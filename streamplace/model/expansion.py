@@ -270,8 +270,8 @@ def _attributes(graph: StreamGraph) -> dict[str, Attribute]:
     return {name: value for name, value in graph.attributes.items() if not is_of_messages(name)}
 
 
-def _distribution(graph: StreamGraph, p: Longs, known: Iterable[str]) -> Longs:
-    """How each stream distributes tuples; by their shares to operators where these are known."""
+def _distribution(graph: StreamGraph, p: Longs, shared: Iterable[str]) -> Longs:
+    """How each stream distributes tuples; by their shares to the operators that have some."""
     streams = graph.streams
     wrong = streams.straight() & (p[streams.source] != p[streams.target])
     if wrong.any():
@@ -282,7 +282,7 @@ def _distribution(graph: StreamGraph, p: Longs, known: Iterable[str]) -> Longs:
             "use equal parallelisms or 'rebalance'"
         )
     distribution = streams.distribution()
-    by_share = np.isin(streams.target, [graph.operators.index(name) for name in known])
+    by_share = np.isin(streams.target, [graph.operators.index(name) for name in shared])
     distribution[by_share & (distribution == REBALANCED)] = HASHED
     return distribution
 

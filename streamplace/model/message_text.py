@@ -63,9 +63,9 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     >>> suggestion("METIS", ["metis"])
     "; did you mean 'metis'?"
     """
-    known = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    return f"; did you mean {quoted(known[near[0]])}?" if near else ""
+    names_by_lower = {other.lower(): other for other in names}
+    near = difflib.get_close_matches(name.lower(), names_by_lower, n=1)
+    return f"; did you mean {quoted(names_by_lower[near[0]])}?" if near else ""
 
 
 def counted(number: int, noun: str) -> str:

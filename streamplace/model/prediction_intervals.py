@@ -40,7 +40,7 @@ class RateInterval(NamedTuple):
 
     def up_to(self, rate: float) -> "RateInterval":
         """Clip the interval at the rate that is offered."""
-        return RateInterval(*(min(one, rate) for one in self))
+        return RateInterval(*(min(end, rate) for end in self))
 
     def holds(self, rate: float, *, is_limited: bool) -> bool | None:
         """Whether a measured rate is in the interval; None if that is unknown.

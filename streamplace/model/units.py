@@ -170,7 +170,7 @@ def digits(value: float, significant: int = 4) -> str:
 
 
 def floor_digits(value: Fraction | float, significant: int = 6) -> str:
-    """Number of a few significant digits that is not above the value, as lower bounds are told.
+    """Number of a few significant digits that is not above the value, as lower bounds are written.
 
     Of a float, the last digits are taken for errors of rounding.
 

@@ -48,7 +48,7 @@ def pilot(
 ) -> Found:
     """Learned policy for any cluster; search refines its placement within the budget.
 
-    Where the makespan is asked for it is `pilot-makespan`.
+    For the makespan it is `pilot-makespan`.
 
     Parameters
     ----------

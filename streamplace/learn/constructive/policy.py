@@ -39,7 +39,8 @@ class EncodedBatch(Protocol):
 
     @property
     def costs(self) -> Costs | None:
-        """Costs of problems that were made for this batch alone."""
+        """Costs of problems that were made for this batch alone; by default there are none."""
+        return None
 
     def drawn(self, samples: int, keys: Tensor) -> Tensor:
         """Placements [G, S, N], drawn by keys [G]; some may break constraints and need repair.
@@ -48,7 +49,8 @@ class EncodedBatch(Protocol):
         """
 
     def weights(self, samples: int) -> Tensor:
-        """Weights [S] of the samples of a problem in the loss."""
+        """Weights [S] of the samples of a problem in the loss; by default all count the same."""
+        return torch.ones(samples, dtype=torch.float64, device=self.order.device)
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements [G, S, N], with gradients."""

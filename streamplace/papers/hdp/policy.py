@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import Likelihood
+from streamplace.learn.constructive.policy import EncodedBatch, Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.parameters import normal
@@ -141,17 +141,13 @@ class HdpModule(nn.Module):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodedSequences:
-    """Encoded sequences; see `streamplace.learn.constructive.policy.EncodedBatch`."""
+class EncodedSequences(EncodedBatch):
+    """Encoded sequences."""
 
     module: HdpModule
     read: ReadSequences
     place: Tensor  # [G, N] decision about an operator
     first: Tensor  # [G, V] first operator of the node that a decision is about
-
-    @property
-    def costs(self) -> None:
-        """No problem is made for a batch alone."""
 
     @property
     def order(self) -> Tensor:
@@ -164,10 +160,6 @@ class EncodedSequences:
         end = torch.zeros_like(decided[:, :, :1])  # the decision about padding
         where = self.place[:, None].expand(-1, samples, -1)
         return torch.cat([decided, end], dim=2).gather(2, where)
-
-    def weights(self, samples: int) -> Tensor:
-        """All samples count the same."""
-        return torch.ones(samples, dtype=torch.float64)
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
