@@ -3,7 +3,7 @@
 ONNX infers the shapes; a batch of unknown size counts as one. Calls of the model's own functions
 are replaced by the nodes of these. Weights are memory of the first node that uses them, and those
 inside the branches or the loop of a node are memory of this node. A condition has the work of its
-dearer branch, and a loop that of all iterations, or of one where the model does not say how many.
+dearer branch, and a loop that of one iteration.
 """
 
 import math
@@ -169,12 +169,11 @@ class OnnxModel:
 
 
 class Unknowns(NamedTuple):
-    """Tensors and loops of a model, and those of which too little is known."""
+    """Tensors and loops of a model, and tensors without a known shape."""
 
     tensors: list[str]
     shapeless: list[str]
     loops: list[str]
-    counted_once: list[str]  # loops without a known number of iterations
 
 
 class Scope:
@@ -191,12 +190,11 @@ class Scope:
             if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape")
         }
         inputs = [tensor.name for tensor in graph.input if tensor.name not in weights]
-        self._tensors, self._numbers = shaped | weights, _numbers(graph)
+        self._tensors = shaped | weights
         self._fixed = set(weights)  # tensors that depend on no input
-        self._unknown: Unknowns = Unknowns([], [], [], []) if outer is None else outer._unknown
+        self._unknown: Unknowns = Unknowns([], [], []) if outer is None else outer._unknown
         if outer is not None:
             self._tensors = outer._tensors | self._tensors
-            self._numbers = outer._numbers | self._numbers
             self._fixed |= outer._fixed.difference(inputs)
         self._note([name for name in inputs if name not in self._tensors])  # such as sequences
 
@@ -213,7 +211,8 @@ class Scope:
         if node.op_type == "If":
             return max(map(self._work_inside, _subgraphs(node)), default=0.0)
         if node.op_type in LOOPS and (bodies := list(_subgraphs(node))):
-            return self._rounds(node, bodies[0]) * self._work_inside(bodies[0])
+            self._unknown.loops.append(node.name or node.op_type)
+            return self._work_inside(bodies[0])
         made = [self.tensor(t) for t in node.output if t]
         taken = [self.tensor(t) for t in node.input]
         held = [not t or t in self._fixed for t in node.input]
@@ -222,12 +221,10 @@ class Scope:
 
     def warn(self) -> None:
         """Log what is not counted, because the model does not say it."""
-        tensors, shapeless, loops, counted_once = self._unknown
+        tensors, shapeless, loops = self._unknown
         warn_of_some(shapeless, len(tensors), "tensors have no known shape", "they count as empty")
-        warn_of_some(
-            counted_once, len(loops), "loops have no known number of iterations",
-            "they count as one iteration",
-        )  # fmt: skip
+        what = "loops have the work of one iteration"
+        warn_of_some(loops, len(loops), what, "scale those that have more")
 
     def _note(self, names: list[str]) -> None:
         self._unknown.tensors.extend(names)
@@ -236,29 +233,6 @@ class Scope:
     def _work_inside(self, body: Any) -> float:
         scope = Scope(body, self)
         return math.fsum(scope.work(inner) for inner in body.node if inner.op_type != "Constant")
-
-    def _rounds(self, node: Any, body: Any) -> int:
-        """Iterations of a loop; one if their number is not known."""
-        called = node.name or node.op_type
-        rounds = self._known_rounds(node, body)
-        self._unknown.loops.append(called)
-        if rounds is None:
-            self._unknown.counted_once.append(called)
-        return 1 if rounds is None else max(0, rounds)
-
-    def _known_rounds(self, node: Any, body: Any) -> int | None:
-        attributes = {a.name: a for a in node.attribute}
-        if node.op_type == "Loop":
-            most, begins = [*node.input, "", ""][:2]
-            goes_on = not begins or self._numbers.get(begins) == 1
-            return self._numbers.get(most) if goes_on and _goes_on(body, self._numbers) else None
-        scanned = attributes["num_scan_inputs"].i if "num_scan_inputs" in attributes else 0
-        # the first version of Scan has one more input, and an axis for batches
-        if not 0 < scanned <= len(node.input) == len(body.input):
-            return None
-        axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else ()
-        axis, shape = next(iter(axes), 0), self.tensor(node.input[-scanned]).shape
-        return shape[axis] if -len(shape) <= axis < len(shape) else None
 
 
 def _tensor(kind: int, shape: Any) -> Tensor:
@@ -284,37 +258,6 @@ def _weights(graph: Any) -> dict[str, Tensor]:
             constant = UNKNOWN if value is None else _tensor(value.data_type, value.dims)
             weights |= dict.fromkeys(node.output, constant)
     return weights
-
-
-def _numbers(graph: Any) -> dict[str, int]:
-    """Whole and logical numbers among the initialisers and constants of a graph."""
-    kinds = extra("onnx").TensorProto
-    held = [([weight.name], weight) for weight in graph.initializer]
-    numbers: dict[str, int] = {}
-    for node in graph.node:
-        for value in node.attribute if node.op_type == "Constant" else ():
-            if value.name == "value_int":
-                numbers |= dict.fromkeys(node.output, value.i)
-            elif value.HasField("t"):
-                held.append((list(node.output), value.t))
-    for names, tensor in held:
-        is_number = math.prod(tensor.dims) == 1 and tensor.data_type in (kinds.INT64, kinds.BOOL)
-        if is_number and tensor.data_location != kinds.EXTERNAL:
-            stated = [*tensor.int64_data, *tensor.int32_data]
-            raw = tensor.raw_data[:8]
-            value = stated[0] if stated else int.from_bytes(raw, "little", signed=True)
-            numbers |= dict.fromkeys(names, value)
-    return numbers
-
-
-def _goes_on(body: Any, outside: dict[str, int]) -> bool:
-    """Whether only the number of iterations ends a loop, as its condition stays true."""
-    numbers = outside | _numbers(body)
-    name = next((output.name for output in body.output), "")
-    for node in reversed(body.node):
-        if node.op_type == "Identity" and name in node.output:
-            name = next(iter(node.input), "")
-    return numbers.get(name) == 1 or name in [tensor.name for tensor in body.input[1:2]]
 
 
 def _subgraphs(node: Any) -> Iterator[Any]:
