@@ -364,14 +364,14 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def check(self) -> None:
         """Refuse what does not go together."""
-        from streamplace.engines.flink.measure.source_lag import asked_rate
+        from streamplace.engines.flink.measure.source_lag import requested_rate
 
         super().check()
         self.exclude("offers", "cluster")
         self.need("offers", "headroom")
         if self.rate is None:
             raise SettingError(f"{self.name('rate')} is missing; give it, as in --rate 2x")
-        asked_rate(self.rate)
+        requested_rate(self.rate)
 
     def of_plan(self) -> "PlannerSettings":
         """How machines are planned."""

@@ -15,14 +15,14 @@ from streamplace.engines.flink.measure.cluster import (
     MeasuredCluster,
     Measurement,
     background,
-    cores_taken,
+    cores_used,
     fast_enough,
     measured_cluster,
 )
 from streamplace.engines.flink.measure.cost_fit import Observed
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.source_lag import asked_rate
+from streamplace.engines.flink.measure.source_lag import requested_rate
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.savepoints import Savepoint
@@ -97,22 +97,22 @@ class FlinkEngine:
         observed
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
-        seen, graph = self._profiled(job, seconds, observed)
+        profile, graph = self._profiled(job, seconds, observed)
         if cluster is None:
-            measured = self._machines_of(seen, graph)
+            measured = self._machines_of(profile, graph)
             if measured.unmeasured_sending and len(graph.streams):
-                seen.doubts.append(measured.unmeasured_sending)
+                profile.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
-        doubts = tuple(seen.doubts)
+        doubts = tuple(profile.doubts)
         return Measurement(
             graph,
             cluster,
-            seen.is_limited,
+            profile.is_limited,
             doubts,
-            seen.shares,
-            seen.held_back,
-            seen.observed,
-            seen.flow,
+            profile.shares,
+            profile.held_back,
+            profile.observed,
+            profile.flow,
         )
 
     def _profiled(
@@ -120,26 +120,26 @@ class FlinkEngine:
     ) -> tuple[JobProfile, StreamGraph]:
         """Profile of a job once it is steady, and the graph of it."""
         before_compiling.prepare()  # kernels that compile beside a job would be measured with it
-        seen = steady_profile(self.rest, job, seconds, self.patience)
-        seen = replace(seen, earlier=observed)
-        return seen, measured_graph(seen, parsed_mips(self.mips))
+        profile = steady_profile(self.rest, job, seconds, self.patience)
+        profile = replace(profile, earlier=observed)
+        return profile, measured_graph(profile, parsed_mips(self.mips))
 
-    def _machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster:
+    def _machines_of(self, profile: JobProfile, graph: StreamGraph) -> MeasuredCluster:
         """TaskManagers as a profiled job has them, beside others; doubts are added to its own."""
-        present = seen.present
+        present = profile.present
         measured = measured_cluster(
             self.rest,
             self.mips,
             self.bandwidth,
-            seen.java,
-            seen.sending,
+            profile.java,
+            profile.sending,
             present.beside,
             self.cards,
-            seen.used,
+            profile.used,
         )
-        seen.doubts.extend(measured.notes)
-        measured, raised = fast_enough(measured, graph, present.devices, seen.shares)
-        seen.doubts.extend([] if raised is None else [raised])
+        profile.doubts.extend(measured.notes)
+        measured, raised = fast_enough(measured, graph, present.devices, profile.shares)
+        profile.doubts.extend([] if raised is None else [raised])
         return measured
 
     def cluster(
@@ -161,9 +161,9 @@ class FlinkEngine:
                 "would be reserved, so drop one"
             )
         java, sending = background(self.rest, job, seconds)
-        taken = cores_taken(self.rest, beside, seconds)
+        used = cores_used(self.rest, beside, seconds)
         return measured_cluster(
-            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
+            self.rest, self.mips, self.bandwidth, java, sending, used, self.cards
         )
 
     def advise(
@@ -199,15 +199,15 @@ class FlinkEngine:
         from streamplace.io.ledger import errors_for
         from streamplace.planning.problem import PlannerSettings
 
-        asked_rate(rate)  # what is wrong is refused before minutes have passed
+        requested_rate(rate)  # a wrong one is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
         parsed_mips(self.mips)
-        seen, graph = self._profiled(job, seconds)
-        cluster = self._machines_of(seen, graph)
+        profile, graph = self._profiled(job, seconds)
+        cluster = self._machines_of(profile, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
-        found = MeasuredJob(job, seen, graph, cluster, alone)
-        asked = replace(settings or PlannerSettings(HEADROOM), errors=errors_for(graph))
-        return advise(self.rest, found, rate, machines, asked, program, folder or FOLDER)
+        measured = MeasuredJob(job, profile, graph, cluster, alone)
+        settings = replace(settings or PlannerSettings(HEADROOM), errors=errors_for(graph))
+        return advise(self.rest, measured, rate, machines, settings, program, folder or FOLDER)
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

@@ -49,7 +49,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_taken
+from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_used
 from streamplace.engines.flink.measure.measured_graph import Agreement, agreement, measured_graph
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
@@ -227,7 +227,7 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
 ) -> None:
     """It cannot be placed, but it need not be."""
     flink = beside(clock, monkeypatch)
-    assert cores_taken(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
+    assert cores_used(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
     with pytest.raises(SettingError, match="its own CPU would be reserved"):
         FlinkEngine(flink.rest).cluster("job", beside=["job"])
     (told,) = [x for x in FlinkEngine(flink.rest).measure("job", 5.0).notes if "job other" in x]
@@ -274,7 +274,7 @@ def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
 
 def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink) -> None:
     """One of its two subtasks has a hot key: what it takes is no CPU that this job could use."""
-    taken = cores_taken(together.rest, ["other"], 10)
+    taken = cores_used(together.rest, ["other"], 10)
     assert taken == pytest.approx({"dev-0": 1.6, "dev-1": 0.1})
     trust = trust_of(FlinkEngine(together.rest).measure("job", 5.0).graph)
     assert trust is not None

@@ -34,7 +34,7 @@ from streamplace.engines.flink.measure.cluster import (
     finite,
 )
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.source_lag import SourceFlow, asked_rate, with_offered
+from streamplace.engines.flink.measure.source_lag import SourceFlow, requested_rate, with_offered
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
 from streamplace.engines.flink.pin.free_resources import unpinnable
@@ -341,7 +341,7 @@ def advise(
     """Plan the cheapest machines for a rate of a measured job."""
     profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
     rates = _rates(profile, measured, cluster.cluster())
-    target_rate = asked_rate(rate, flow)
+    target_rate = requested_rate(rate, flow)
     fixed, note = _fixed(rest, profile.tasks, program)
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not unpinnable(rest):

@@ -314,13 +314,13 @@ class ClusterInterval:
         cls, first: ClusterSnapshot, second: ClusterSnapshot, sources: Container[str]
     ) -> "ClusterInterval":
         """Changes of everything that is in both of two snapshots."""
-        earlier = {subtask.key: subtask for subtask in first.subtasks}
+        before = {subtask.key: subtask for subtask in first.subtasks}
         loads = {
             device: thread_loads(first.threads[device], threads)
             for device, threads in second.threads.items()
             if threads and first.threads.get(device)
         }
-        grown = [one.since(earlier[one.key]) for one in second.subtasks if one.key in earlier]
+        grown = [own.since(before[own.key]) for own in second.subtasks if own.key in before]
         return cls(grown, loads, sources)
 
     @cached_property

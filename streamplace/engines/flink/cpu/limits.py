@@ -115,12 +115,12 @@ def cpu_shares(
 
     ``used``: TaskManager → cores that it uses now; None if that is not measured.
     """
-    taken = {device: (used or {}).get(device, 0.0) for device in processes}
+    cores = {device: (used or {}).get(device, 0.0) for device in processes}
     pools = {device: cpu_pool(process) for device, process in processes.items()}
     shares: dict[str, CpuShare] = {}
     for pool in set(pools.values()):
-        own = {device for device, one in pools.items() if one == pool}
-        members = {d: taken[d] for d in taken if d in own or not pool.name}
+        own = {device for device in pools if pools[device] == pool}
+        members = {d: cores[d] for d in cores if d in own or not pool.name}
         parts = _parts(members, pool.cores)
         shared, spent = pool if len(members) > 1 else None, math.fsum(members.values())
         shares |= {device: CpuShare(parts[device], shared, spent) for device in own}
@@ -154,15 +154,15 @@ def _groups(process: int) -> Iterator[Path]:
     """Folders of the cgroups of a process, of either version, the innermost first."""
     with suppress(OSError):  # the process has ended
         for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
-            _, kinds, path = line.split(":", 2)
+            _, kinds, folder = line.split(":", 2)
             if "cpu" in kinds.split(","):
                 mounts = [_ROOT / "cpu", _ROOT / kinds]
             elif not kinds:
                 mounts = [_ROOT, _ROOT / "unified"]
             else:
                 continue
-            inner = Path(path.lstrip("/"))
-            yield from (m / one for m in mounts if m.is_dir() for one in (inner, *inner.parents))
+            inner = Path(folder.lstrip("/"))
+            yield from (m / path for m in mounts if m.is_dir() for path in (inner, *inner.parents))
 
 
 def _quota(folder: Path) -> float | None:

@@ -1,8 +1,8 @@
 """A running Flink as a cluster of devices, and a measured job on it as the input of placers.
 
 Every TaskManager is a device, with its CPU and network card. A placement that is pinned does not
-decide which of an operator's subtasks runs where: `possible_orders` returns some of the ways, which
-differ if subtasks read uneven shares.
+decide which of an operator's subtasks runs where: `possible_orders` returns some possibilities,
+which differ if subtasks read uneven shares.
 """
 
 from collections import Counter, defaultdict
@@ -55,7 +55,7 @@ POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
 CONTRADICTED = 1.05
 """Load above which an assumed network must be faster; a full one may be measured as slightly more.
 """
-ROOM = 2.0
+SPARE = 2.0
 """Speed of an assumed network then, as a multiple of what a card sends or receives."""
 ASSUMED_CPU = Remedy(
     "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
@@ -199,9 +199,9 @@ def measured_cluster(
     own = _cards([manager["id"] for manager in managers], cards or {}, usual)
     devices = []
     for manager in managers:
-        name, seen = str(manager["id"]), manager["hardware"]["cpuCores"]
+        name, visible = str(manager["id"]), manager["hardware"]["cpuCores"]
         memory, share = manager["memoryConfiguration"].get("totalProcessMemory"), shares.get(name)
-        cores, speed = max(1, seen // crowd[address_of(manager)[0]]), mips
+        cores, speed = max(1, visible // crowd[address_of(manager)[0]]), mips
         reserved: float | None = None
         if share is not None:
             cores, part = share.whole_cores
@@ -226,9 +226,9 @@ def measured_cluster(
 def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
     """CPU limits of TaskManagers on other machines by the settings of the JobManager, if any."""
     settings = (shown_settings(rest) if remote else None) or {}
-    given = next((settings[name] for name in POD_CPU if name in settings), "")
+    cores = next((settings[name] for name in POD_CPU if name in settings), "")
     try:
-        limit = float(given) * float(settings.get(POD_CPU_FACTOR, "1"))
+        limit = float(cores) * float(settings.get(POD_CPU_FACTOR, "1"))
     except ValueError:
         return {}
     if not 0 < limit < inf:  # Flink's default is one core per slot, written as -1
@@ -260,31 +260,31 @@ def background(
     """
     if not processes_of(rest):
         return None, None
-    running = (one for one, state in rest.jobs().items() if state == "RUNNING")
+    running = (name for name, state in rest.jobs().items() if state == "RUNNING")
     if (watched := job or next(running, None)) is None:
         return None, None
     try:
-        seen = profile(rest, watched, seconds)
+        measured = profile(rest, watched, seconds)
     except FlinkError as error:
         if job is not None or isinstance(error, NoAnswer):
             raise
         return None, None
-    return seen.java, seen.sending
+    return measured.java, measured.sending
 
 
-def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+def cores_used(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
     """Device → core seconds per second of the tasks of running jobs.
 
     The measurement takes about ``seconds`` per job.
     """
-    taken: dict[str, float] = defaultdict(float)
+    used: dict[str, float] = defaultdict(float)
     for job in dict.fromkeys(jobs):
         windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
         windows.add(seconds)
         for own in windows.last().subtasks.values():
-            for one, cpu in own:
-                taken[one.device] += cpu.cores
-    return dict(taken)
+            for subtask, cpu in own:
+                used[subtask.device] += cpu.cores
+    return dict(used)
 
 
 def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
@@ -293,16 +293,16 @@ def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
     >>> parse_cards(("1 Gbps", "dev-0=100 Mbps"))
     {'': '1 Gbps', 'dev-0': '100 Mbps'}
     """
-    given: dict[str, str] = {}
+    speeds: dict[str, str] = {}
     for text in texts:
         name, _, speed = text.rpartition("=")
-        if name in given:
+        if name in speeds:
             what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
             raise SettingError(f"{what} is given twice; give it once")
         if not bandwidth_bps(speed) > 0:
             raise SettingError(f"the card is {quoted(text)}; the speed must be above 0")
-        given[name] = speed.strip()
-    return given
+        speeds[name] = speed.strip()
+    return speeds
 
 
 def _cards(managers: list[str], given: Mapping[str, str], usual: str) -> dict[str, Card]:
@@ -373,7 +373,7 @@ def placed(
     for row, name in enumerate(graph.operators.name):
         subtasks = np.flatnonzero(expansion.operator == row)
         try:
-            (first, *_) = (one for one in (name, *operators_in(name)) if one in devices)
+            (first, *_) = (own for own in (name, *operators_in(name)) if own in devices)
             for subtask, device in zip(subtasks, devices[first], strict=True):
                 placement[subtask] = number[device]
         except (KeyError, ValueError):
@@ -424,7 +424,7 @@ def fast_enough(
     if load <= CONTRADICTED:
         return measured, None
     before = measured.devices[assumed.index(True)].card.speed
-    speed = f"{ceil(ROOM * load * bandwidth_bps(before) / 1e6)} Mbps"
+    speed = f"{ceil(SPARE * load * bandwidth_bps(before) / 1e6)} Mbps"
     devices = tuple(
         replace(device, card=device.card._replace(speed=speed)) if is_assumed else device
         for device, is_assumed in zip(measured.devices, assumed, strict=True)

@@ -159,11 +159,11 @@ def constant_cores(
 def averaged(observed: Iterable[Observation]) -> list[Observation]:
     """Means of observations of nearly the same rate, by rate."""
     groups: list[list[Observation]] = []
-    for one in sorted(observed):
-        if groups and one.tuples <= SAME_RATE * groups[-1][0].tuples:
-            groups[-1].append(one)
+    for row in sorted(observed):
+        if groups and row.tuples <= SAME_RATE * groups[-1][0].tuples:
+            groups[-1].append(row)
         else:
-            groups.append([one])
+            groups.append([row])
     means = (np.array(group, np.float64).mean(axis=0).tolist() for group in groups)
     return [Observation(*mean) for mean in means]
 
@@ -184,8 +184,8 @@ def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
     modes: list[Floats] = []
     weights: list[float] = []  # logarithm of the probability around each, up to a constant
     reached = (_descended(start, scaled, target, priors) for start in starts)
-    for loss, x in sorted(reached, key=lambda one: one[0]):
-        if any(np.allclose(np.exp(x), one, rtol=0.1) for one in modes):
+    for loss, x in sorted(reached, key=lambda pair: pair[0]):
+        if any(np.allclose(np.exp(x), mode, rtol=0.1) for mode in modes):
             continue
         jacobian = scaled * np.exp(x)
         covariance = np.linalg.inv(jacobian.T @ jacobian + _weights(x, priors))
@@ -196,7 +196,7 @@ def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
 
 
 def _weights(x: Floats, priors: Sequence[Prior]) -> Floats:
-    return np.diag([prior.weight(one) for prior, one in zip(priors, x.tolist(), strict=True)])
+    return np.diag([prior.weight(at) for prior, at in zip(priors, x.tolist(), strict=True)])
 
 
 def _descended(
@@ -208,7 +208,7 @@ def _descended(
     def loss(x: Floats) -> float:
         rest = target - scaled @ np.exp(x)
         pairs = zip(priors, x.tolist(), strict=True)
-        return float(rest @ rest) + sum(prior.penalty(one) for prior, one in pairs)
+        return float(rest @ rest) + sum(prior.penalty(at) for prior, at in pairs)
 
     damping, least = 1e-3, loss(x)
     for _ in range(MOST_STEPS):

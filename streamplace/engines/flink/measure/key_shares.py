@@ -52,16 +52,16 @@ def key_shares(
         is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in divided)
         if task.parallelism < 2 or len(own) != task.parallelism or is_dealt:
             continue
-        read = np.array([one.read for one in own], np.float64)
+        read = np.array([subtask.read for subtask in own], np.float64)
         if not inputs and not read.sum() > 0:  # most versions of Flink do not count it
-            read = np.array([one.wrote for one in own], np.float64)
+            read = np.array([subtask.wrote for subtask in own], np.float64)
         is_known = bool(inputs) or task.id in arrived
         read = np.array(arrived.get(task.id, read), np.float64)
         is_keyed = bool(inputs) and not any(edge.is_uneven for edge in inputs)
         groups = task.max_parallelism if is_keyed else 0
         surplus = _surplus(read, 1 / subtask_parts([groups], [task.parallelism]))
-        less = [one for one, more in zip(own, surplus, strict=True) if more < 0]
-        if surplus.any() and (is_known or all(map(_waits, less))):
+        slow = [subtask for subtask, more in zip(own, surplus, strict=True) if more < 0]
+        if surplus.any() and (is_known or all(map(_waits, slow))):
             answer[task.name] = tuple((read / read.sum()).tolist())
     return answer
 

@@ -46,86 +46,86 @@ FEW_COPIES = 0.01
 """Largest share of the tuples of an operator whose copies may be left out, as those of rules."""
 
 
-def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
+def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     """Return the stream graph of a job, with instructions for cores of ``mips``.
 
     Its attribute ``unmeasured`` contains the doubts of the profile, to which further ones are added
     here.
     """
-    name_of = {task.id: task.name for task in seen.tasks}
-    carried = carried_by_streams(seen.tasks, seen.edges, seen.activity)
-    seen.doubts.extend(carried.doubts)
+    name_of = {task.id: task.name for task in profile.tasks}
+    carried = carried_by_streams(profile.tasks, profile.edges, profile.activity)
+    profile.doubts.extend(carried.doubts)
     sizes = carried.payloads
-    usual = {seen.edges[e].source: size for e, size in reversed(sizes.items())}
-    seen.check_sources()
-    rates = {task.id: _source_rate(seen, task) for task in seen.sources}
+    usual = {profile.edges[e].source: size for e, size in reversed(sizes.items())}
+    profile.check_sources()
+    rates = {task.id: _source_rate(profile, task) for task in profile.sources}
     least = LEAST_RATE * sum(rates.values())
-    constant = seen.constant
+    constant = profile.constant
     operators = [
         _operator(
-            seen,
+            profile,
             task,
             usual.get(task.id, 0.0),
             max(rates[task.id], least) if task.id in rates else None,
             constant[task.id],
             mips,
         )
-        for task in seen.tasks
+        for task in profile.tasks
     ]
     streams = [
         Stream(
             name_of[edge.source],
             name_of[edge.target],
-            carried.tuples[e] / (seen.tuples[edge.source] or 1.0),
+            carried.tuples[e] / (profile.tuples[edge.source] or 1.0),
             _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
             RESCALE if edge.is_rescaled else edge.partitioning,
         )
-        for e, edge in enumerate(seen.edges)
+        for e, edge in enumerate(profile.edges)
     ]
-    facts: dict[str, str | float] = {"mips": mips, PROFILE_WINDOWS: max(1, len(seen.windows))}
-    costs = costs_of(seen.windows)
+    facts: dict[str, str | float] = {"mips": mips, PROFILE_WINDOWS: max(1, len(profile.windows))}
+    costs = costs_of(profile.windows)
     if len(costs) > 1 and mean(costs) > 0:
         facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
     facts |= {
-        f"{CPU_OF}{task.name}": seen.cpu[task.id].source
-        for task in seen.tasks
-        if seen.cpu[task.id].source
+        f"{CPU_OF}{task.name}": profile.cpu[task.id].source
+        for task in profile.tasks
+        if profile.cpu[task.id].source
     }
     facts |= {
         KEEPS_PARALLELISM + name_of[edge.target]: COPIED
-        for e, edge in enumerate(seen.edges)
-        if edge.is_broadcast and carried.tuples[e] > FEW_COPIES * seen.tuples[edge.target]
+        for e, edge in enumerate(profile.edges)
+        if edge.is_broadcast and carried.tuples[e] > FEW_COPIES * profile.tuples[edge.target]
     }
-    if seen.drift > 0:
-        facts[PROFILE_DRIFT] = float(f"{min(seen.drift, LARGEST):.4g}")
-    seen.doubts[:] = dict.fromkeys(seen.doubts)  # another graph of this profile has the same
-    if seen.doubts:
-        facts["unmeasured"] = "; ".join(seen.doubts)
-    graph = StreamGraph.of(seen.name, operators, streams, facts)
-    if seen.edges:
-        graph = with_message_cost(graph, mips, seen.buffer_timeout)
-    return _checked(seen, graph)
+    if profile.drift > 0:
+        facts[PROFILE_DRIFT] = float(f"{min(profile.drift, LARGEST):.4g}")
+    profile.doubts[:] = dict.fromkeys(profile.doubts)  # another graph of this profile has the same
+    if profile.doubts:
+        facts["unmeasured"] = "; ".join(profile.doubts)
+    graph = StreamGraph.of(profile.name, operators, streams, facts)
+    if profile.edges:
+        graph = with_message_cost(graph, mips, profile.buffer_timeout)
+    return _checked(profile, graph)
 
 
-def _source_rate(seen: JobProfile, source: FlinkTask) -> float:
+def _source_rate(profile: JobProfile, source: FlinkTask) -> float:
     """Tuples/s that a source emits; doubts say where more may arrive for it."""
     if source.has_ended:
         return 0.0
-    if not seen.tuples[source.id]:
-        seen.doubts.append(
+    if not profile.tuples[source.id]:
+        profile.doubts.append(
             f"rate of {source.name}: it has sent nothing, so its rate counts as 0 and its CPU "
             "as constant"
         )
-    elif (flow := seen.flow.sources[source.name]).offered is None:
-        seen.doubts.append(
+    elif (flow := profile.flow.sources[source.name]).offered is None:
+        profile.doubts.append(
             f"rate of {source.name}: {flow.why}, so its actual rate may be higher; set it with "
             "--rate when placing"
         )
-    return seen.tuples[source.id]
+    return profile.tuples[source.id]
 
 
 def _operator(
-    seen: JobProfile,
+    profile: JobProfile,
     task: FlinkTask,
     payload: float,
     rate: float | None,
@@ -137,12 +137,12 @@ def _operator(
     ``rate``: rate of a source; None for tasks with inputs.
     ``fixed``: cores that do not depend on the rate.
     """
-    tuples, cores = seen.tuples[task.id], seen.cpu[task.id].cores
-    limit = seen.waiting.get(task.id)
+    tuples, cores = profile.tuples[task.id], profile.cpu[task.id].cores
+    limit = profile.waiting.get(task.id)
     if rate is not None or fixed >= cores:
         limit = None  # a committer, whose CPU does not depend on the rate, waits at any rate, too
     if limit is not None:
-        seen.doubts.append(
+        profile.doubts.append(
             f"max_rate of {task.name}: it waits {100 * limit.part:.0f} % of its busy time for "
             f"something other than CPU: a subtask reads at most {digits(limit.rate, 3)} tuples/s"
         )
@@ -153,27 +153,27 @@ def _operator(
         rate or 0.0,
         task.parallelism,
         about=task.about,
-        max_parallelism=task.max_parallelism if rate is None else _splits(seen, task),
+        max_parallelism=task.max_parallelism if rate is None else _splits(profile, task),
         slot_sharing_group=task.slot_sharing_group,
         constant=fixed * mips,
         max_rate=0.0 if limit is None else limit.rate,
-        cores=_cores_of_subtask(seen, task),
+        cores=_cores_of_subtask(profile, task),
     )
 
 
-def _cores_of_subtask(seen: JobProfile, task: FlinkTask) -> float:
+def _cores_of_subtask(profile: JobProfile, task: FlinkTask) -> float:
     """Cores that a subtask uses when its busiest thread runs all the time.
 
     Threads that fetch, send or collect garbage work beside it. A thread that does little says
     nothing of that.
     """
-    cpu = seen.cpu[task.id]
+    cpu = profile.cpu[task.id]
     if not cpu.busiest >= LEAST_BUSY * task.parallelism:
         return 1.0
     return max(1.0, round(cpu.cores / cpu.busiest, 2))
 
 
-def _splits(seen: JobProfile, source: FlinkTask) -> int:
+def _splits(profile: JobProfile, source: FlinkTask) -> int:
     """Number of splits of a source; further subtasks would have no work.
 
     Flink does not report it, and does not divide splits by key groups: without lag or partitions,
@@ -181,10 +181,10 @@ def _splits(seen: JobProfile, source: FlinkTask) -> int:
     `key_shares` finds unequal ones. If a subtask has no partition, further ones would have none,
     either.
     """
-    flow = seen.flow.sources[source.name]
+    flow = profile.flow.sources[source.name]
     if flow.partitions:
         return max(flow.partitions, source.parallelism)
-    if any(one.arrived <= 0 for one in flow.subtasks):
+    if any(subtask.arrived <= 0 for subtask in flow.subtasks):
         return source.parallelism
     return source.max_parallelism - source.max_parallelism % source.parallelism
 
@@ -228,23 +228,23 @@ class Agreement(NamedTuple):
         )
 
 
-def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:
+def _checked(profile: JobProfile, graph: StreamGraph) -> StreamGraph:
     """Add attributes with the consistency of the graph and the measured placement."""
-    flow = seen.flow
-    found = agreement(
+    flow = profile.flow
+    agreed = agreement(
         graph,
-        seen.present,
-        seen.sending,
+        profile.present,
+        profile.sending,
         is_limited=flow.is_limited,
         sustained=flow.sustained,
-        shares=seen.shares,
+        shares=profile.shares,
     )
-    if found is None:
+    if agreed is None:
         text = "unchecked, because threads of some TaskManagers of the job cannot be read here"
         return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
-    facts: dict[str, str | float] = {CONSISTENCY: str(found)}
-    if found.contradicts:
-        facts[CONSISTENCY_ERROR] = found.error
+    facts: dict[str, str | float] = {CONSISTENCY: str(agreed)}
+    if agreed.contradicts:
+        facts[CONSISTENCY_ERROR] = agreed.error
     return replace(graph, attributes={**graph.attributes, **facts})
 
 
@@ -275,7 +275,7 @@ def agreement(
     carried = capacity(graph, cluster, present.devices, shares) * graph.source_rate
     if math.isinf(carried):
         return None
-    used = {device: one.share for device, one in present.usage.items()}
+    used = {device: usage.share for device, usage in present.usage.items()}
     is_full = any(used[device].is_full for device in needed)
     return Agreement(carried, sustained or graph.source_rate, is_limited or is_full)
 
@@ -289,7 +289,7 @@ def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Clus
         besides = present.java + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
         reserved = reserved_cores(besides + cost.fixed, usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
-    cost = cost.slower(slowness(one.share for one in present.usage.values()))
+    cost = cost.slower(slowness(usage.share for usage in present.usage.values()))
     return cluster_from_tables(
         {
             "bandwidth": UNLIMITED_BPS,  # it is unknown, so only CPU is checked

@@ -118,9 +118,9 @@ class SourceFlow:
         if self.pending is not None:
             return max(0.0, self.rate + self.growth)
         if self.sources:
-            parts = [one.offered for one in self.sources.values()]
-            known = [part for part in parts if part is not None]
-            return math.fsum(known) if len(known) == len(parts) else None
+            rates = [source.offered for source in self.sources.values()]
+            known = [rate for rate in rates if rate is not None]
+            return math.fsum(known) if len(known) == len(rates) else None
         return None if self.is_limited else self.rate
 
     @property
@@ -135,9 +135,9 @@ class SourceFlow:
             words += f"drained in {duration(self.pending / -self.growth)} at this rate"
         else:
             words += f"{digits(self.growth)} more per second"
-        for i, one in enumerate(self.subtasks):
-            if one.falls_behind:
-                words += f"; {self.name}#{i} falls behind by {digits(one.growth)} tuples/s"
+        for i, subtask in enumerate(self.subtasks):
+            if subtask.falls_behind:
+                words += f"; {self.name}#{i} falls behind by {digits(subtask.growth)} tuples/s"
         return words
 
     @property
@@ -148,15 +148,16 @@ class SourceFlow:
         than they do.
         """
         if self.sources:
-            parts = [(one.sustained, one.rate) for one in self.sources.values()]
-            if all(limit is None for limit, _ in parts):
+            limits = [(source.sustained, source.rate) for source in self.sources.values()]
+            if all(limit is None for limit, _ in limits):
                 return None
-            return math.fsum(rate if limit is None else limit for limit, rate in parts)
-        total = math.fsum(one.arrived for one in self.subtasks)
-        limits = [one.rate * total / one.arrived for one in self.subtasks if one.is_draining]
-        if limits and any(one.arrived > 0 and not one.is_draining for one in self.subtasks):
-            limits.append(self.rate)
-        return min(limits, default=None)
+            return math.fsum(rate if limit is None else limit for limit, rate in limits)
+        total = math.fsum(subtask.arrived for subtask in self.subtasks)
+        draining = [subtask for subtask in self.subtasks if subtask.is_draining]
+        rates = [subtask.rate * total / subtask.arrived for subtask in draining]
+        if draining and any(s.arrived > 0 and not s.is_draining for s in self.subtasks):
+            rates.append(self.rate)
+        return min(rates, default=None)
 
     def misses(self, other: "SourceFlow", share: float) -> bool:
         """Whether the rate is lower than a share of another, beyond the noise of both."""
@@ -167,7 +168,7 @@ class SourceFlow:
 def flow_of(
     name: str,
     operator: str,
-    seen: Activity,
+    activity: Activity,
     parallelism: int,
     *,
     rate: float | None = None,
@@ -179,21 +180,21 @@ def flow_of(
     """Flow of one source.
 
     ``operator``: its name in the names of its metrics.
-    ``seen``: metrics of its task.
+    ``activity``: metrics of its task.
     ``rate``: tuples/s that it emits; by default those that it counts.
     ``full``: TaskManagers with subtasks of it that had no free CPU.
     ``sees_cpu``: whether that is known of all its TaskManagers, and shows that a thread cannot run
     more. Otherwise, threads that are busy all the time show that a source is at its limit.
     """
     metric = sent_by(operator)
-    metric = metric if metric in seen.rates else "numRecordsOut"
-    rate = seen.rates.get(metric, 0.0) if rate is None else rate
+    metric = metric if metric in activity.rates else "numRecordsOut"
+    rate = activity.rates.get(metric, 0.0) if rate is None else rate
     pending = pending_of(operator)
-    lag, grows = seen.totals.get(pending), lag_grows(seen, pending, rate)
+    lag, grows = activity.totals.get(pending), lag_grows(activity, pending, rate)
     is_large = lag is not None and lag > BACKLOG_SECONDS * rate
-    busy = None if seen.busy is None else seen.busy / parallelism
+    busy = None if activity.busy is None else activity.busy / parallelism
     is_busy = busy is not None and busy >= FULL
-    blocked, most = seen.back_pressured / parallelism, seen.most_back_pressured
+    blocked, most = activity.back_pressured / parallelism, activity.most_back_pressured
     why = None
     if grows:
         why = "its backlog grows"
@@ -210,7 +211,7 @@ def flow_of(
             why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
     return SourceFlow(
         rate,
-        math.hypot(_error(seen, metric), counting_error(rate, seen.seconds)),
+        math.hypot(_error(activity, metric), counting_error(rate, activity.seconds)),
         is_limited=why is not None,
         keeps_up=rate > 0
         and why is None
@@ -218,7 +219,7 @@ def flow_of(
         name=name,
         why=why,
         pending=lag,
-        growth=seen.growth(pending) or 0.0,
+        growth=activity.growth(pending) or 0.0,
         back_pressured=blocked,
         subtasks=subtasks,
         partitions=partitions,
@@ -228,14 +229,14 @@ def flow_of(
 def together(flows: Iterable[SourceFlow]) -> SourceFlow:
     """Flow of several sources together."""
     every = list(flows)
-    pending = [one.pending for one in every if one.pending is not None]
+    pending = [flow.pending for flow in every if flow.pending is not None]
     return SourceFlow(
-        math.fsum(one.rate for one in every),
-        is_limited=any(one.is_limited for one in every),
-        keeps_up=all(one.keeps_up for one in every),
-        sources={one.name: one for one in every},
+        math.fsum(flow.rate for flow in every),
+        is_limited=any(flow.is_limited for flow in every),
+        keeps_up=all(flow.keeps_up for flow in every),
+        sources={flow.name: flow for flow in every},
         pending=math.fsum(pending) if len(pending) == len(every) else None,
-        growth=math.fsum(one.growth for one in every),
+        growth=math.fsum(flow.growth for flow in every),
     )
 
 
@@ -243,21 +244,21 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     """Watch the sources of a job for a while; None if Flink does not report their output."""
     document = rest.running_job(job)
     vertices = {vertex["id"]: vertex for vertex in document["vertices"]}
-    running = {
-        v: name for v, name in source_names(document).items() if vertices[v]["status"] != FINISHED
-    }
+    names = source_names(document)
+    running = {v: name for v, name in names.items() if vertices[v]["status"] != FINISHED}
     metrics = {v: (sent_by(name), pending_of(name)) for v, name in running.items()}
     processes = processes_of(rest)
     before = {device: cpu_seconds(pid) for device, pid in processes.items()}
     began = time.monotonic()
     try:
-        seen = sample(rest, job, [*running], seconds, metrics)
+        sampled = sample(rest, job, [*running], seconds, metrics)
     except NoAnswer:
         raise
     except FlinkError:  # the job has ended
         return None
-    is_told = all(metrics[v][0] in one.rates and one.seconds > 0 for v, one in seen.items())
-    if not seen or not is_told:  # Flink counts no tuples of a source, or fetches no metrics now
+    # Flink may count no tuples of a source, or fetch no metrics now
+    is_counted = (metrics[v][0] in own.rates and own.seconds > 0 for v, own in sampled.items())
+    if not sampled or not all(is_counted):
         return None
     passed = max(time.monotonic() - began, 1e-9)
     used = {
@@ -266,27 +267,27 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     }
     shares = cpu_shares(processes, used)
     full = {device for device, share in shares.items() if share.is_full}
-    seen_through = {device for device, share in shares.items() if share.shows_full_threads}
+    visible = {device for device, share in shares.items() if share.shows_full_threads}
     lasting, devices = _lasting_names(document), {v: _devices(rest, job, v) for v in running}
     flows = {
         v: flow_of(
             lasting.get(v, name),
             name,
-            seen[v],
+            sampled[v],
             vertices[v]["parallelism"],
             full=sorted(full & devices[v]),
-            sees_cpu=devices[v] <= seen_through,
+            sees_cpu=devices[v] <= visible,
         )
         for v, name in running.items()
     }
     return replace(
         together(flows.values()),
-        error=math.hypot(*(_error(seen[v], sent) for v, (sent, _) in metrics.items())),
+        error=math.hypot(*(_error(sampled[v], sent) for v, (sent, _) in metrics.items())),
         sources={name: flows[v] for v, name in lasting.items() if v in flows},
     )
 
 
-def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
+def lag_grows(activity: Activity, pending: str, rate: float) -> bool | None:
     """Return whether the lag of a source grows; None if it reports none.
 
     Records of transactions arrive together, so a lag that grows does so in both halves of the time,
@@ -294,17 +295,17 @@ def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
 
     ``pending``: metric of its unread records.
     """
-    growth, values, is_steady = seen.growth(pending), seen.values(pending), True
+    growth, values, is_steady = activity.growth(pending), activity.values(pending), True
     if growth is None:
         return None
     if len(values) > 2:
         (start, low), *inner, (end, high) = values
         middle = (start + end) / 2
-        _, half = min(inner, key=lambda look: abs(look[0] - middle))
+        _, half = min(inner, key=lambda value: abs(value[0] - middle))
         first = min(value for now, value in values if now <= middle)
         second = min(value for now, value in values if now > middle)
         is_steady = low < half < high and second > first
-    noise = COUNT_ERRORS * counting_error(rate, seen.seconds)
+    noise = COUNT_ERRORS * counting_error(rate, activity.seconds)
     return is_steady and growth > BLOCKED * rate + noise
 
 
@@ -313,9 +314,9 @@ def counting_error(rate: float, seconds: float) -> float:
     return math.sqrt(rate / max(seconds, 1.0))
 
 
-def _error(seen: Activity, metric: str) -> float:
+def _error(activity: Activity, metric: str) -> float:
     """Standard error of the rate of a vertex, from the rates between updates."""
-    pairs = itertools.pairwise(seen.values(metric))
+    pairs = itertools.pairwise(activity.values(metric))
     rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
     return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
 
@@ -343,7 +344,8 @@ def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
     nothing is offered to any source.
     """
     offered = {
-        name: one.rate if one.offered is None else one.offered for name, one in flow.sources.items()
+        name: source.rate if source.offered is None else source.offered
+        for name, source in flow.sources.items()
     }
     least = LEAST_RATE * sum(offered.values())
     if not least:
@@ -355,28 +357,28 @@ def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
     return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
 
 
-def asked_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
+def requested_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
     """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``; without a flow, it is only checked.
 
-    >>> asked_rate("2x", SourceFlow(30.0)), asked_rate("1 k/s"), asked_rate("2x")
+    >>> requested_rate("2x", SourceFlow(30.0)), requested_rate("1 k/s"), requested_rate("2x")
     (60.0, 1000.0, 2.0)
     """
     match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
     offered = 1.0 if flow is None else flow.offered
     if match is None:
-        asked = tuple_rate(rate)
+        total = tuple_rate(rate)
     elif offered is None and flow is not None:
-        held = [name for name, one in flow.sources.items() if one.offered is None]
+        held = [name for name, source in flow.sources.items() if source.offered is None]
         raise SettingError(
             f"{listed(held)} may be offered more than is emitted, because of back-pressure or "
             "missing CPU, and no pending records are reported, so the rate that "
             f"--rate {rate} multiplies is unknown; give --rate in tuples/s"
         )
     else:
-        asked = float(match[1]) * (offered or 0.0)
-    if not 0 < asked <= LARGEST:
+        total = float(match[1]) * (offered or 0.0)
+    if not 0 < total <= LARGEST:
         raise SettingError(
-            f"--rate is {quoted(str(rate))}, or {asked:g} tuples/s; it must be above 0 and at most "
+            f"--rate is {quoted(str(rate))}, or {total:g} tuples/s; it must be above 0 and at most "
             f"{LARGEST:g}, such as 50000 or 2x of what the sources are offered"
         )
-    return asked
+    return total

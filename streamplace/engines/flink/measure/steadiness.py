@@ -60,9 +60,9 @@ def steady_profile(
     began = time.monotonic()
     while True:
         windows.add(seconds)
-        seen = profile_of(windows)
-        seen.check_sources()  # else all further windows would be useless, too
-        loads.append(window_of(seen))
+        profile = profile_of(windows)
+        profile.check_sources()  # else all further windows would be useless, too
+        loads.append(window_of(profile))
         last = _last(loads)
         waited = time.monotonic() - began
         reason = why_unsteady(last)
@@ -73,41 +73,41 @@ def steady_profile(
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))
     if not reason:
         return answer
-    costs = costs_of(last)
+    costs, measured = costs_of(last), sum(window.seconds for window in last)
     is_known = len(costs) >= LEAST_WINDOWS and any(costs)
     drift = (max(costs) - min(costs)) / mean(costs) if is_known else math.inf
     answer.doubts.append(
         Remedy(
             f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
-            f"{drift:.0%} in the last {sum(one.seconds for one in last):.0f} s; intervals allow "
+            f"{drift:.0%} in the last {measured:.0f} s; intervals allow "
             "for that"
         )
     )
     return replace(answer, drift=drift)
 
 
-def window_of(seen: JobProfile) -> LoadWindow:
+def window_of(profile: JobProfile) -> LoadWindow:
     """Rates and CPU of a profile of one window."""
-    compilers, usage = 0.0, seen.present.usage
-    cores = sum(one.kinds.get(COMPILERS, 0.0) for one in usage.values())
-    if cores > LEAST_COMPILERS * sum(one.share.limit for one in usage.values()):
-        compilers = cores / sum(seen.used.values())
+    compilers, usage = 0.0, profile.present.usage
+    cores = sum(own.kinds.get(COMPILERS, 0.0) for own in usage.values())
+    if cores > LEAST_COMPILERS * sum(own.share.limit for own in usage.values()):
+        compilers = cores / sum(profile.used.values())
     return LoadWindow(
-        max((one.seconds for one in seen.activity.values()), default=0.0),
-        sum(seen.tuples[source.id] for source in seen.sources),
-        sum(one.cores for one in seen.cpu.values()),
+        max((activity.seconds for activity in profile.activity.values()), default=0.0),
+        sum(profile.tuples[source.id] for source in profile.sources),
+        sum(cpu.cores for cpu in profile.cpu.values()),
         compilers,
-        seen.subtasks,
+        profile.subtasks,
     )
 
 
 def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
     """The last windows over which a job must be steady; all, if they are too few."""
     number, seconds = 0, 0.0
-    for one in reversed(windows):
+    for window in reversed(windows):
         if number >= LEAST_WINDOWS and seconds >= STEADY_SECONDS:
             break
-        number, seconds = number + 1, seconds + one.seconds
+        number, seconds = number + 1, seconds + window.seconds
     return list(windows[-number:])
 
 
@@ -120,13 +120,13 @@ def why_unsteady(windows: Sequence[LoadWindow]) -> str:
     >>> why_unsteady(rising[-1:] * 4)
     ''
     """
-    seconds = sum(one.seconds for one in windows)
+    seconds = sum(window.seconds for window in windows)
     if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
-        return f"it was watched for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
+        return f"it was measured for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
     compilers = windows[-1].compilers
     if compilers >= MOST_COMPILERS:
         return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
-    rates = [one.rate for one in windows]
+    rates = [window.rate for window in windows]
     for what, values in (("rate", rates), ("CPU per tuple", costs_of(windows))):
         if change := change_of(values):
             return f"its {what} changed by {change:+.0%} in {seconds:.0f} s"

@@ -91,7 +91,7 @@ def carried_by_streams(
 
 def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
     """Task → value of a metric, for the tasks that have it."""
-    return {task: seen.rates[metric] for task, seen in activity.items() if metric in seen.rates}
+    return {task: own.rates[metric] for task, own in activity.items() if metric in own.rates}
 
 
 def _writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
@@ -130,7 +130,7 @@ def shares(
         outputs[source].append(e)
     sums = [(numbers, received[task]) for task, numbers in inputs.items() if task in received]
     sums += [(numbers, sent[task]) for task, numbers in outputs.items() if task in sent]
-    sums.sort(key=lambda one: len(one[0]))
+    sums.sort(key=lambda pair: len(pair[0]))
     amounts: dict[int, float] = {}
     mixed = set[int]()
 
@@ -213,7 +213,7 @@ def network_loads(
     """
     sending = {device: flow for device, flow in flows.items() if flow.tuples > 0}
     fitted = {device: flow for device, flow in sending.items() if device not in full} or sending
-    return [Observation(flow.weight, network.get(one, 0.0)) for one, flow in fitted.items()]
+    return [Observation(flow.weight, network.get(d, 0.0)) for d, flow in fitted.items()]
 
 
 def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
@@ -226,15 +226,14 @@ def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
     rows = list(loads)
     if not rows:
         return None
-    found = task_cost(rows, SENDING_FIXED, PER_BYTE)
-    per_byte = found.per_tuple
-    return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, fixed=found.fixed)
+    fixed, per_byte = task_cost(rows, SENDING_FIXED, PER_BYTE)
+    return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, fixed=fixed)
 
 
 def remote_flows(
     tasks: Sequence[FlinkTask],
     edges: Sequence[Edge],
-    seen: Mapping[str, Activity],
+    activity: Mapping[str, Activity],
     devices: Mapping[str, Sequence[str]],
 ) -> dict[str, RemoteFlow]:
     """TaskManager → tuples and bytes of a job that it exchanges with others.
@@ -243,7 +242,7 @@ def remote_flows(
     """
     tuples: dict[str, float] = defaultdict(float)
     traffic: dict[str, float] = defaultdict(float)
-    carried = carried_by_streams(tasks, edges, seen)
+    carried = carried_by_streams(tasks, edges, activity)
     for e, edge in enumerate(edges):
         amount, size = carried.tuples[e], carried.payloads.get(e, 0.0)
         for device, part in _crossing(edge, devices).items():
@@ -276,10 +275,10 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
     >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
     {'a': 0.75, 'b': 0.75}
     """
-    sent, taken = sum(senders.values()), sum(receivers.values())
+    sent, received = sum(senders.values()), sum(receivers.values())
     shares = {}
     for device in dict.fromkeys([*senders, *receivers]):
-        here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
+        here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / received
         shares[device] = here * (1.0 - there) + there * (1.0 - here)
     return shares
 

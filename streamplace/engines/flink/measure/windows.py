@@ -146,8 +146,8 @@ class JobWindows:
         flows, seconds = {}, last.moment - first.moment
         for source, before in first.pending.items():
             after, by_subtask = last.pending.get(source, ()), last.offsets.get(source, {})
-            own = [one for one in last.cluster.subtasks if one.vertex == source]
-            sent = [subtask.wrote for subtask in sorted(own) if subtask.job == self.job]
+            own = [s for s in last.cluster.subtasks if (s.job, s.vertex) == (self.job, source)]
+            sent = [subtask.wrote for subtask in sorted(own)]
             grown = [subtask.wrote for subtask, _ in interval.subtasks.get(source, ())]
             is_counted = sum(grown) > 0 and sum(sent) > 0  # NaN is not
             if not (is_counted and len(sent) == len(grown) == len(before) == len(after)):
