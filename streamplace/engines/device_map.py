@@ -39,11 +39,11 @@ def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
     """Outermost modules with all operators on one device, and that device."""
     outermost: set[str] = set()
     for module, rows in modules.within.items():
-        homes = {device[row] for row in rows}
+        used = {device[row] for row in rows}
         outer = [path for path in around(module) if path != module]
-        if len(homes) == 1 and outermost.isdisjoint(outer):
+        if len(used) == 1 and outermost.isdisjoint(outer):
             outermost.add(module)
-            yield module, homes.pop()
+            yield module, used.pop()
 
 
 def _main(modules: Modules, device: list[str], split: list[str]) -> str:
@@ -61,7 +61,7 @@ def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
     operators = modules.graph.operators
     for row in modules.own[module]:
         name, feeders = operators.name[row], modules.feeders[row]
-        homes = {main if modules.is_input(u) else device[u] for u in feeders}
+        senders = {main if modules.is_input(u) else device[u] for u in feeders}
         holds = operators.memory[row] > 0
         where = quoted(module) if module else "the model"
         if holds and (module or device[row] != main):
@@ -69,8 +69,8 @@ def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
                 f"operator {quoted(name)} on {quoted(device[row])} uses weights of {where}, which "
                 f"is on several devices; {REMEDY}"
             )
-        if not homes <= {device[row]}:
-            other = next(home for home in sorted(homes) if home != device[row])
+        if not senders <= {device[row]}:
+            other = next(sender for sender in sorted(senders) if sender != device[row])
             raise FormatError(
                 f"operator {quoted(name)} on {quoted(device[row])} reads data from "
                 f"{quoted(other)}, but {where} is on several devices, and a device map moves data "

@@ -10,7 +10,7 @@ from streamplace.model.message_text import quoted
 LONGEST_SLUG = 40
 PREFIX = "dev-"
 OFFER = 1000
-"""About how many units a device offers of its own resource, and of those of its tags (taste)."""
+"""About how many units a device offers of its own resource and of each of its tags (judgement)."""
 
 
 def slug(name: str) -> str:
@@ -63,13 +63,13 @@ def tag_resource(tag: str) -> str:
 def resources(devices: Iterable[str]) -> dict[str, str]:
     """Device → its own resource; ProblemError if two devices would offer the same."""
     names: dict[str, str] = {}
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for device in devices:
         name = resource(device)
-        if name in taken:
+        if name in owners:
             raise ProblemError(
-                f"devices {quoted(taken[name])} and {quoted(device)} would both offer the "
+                f"devices {quoted(owners[name])} and {quoted(device)} would both offer the "
                 f"resource {name!r}; rename one of them"
             )
-        names[device], taken[name] = name, device
+        names[device], owners[name] = name, device
     return names

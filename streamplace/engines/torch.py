@@ -68,13 +68,13 @@ class Placed:
         self.program = exported
         nodes = exported.graph.nodes
         self.nodes = [n for n in nodes if n.op != "call_function" or n.users]
-        self.home = {{}}
-        self.home.update((node, self._home(node)) for node in self.nodes)
-        known = {{**exported.state_dict, **exported.constants}}
+        self.device_of = {{}}
+        self.device_of.update((node, self._device_of(node)) for node in self.nodes)
+        tensors = {{**exported.state_dict, **exported.constants}}
         target = {{spec.arg.name: spec.target for spec in exported.graph_signature.input_specs}}
-        self.given = [n for n in self.nodes if n.op == "placeholder" and target[n.name] is None]
+        self.inputs = [n for n in self.nodes if n.op == "placeholder" and target[n.name] is None]
         self.weights = {{
-            node: self._at_users(node, known[target[node.name]])
+            node: self._at_users(node, tensors[target[node.name]])
             for node in self.nodes
             if node.op == "placeholder" and target[node.name] is not None
         }}
@@ -85,37 +85,37 @@ class Placed:
         """Outputs of the model; each stays on the device that computed it."""
         self.sent = 0
         values = {{node: dict(copies) for node, copies in self.weights.items()}}
-        for node, value in zip(self.given, tree_leaves((args, kwargs)), strict=True):
-            values[node] = {{self.home[node]: _moved(value, self.home[node])}}
+        for node, value in zip(self.inputs, tree_leaves((args, kwargs)), strict=True):
+            values[node] = {{self.device_of[node]: _moved(value, self.device_of[node])}}
         with torch.no_grad():
             for node in self.nodes:
                 if node.op == "get_attr":
                     values[node] = {{None: getattr(self.program.graph_module, node.target)}}
                 elif node.op == "call_function":
-                    values[node] = {{self.home[node]: self._run(node, values)}}
+                    values[node] = {{self.device_of[node]: self._run(node, values)}}
                     for used in node.all_input_nodes:
                         if self.last[used] is node:
                             del values[used]
         return self._outputs(values)
 
-    def _home(self, node):
+    def _device_of(self, node):
         """Device of a node; what picks one of several results stays with them."""
         if node.name in NODES:
             return self.devices[NODES[node.name]]
         if node.target is operator.getitem:
-            return self.home[node.all_input_nodes[0]]
+            return self.device_of[node.all_input_nodes[0]]
         if node.op == "call_function":
             sys.exit(f"{{SOURCE}} has changed, {{node.name}} is new; import and place it again")
         return next(iter(self.devices.values()))
 
     def _at_users(self, node, tensor):
-        homes = {{self.home[user] for user in node.users if user in self.home}}
-        return {{home: tensor.to(home) for home in homes}}
+        devices = {{self.device_of[user] for user in node.users if user in self.device_of}}
+        return {{device: tensor.to(device) for device in devices}}
 
     def _run(self, node, values):
-        device = self.home[node]
-        given = map_arg((node.args, node.kwargs), lambda used: self._at(used, device, values))
-        args, kwargs = tree_map_only(torch.device, lambda _: device, given)
+        device = self.device_of[node]
+        arguments = map_arg((node.args, node.kwargs), lambda used: self._at(used, device, values))
+        args, kwargs = tree_map_only(torch.device, lambda _: device, arguments)
         return node.target(*args, **kwargs)
 
     def _at(self, node, device, values):
@@ -124,18 +124,18 @@ class Placed:
         if None in copies:
             return copies[None]
         if device not in copies:
-            copies[device] = _moved(copies[self.home[node]], device)
+            copies[device] = _moved(copies[self.device_of[node]], device)
             self.sent += sum(t.nbytes for t in tree_leaves(copies[device]) if _is_tensor(t))
         return copies[device]
 
     def _outputs(self, values):
         specs = self.program.graph_signature.output_specs
-        found = [
-            next(iter(values[given].values())) if isinstance(given, torch.fx.Node) else given
-            for given, spec in zip(self.nodes[-1].args[0], specs, strict=True)
+        outputs = [
+            next(iter(values[output].values())) if isinstance(output, torch.fx.Node) else output
+            for output, spec in zip(self.nodes[-1].args[0], specs, strict=True)
             if spec.kind.name == "USER_OUTPUT"
         ]
-        return tree_unflatten(found, self.program.call_spec.out_spec)
+        return tree_unflatten(outputs, self.program.call_spec.out_spec)
 
 
 def _is_tensor(value):
@@ -157,7 +157,7 @@ def main(words):
     with torch.no_grad():
         expected = tree_flatten(model(*args, **kwargs))[0]
     pairs = zip(outputs, expected, strict=True)
-    apart = max((distance(one, other) for one, other in pairs), default=0.0)
+    apart = max((distance(output, wanted) for output, wanted in pairs), default=0.0)
     only_cpu = all(device.type == "cpu" for device in placed.devices.values())
     count = f"{{len(NODES)}} operators on {{len(placed.devices)}} devices"
     print(f"{{count}}, {{placed.sent}} bytes sent between them")
@@ -166,18 +166,18 @@ def main(words):
     return 1 if same == "no" else 0
 
 
-def distance(one, other):
+def distance(output, wanted):
     """Distance of two outputs: 0 if they are equal, at most 1 if half of their digits are."""
-    if not _is_tensor(one):
-        return 0.0 if one == other else math.inf
-    one, other = one.cpu(), other.cpu()
-    if torch.equal(one, other):
+    if not _is_tensor(output):
+        return 0.0 if output == wanted else math.inf
+    output, wanted = output.cpu(), wanted.cpu()
+    if torch.equal(output, wanted):
         return 0.0
-    if one.shape != other.shape or not (one.is_floating_point() or one.is_complex()):
+    if output.shape != wanted.shape or not (output.is_floating_point() or output.is_complex()):
         return math.inf
-    digits = torch.finfo(one.dtype).eps ** 0.5
-    found = float((one - other).abs().max() / other.abs().max()) / digits
-    return found if math.isfinite(found) else math.inf
+    digits = torch.finfo(output.dtype).eps ** 0.5
+    error = float((output - wanted).abs().max() / wanted.abs().max()) / digits
+    return error if math.isfinite(error) else math.inf
 
 
 if __name__ == "__main__":

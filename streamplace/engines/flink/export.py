@@ -68,8 +68,8 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     }
     layers = 0
     if deployment.is_split:  # as many as this placement takes, if that is more than usual
-        taken = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
-        layers = max(layers_offered(len(devices)), 1 + max(taken, default=0))
+        used = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
+        layers = max(layers_offered(len(devices)), 1 + max(used, default=0))
     settings = cluster_settings(devices, layers=layers)
     later = SPREAD if deployment.is_split else WHOLE
     notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])

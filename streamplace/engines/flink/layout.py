@@ -176,15 +176,15 @@ class Layout(Mapping[str, tuple[str, ...]]):
         There must be others. Operators that were on one device stay on one, as TaskManagers may be
         configured for whole operators only.
         """
-        taken = Counter(device for devices in self.values() for device in devices)
-        left = sorted(self.devices.difference(lost))
+        numbers = Counter(device for devices in self.values() for device in devices)
+        others = sorted(self.devices.difference(lost))
 
         def elsewhere(device: str, number: int = 1) -> str:
             if device not in lost:
                 return device
-            found = min(left, key=lambda one: taken[one])
-            taken[found] += number
-            return found
+            least = min(others, key=numbers.__getitem__)
+            numbers[least] += number
+            return least
 
         moved: dict[str, Iterable[str]] = {}
         for name, devices in self.items():
@@ -210,10 +210,10 @@ class Layout(Mapping[str, tuple[str, ...]]):
         >>> Layout({"src -> trim": ["a"], "out": ["a", "b"]}).by_operator()
         Layout({'src': ['a'], 'trim': ['a'], 'out': ['a', 'b']})
         """
-        pairs = [(name, one) for name in self for one in operators_in(name)]
+        pairs = [(name, operator) for name in self for operator in operators_in(name)]
         return Layout(
-            {one: self[name] for name, one in pairs},
-            (one for name, one in pairs if name in self.uncounted),
+            {operator: self[name] for name, operator in pairs},
+            (operator for name, operator in pairs if name in self.uncounted),
         )
 
     def by_task(self, graph: StreamGraph) -> "Layout":
@@ -221,7 +221,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
         layout = {}
         numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
         for name, number in numbers:
-            first = next(one for one in (name, *operators_in(name)) if one in self)
+            first = next(own for own in (name, *operators_in(name)) if own in self)
             layout[name] = self[first] * (number if first in self.uncounted else 1)
         return Layout(layout)
 

@@ -115,8 +115,8 @@ def run(functions):
     done = {}
     for name, inputs in INPUTS.items():
         task = ray.remote(functions[name]).options(name=name, **OPTIONS[name])
-        done[name] = task.remote(*(done[one] for one in inputs))
-    fed = {one for inputs in INPUTS.values() for one in inputs}
+        done[name] = task.remote(*(done[source] for source in inputs))
+    fed = {source for inputs in INPUTS.values() for source in inputs}
     last = [name for name in done if name not in fed]
     return dict(zip(last, ray.get([done[name] for name in last])))
 '''
@@ -147,13 +147,13 @@ def run(functions):
                 waiting[device].remove(name)
                 free[device] -= 1
                 task = ray.remote(functions[name]).options(name=name, **OPTIONS[name])
-                results[name] = task.remote(*(results[one] for one in INPUTS[name]))
+                results[name] = task.remote(*(results[source] for source in INPUTS[name]))
                 running[results[name]] = name
         (ended,), _ = ray.wait(list(running), fetch_local=False)
         name = running.pop(ended)
         done.add(name)
         free[DEVICES[name]] += 1
-    fed = {{one for inputs in INPUTS.values() for one in inputs}}
+    fed = {{source for inputs in INPUTS.values() for source in inputs}}
     last = [name for name in INPUTS if name not in fed]
     return dict(zip(last, ray.get([results[name] for name in last])))
 '''

@@ -105,12 +105,10 @@ def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout |
         for name in (stream.source, stream.target)
     }
     merged = Layout({n: used if n in paired else sorted(used) for n, used in layout.items()})
-    for one in (layout, merged):
-        try:
-            pinning(one, limits_of(managers, one.spread_devices))
-        except PlacementError:
-            continue
-        return one
+    for variant in (layout, merged):
+        with suppress(PlacementError):
+            pinning(variant, limits_of(managers, variant.spread_devices))
+            return variant
     return None
 
 
@@ -175,9 +173,9 @@ def is_placed(job: str, managers: Managers) -> bool | None:
     """
     for manager in filter(is_pinnable, managers):
         for slot in manager.get("allocatedSlots", ()):
-            taken = slot.get("resource", {}).get(EXTERNAL, {})
-            if slot["jobId"] == job and taken:
-                return bool(taken.get(resource(manager["id"]), 0) <= 1)
+            amounts = slot.get("resource", {}).get(EXTERNAL, {})
+            if slot["jobId"] == job and amounts:
+                return bool(amounts.get(resource(manager["id"]), 0) <= 1)
     return None
 
 
@@ -186,11 +184,12 @@ def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
     rows = {manager["id"]: manager for manager in managers if manager["id"] in used}
     # the devices that every TaskManager is configured for
     start = limit_name(0, "")
-    known = [
+    configured = [
         {name.removeprefix(start) for name in _amounts(row, ALL) if name.startswith(start)}
         for row in rows.values()
     ]
-    pins = sorted(set[str].intersection(*known).union(map(resource, rows))) if known else []
+    common = set[str].intersection(*configured) if rows else set[str]()
+    pins = sorted(common.union(map(resource, rows)))
     indexes = {device: _unused(row, map(index_name, count())) for device, row in rows.items()}
     layers = {
         device: _unused(row, (limit_name(layer, resource(device)) for layer in count()))
@@ -216,7 +215,7 @@ def _slots(layout: Layout, answer: Pinning) -> dict[str, dict[str, int]]:
     groups, devices = list(answer.groups), sorted(layout.devices)
     of_operator = np.array([groups.index(answer.operators[name]) for name in layout], np.int32)
     subtasks = [layout.counts(name) for name in layout]
-    counts = np.array([[one.get(device, 0) for one in subtasks] for device in devices])
+    counts = np.array([[own.get(device, 0) for own in subtasks] for device in devices])
     rows = group_slots(of_operator, counts).tolist()
     return {d: dict(zip(groups, row, strict=True)) for d, row in zip(devices, rows, strict=True)}
 
@@ -285,11 +284,11 @@ def _check_slots(
     for manager in managers:
         device, left = manager["id"], manager[LEFT]
         needed = slots.get(device, {})
-        room = left.get("taskHeapMemory", math.inf) // HEAP_MB
-        room = min(room, round(left.get("cpuCores", math.inf) / CPU_CORES, 6) // 1)
-        if sum(needed.values()) > room:
+        most = left.get("taskHeapMemory", math.inf) // HEAP_MB
+        most = min(most, round(left.get("cpuCores", math.inf) / CPU_CORES, 6) // 1)
+        if sum(needed.values()) > most:
             raise FlinkError(
-                f"TaskManager {quoted(device)} has room for {room:g} slots beside those of other "
+                f"TaskManager {quoted(device)} has room for {most:g} slots beside those of other "
                 f"jobs, but {sum(needed.values())} are placed on it (each asks for {HEAP_MB} MB of "
                 f"heap and {CPU_CORES:g} cores); place fewer subtasks on it, or cancel other jobs"
             )

@@ -104,7 +104,7 @@ class PlacedEnvironment:
     def _put(self, node: Any, name: str) -> str | None:
         """Put an operator into its group; returns what is wrong with it."""
         names = _names(node.getTransformationUID(), name)
-        operator = next((one for one in names if one in self._operators), None)
+        operator = next((own for own in names if own in self._operators), None)
         if operator is None:
             return f"operator {name!r} is not placed"
         wanted, given = self._parallelism.get(operator), int(node.getParallelism())
@@ -193,17 +193,17 @@ def stem_of(name: str, description: str) -> tuple[str, int]:
 def _in_order(graph: Any) -> list[Any]:
     """Nodes of a stream graph, breadth first from the sources, each after all of its inputs."""
     sources = sorted(graph.getSourceIDs().toArray())
-    waiting, seen = [graph.getStreamNode(one) for one in sources], set(sources)
+    waiting, queued = [graph.getStreamNode(source) for source in sources], set(sources)
     done: dict[int, Any] = {}
     for node in waiting:
         inputs = (edge.getSourceId() for edge in node.getInEdges().toArray())
-        if node.getTransformationUID() is None and not all(one in done for one in inputs):
-            seen.discard(node.getId())  # another input will come back to it
+        if node.getTransformationUID() is None and not done.keys() >= set(inputs):
+            queued.discard(node.getId())  # another input will come back to it
             continue
         done[node.getId()] = node
         for edge in node.getOutEdges().toArray():
-            if edge.getTargetId() not in seen:
-                seen.add(edge.getTargetId())
+            if edge.getTargetId() not in queued:
+                queued.add(edge.getTargetId())
                 waiting.append(graph.getStreamNode(edge.getTargetId()))
     return list(done.values())
 

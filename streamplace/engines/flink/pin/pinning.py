@@ -91,9 +91,9 @@ def future_devices(devices: Iterable[str], number: int) -> list[str]:
     >>> future_devices(["dev-0", "new-1"], 2)
     ['new-2', 'new-3']
     """
-    taken = {resource(device) for device in devices}
-    names = (f"new-{i}" for i in range(1, len(taken) + number + 1))
-    return [name for name in names if resource(name) not in taken][:number]
+    used = {resource(device) for device in devices}
+    names = (f"new-{i}" for i in range(1, len(used) + number + 1))
+    return [name for name in names if resource(name) not in used][:number]
 
 
 def device_settings(

@@ -62,27 +62,28 @@ def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> li
     tasks = [_fused(i, v["name"], plan.get(v["id"], "")) for i, v in enumerate(vertices)]
     namesakes: dict[str, list[_Operator]] = {}
     for vertex, operators in zip(vertices, tasks, strict=True):
-        for one in operators:
-            stem, one.planned = stem_of(one.shown, plan.get(vertex["id"], ""))
-            namesakes.setdefault(stem, []).append(one)
+        for operator in operators:
+            stem, operator.planned = stem_of(operator.shown, plan.get(vertex["id"], ""))
+            namesakes.setdefault(stem, []).append(operator)
     for stem, operators in namesakes.items():
         is_sure = True
-        if len({one.task for one in operators}) == 1 or any(one.number > 1 for one in operators):
-            operators.sort(key=lambda one: one.number or 1)
-        elif all(one.planned for one in operators):
-            operators.sort(key=lambda one: one.planned)
+        if len({o.task for o in operators}) == 1 or any(o.number > 1 for o in operators):
+            operators.sort(key=lambda operator: operator.number or 1)
+        elif all(operator.planned for operator in operators):
+            operators.sort(key=lambda operator: operator.planned)
         else:
             is_sure = False
-        for n, one in enumerate(operators, 1):
-            number = one.number or n
-            one.name, one.is_sure = f"{stem} ({number})" if number > 1 else stem, is_sure
+        for n, operator in enumerate(operators, 1):
+            number = operator.number or n
+            operator.name = f"{stem} ({number})" if number > 1 else stem
+            operator.is_sure = is_sure
     return [
         TaskOperators(
-            tuple(one.shown for one in operators),
-            tuple(one.name for one in operators),
-            tuple(one.name for one in operators if not one.is_sure),
+            tuple(o.shown for o in operators),
+            tuple(o.name for o in operators),
+            tuple(o.name for o in operators if not o.is_sure),
             tuple(match[1] if (match := _PLANNED.fullmatch(o.text)) else "" for o in operators),
-            tuple(one.text for one in operators if one.text),
+            tuple(o.text for o in operators if o.text),
         )
         for operators in tasks
     ]

@@ -78,8 +78,8 @@ def main_class(jar: Path) -> str | None:
         manifest = opened.read(MANIFEST)
     text = _CONTINUED.sub(b"", manifest).decode(errors="replace")
     pairs = (line.partition(": ") for line in takewhile(bool, text.splitlines()))
-    main = {key.lower(): value.strip() for key, _, value in pairs}
-    return main.get("program-class", main.get("main-class"))
+    entries = {key.lower(): value.strip() for key, _, value in pairs}
+    return entries.get("program-class", entries.get("main-class"))
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def _writing() -> Iterator[None]:
 def _own_classes(flink: Flink) -> dict[str, bytes]:
     """Our own classes, compiled against a Flink, by file."""
     with as_file(files(__package__) / "java") as folder, tempfile.TemporaryDirectory() as classes:
-        sources = [folder / f"{one}.java" for one in (MAIN, IDS, SPENT)]
+        sources = [folder / f"{name}.java" for name in (MAIN, IDS, SPENT)]
         compile_java(flink, sources, Path(classes), JAVA)
         return {path.name: path.read_bytes() for path in Path(classes).glob("*.class")}
 

@@ -125,11 +125,11 @@ class SubmittedProgram(BaseModel):
 
     def check(self) -> None:
         """Raise SettingError if a jar has changed since, or cannot be read any more."""
-        for path, known in self.digests.items():
+        for path, before in self.digests.items():
             now = ""
             with suppress(OSError):
                 now = digest(path)
-            if now != known:
+            if now != before:
                 raise SettingError(
                     f"{spot(path)} is not the jar any more that the job was submitted with; name "
                     "the jar and its arguments as the job was submitted with, as in: JAR -- "

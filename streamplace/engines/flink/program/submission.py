@@ -147,7 +147,7 @@ def submit(
 
 def is_spent(error: BaseException) -> bool:
     """Whether Flink refuses to start a job because it has accepted its id before."""
-    return isinstance(error, Refusal) and any(one in error.complaint for one in DUPLICATE)
+    return isinstance(error, Refusal) and any(name in error.complaint for name in DUPLICATE)
 
 
 def _state_if_refused(rest: Rest, job: str, error: FlinkError) -> str | None:
