@@ -145,7 +145,6 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
             ]
             for device, loads in seen.cluster.loads.items()
         },
-        "kinds": seen.cluster.kinds,
         "idle": idle / seconds,
     }
 

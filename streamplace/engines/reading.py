@@ -35,17 +35,12 @@ def assignment_of(content: bytes, path: Path) -> Mapping[str, str]:
     return read(content, spot(path))
 
 
-def read_deployment(path: Path, problem: Problem) -> Deployment:
-    """Deployment of a problem's operators, or of their subtasks, from a file."""
-    assignment = read_assignment(path)
-    with located(spot(path)):
-        return Deployment.of(problem, assignment)
-
-
 def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
     """Placement of a problem's operators or of their subtasks, with the problem of these."""
     if path.suffix in EXPORTED:
-        deployment = read_deployment(path, problem)
+        assignment = read_assignment(path)
+        with located(spot(path)):
+            deployment = Deployment.of(problem, assignment)
         return deployment.placed, deployment.placement
     document = parse_document(read_bytes(path), spot(path))
     placed = named_problem(problem, document["assignment"])
