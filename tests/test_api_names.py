@@ -53,14 +53,14 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
         PlaceSettings,
         {"graph"},
         DEVICES | CHANGES | {"evaluations", "present", "passes", "startup"}
-        | {"split", "limit", "jobs", "on", "dry_run"},
+        | {"split", "limit", "jobs", "on"},
     ),
     "simulate simulate_queues": (
         SimulateSettings,
         {"graph", "placement"},
         DEVICES | CHANGES | {"present", "startup", "preset", "engine"},
     ),
-    "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations", "dry_run"}),
+    "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations"}),
     "plan_schedule plan_frontier plan": (
         PlanSettings,
         {"graph", "rates"},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.datasets import DataSet, Reader, no_graph
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
@@ -27,8 +27,8 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.estimate import Estimate, Scan
     from streamplace.evaluate.runner import ComparisonRun
+    from streamplace.evaluate.scan import Scan
 
 
 def compare(
@@ -148,19 +148,6 @@ def compared(
     return Comparison(results, label, {}, run.aliases, graphs, scan.trained), scan.total
 
 
-def estimated(settings: CompareSettings, path: Path) -> Estimate:
-    """Estimate of the time that a comparison on the problems of a file takes."""
-    from streamplace.evaluate.estimate import estimate
-    from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.runner import Runner
-
-    reader = Reader(settings.machines(), settings.constraints)
-    with ray_connection(settings.on):
-        scan, problems = _scanned_file(settings, path, reader)
-        run = _run_of(settings, scan)
-        return estimate(Runner(run, reader), problems, scan.total, run.per_problem)
-
-
 def _run_of(settings: CompareSettings, scan: Scan) -> ComparisonRun:
     """Comparison of the settings, by default at the rate and by the objective of the graphs."""
     from streamplace.evaluate.runner import ComparisonRun
@@ -175,29 +162,22 @@ def _run_of(settings: CompareSettings, scan: Scan) -> ComparisonRun:
     )
 
 
-def _scanned_file(settings: CompareSettings, path: Path, reader: Reader) -> tuple[Scan, DataSet]:
-    """Common properties of the problems of a file, and the problems."""
-    from streamplace.evaluate.estimate import scan
-    from streamplace.evaluate.trained_on import trained_on
-    from streamplace.io.datasets import no_graph
-
-    stored = DataSet(path, settings.split, settings.limit, reader).rereadable()
-    found = scan(stored, settings.jobs, settings.on, trained_on(settings.placers))
-    if not found.total:
-        raise no_graph(path, stored)
-    return found, stored
-
-
 def _scanned(
     settings: CompareSettings, data: GraphsLike, reader: Reader
 ) -> tuple[Scan, DataSet | Sequence[Problem]]:
     """Common properties of the problems, and the problems."""
-    from streamplace.evaluate.estimate import scan_of
+    from streamplace.evaluate.scan import scan, scan_of
     from streamplace.evaluate.trained_on import trained_on
 
+    trained = trained_on(settings.placers)
     if is_path(data):
-        return _scanned_file(settings, path_of("data", data), reader)
+        path = path_of("data", data)
+        stored = DataSet(path, settings.split, settings.limit, reader).rereadable()
+        found = scan(stored, settings.jobs, settings.on, trained)
+        if not found.total:
+            raise no_graph(path, stored)
+        return found, stored
     problems = tuple(problems_of(data, reader, settings.split, settings.limit))
     if not problems:
         raise SettingError("data holds no graph; give at least one, or another split")
-    return scan_of(problems, trained_on(settings.placers)), problems
+    return scan_of(problems, trained), problems

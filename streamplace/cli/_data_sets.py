@@ -2,16 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from streamplace.cli._output import counted, print_json, print_line, say
-from streamplace.display.report import duration
-
-if TYPE_CHECKING:
-    from streamplace.evaluate.estimate import Estimate
+from streamplace.cli._output import counted, say
 
 MOST_NAMED = 20
 
@@ -48,21 +41,3 @@ class FailedGraphs:
             return 0
         say(f"{counted(len(self.graphs), 'graph')} failed")
         return 1
-
-
-def print_estimate(estimate: "Estimate", as_json: bool) -> None:
-    """Print the estimated cost of a command."""
-    error = estimate.standard_error if isfinite(estimate.standard_error) else None
-    if as_json:
-        print_json({**asdict(estimate), "standard_error": error})
-        return
-    placements, graphs = (
-        counted(estimate.placements, "placement"),
-        counted(estimate.graphs, "graph"),
-    )
-    print_line(f"{placements} of {graphs}")
-    margin = "" if error is None else f" ± {error:.2g}"
-    print_line(
-        f"{estimate.core_hours:.3g}{margin} core hours, estimated from "
-        f"{counted(estimate.tried, 'graph')} ({duration(estimate.seconds_per_graph)} each)"
-    )

@@ -9,7 +9,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import verb
-from streamplace.cli._data_sets import FailedGraphs, print_estimate, resumable
+from streamplace.cli._data_sets import FailedGraphs, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, save_json, say
 from streamplace.settings.compare import CompareSettings
@@ -42,13 +42,10 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
     it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
     is reported and left out.
     """
-    from streamplace.api.comparing import compared, estimated
+    from streamplace.api.comparing import compared
 
     failures, of_split = FailedGraphs(), f" of split {settings.split}" if settings.split else ""
     with resumable(output):
-        if settings.dry_run:
-            print_estimate(estimated(settings, data), as_json)
-            return 0
         comparison, n_graphs = compared(settings, data, output, failures)
     title = f"{data.name}: {counted(n_graphs, 'graph')}{of_split}"
     _report(comparison, title, output, as_json)

@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import verb
-from streamplace.cli._data_sets import FailedGraphs, print_estimate, resumable
+from streamplace.cli._data_sets import FailedGraphs, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import (
     print_json,
@@ -58,12 +58,10 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     that was stopped continues where it ended.
     """
     request = settings.request()
-    if not settings.dry_run and not (output is not None and output.name.endswith(ANSWERS)):
+    if output is None or not output.name.endswith(ANSWERS):
         _check_single(settings, output)
         _place(request, settings, graph, output, as_json)
         return 0
-    from streamplace.evaluate.estimate import estimate
-    from streamplace.evaluate.placing import Placing
     from streamplace.io.datasets import DataSet, Reader, no_graph
 
     for name in OF_ONE_GRAPH:
@@ -72,10 +70,6 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     data = DataSet(graph, settings.split, settings.limit, reader).rereadable()
     if not (total := sum(1 for _ in data.lines())):
         raise no_graph(graph, data)
-    if settings.dry_run:
-        print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
-        return 0
-    assert output is not None
     return _place_all(request, data, total, settings, output, as_json)
 
 

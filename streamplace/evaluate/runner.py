@@ -81,11 +81,6 @@ class ComparisonRun:
         """Objectives, subject to the conditions."""
         return tuple(composed_objective(name, self.require) for name in self.objectives)
 
-    @property
-    def per_problem(self) -> int:
-        """Number of placements of every problem."""
-        return len(self.placers) * max(1, len(self.rates)) * len(self.objectives)
-
 
 def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
     """Budget, seed, code and weights as a text; results are reused only if it is equal."""

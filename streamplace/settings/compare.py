@@ -38,11 +38,6 @@ class CompareSettings(
     )
     out: Path | None = None
     jobs: Count | None = option("--jobs N", "Number of processes.  [default: all cores]", HOW_LONG)
-    dry_run: bool = option(
-        "--dry-run",
-        "Try some graphs, and print the number of placements and an estimate of their time.",
-        HOW_LONG,
-    )
 
     def check(self) -> None:
         """Refuse a reference that is not compared."""

@@ -64,7 +64,6 @@ class PlaceSettings(
         "TIME", "Time that a moved operator takes to start, if the problem has none."
     )
     jobs: Count | None = file_key("N", "Number of processes, by default one per core.")
-    dry_run: bool = file_key("", "Try some graphs, and estimate the time of all placements.")
 
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""

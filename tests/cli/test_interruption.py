@@ -135,7 +135,7 @@ def test_ctrl_c_says_what_to_add_where_nothing_is_kept(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("streamplace.evaluate.estimate.scan", interrupted)
+    monkeypatch.setattr("streamplace.evaluate.scan.scan", interrupted)
     answer = run("compare", graph, "--placers", "metis")
     message = "stopped; nothing was kept, but with -o the same command continues where it ended"
     assert answer.err.split("\n") == [message, "", "error: interrupted", ""]

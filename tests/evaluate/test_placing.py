@@ -142,20 +142,3 @@ def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run: Callable, data: D
     assert again.status == 0
     (table,) = json.loads(again.out)["rates"].values()
     assert table["placers"]["random"]["failed"] == 1  # a refusal is a result
-
-
-def test_a_dry_run_says_what_it_costs_and_writes_nothing(
-    run: Callable, data: DataSet, tmp_path: Path
-) -> None:
-    (tmp_path / "dry.toml").write_text("dry-run = true\n")
-    for command in (
-        ("compare", "--placers", "random,round-robin", "--dry-run"),
-        ("place", "--placer", "random", "--settings", str(tmp_path / "dry.toml")),
-    ):
-        verb, *options = command
-        found = json.loads(run(verb, "set.jsonl", *options, "--json").out)
-        assert found["graphs"] == found["tried"] == 6
-        assert found["placements"] == (12 if verb == "compare" else 6)
-        assert found["core_hours"] > 0
-    written = {file.name for file in tmp_path.iterdir()} - {"dry.toml"}
-    assert written == {"set.jsonl"}

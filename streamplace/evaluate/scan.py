@@ -1,18 +1,10 @@
-"""A first look at a data set: number, rates and objectives of its problems, and the cost of work.
+"""Scan of a data set: number, rates and objectives of its problems, read before work begins."""
 
-The cost is estimated from timings of a random sample of the graphs.
-"""
-
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, count, islice
-from math import nan
-from typing import Any
-
-import numpy as np
+from itertools import islice
 
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.trained_on import graph_number
@@ -24,9 +16,6 @@ from streamplace.objectives.registry import DEFAULT, named_objective, suggested_
 
 BATCH = 64
 """Lines that are scanned together, so that starting processes pays off."""
-SAMPLE, MIN_SAMPLE = 20, 3
-"""Graphs that are timed; three at least, however long they take."""
-SAMPLE_TIME_S = 30.0
 Trained = Mapping[str, frozenset[int]]
 """Hashes of graphs by the placer that was trained on them; see `trained_on`."""
 
@@ -85,44 +74,3 @@ def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
 
 def _scan_batch(reader: Reader, trained: Trained, batch: list[Line]) -> Scan:
     return scan_of(map(reader, batch), trained)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Expected cost of work on a data set."""
-
-    graphs: int
-    placements: int
-    tried: int  # number of graphs that were timed
-    seconds_per_graph: float  # mean time on one core of this machine
-    # Cost of the complete data set, in core hours.
-    core_hours: float
-    standard_error: float
-
-
-def estimate(work: Callable[[Line], Any], data: DataSet, total: int, each: int) -> Estimate:
-    """Time the work on a sample of a data set's graphs, each of which has ``each`` placements."""
-    seconds = np.array(list(_times(work, _sample(data, total))))
-    hours = total / 3600
-    error = float(seconds.std(ddof=1)) / len(seconds) ** 0.5 if len(seconds) > 1 else nan
-    mean = float(seconds.mean())
-    return Estimate(total, total * each, len(seconds), mean, hours * mean, hours * error)
-
-
-def _sample(data: DataSet, total: int) -> list[Line]:
-    """Lines in random order, always the same."""
-    rng = np.random.default_rng(0)
-    numbers = set(rng.choice(total, min(SAMPLE, total), replace=False).tolist())
-    lines = list(compress(data.lines(), (number in numbers for number in count())))
-    return [lines[i] for i in rng.permutation(len(lines))]
-
-
-def _times(work: Callable[[Line], Any], lines: list[Line]) -> Iterator[float]:
-    work(lines[0])  # loads libraries and kernels
-    begin = time.perf_counter()
-    for tried, line in enumerate(lines, 1):
-        start = time.perf_counter()
-        work(line)
-        yield time.perf_counter() - start
-        if tried >= MIN_SAMPLE and time.perf_counter() - begin > SAMPLE_TIME_S:
-            return
