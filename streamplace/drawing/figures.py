@@ -95,15 +95,6 @@ def line_style(i: int) -> dict[str, Any]:
     }
 
 
-def point_style(i: int) -> dict[str, Any]:
-    """Colour and marker of point i."""
-    return {
-        "color": PALETTE[i % len(PALETTE)],
-        "marker": MARKERS[(i // len(PALETTE) + i) % len(MARKERS)],
-        "linestyle": "none",
-    }
-
-
 def bar_style(i: int) -> dict[str, Any]:
     """Colour of bar i, hatched after all colours are used."""
     hatches = ("", "///", "...", "xxx")

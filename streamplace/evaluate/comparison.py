@@ -37,12 +37,6 @@ FRAME = (
     "objective", "rate", "graph", "placer", "value", "bound", "optimum", "milliseconds",
     "devices_used",
 )  # fmt: skip
-REASONS = {
-    "steps": "no placer reports its steps, such as anneal",
-    "scatter": "no optimum is proven; add the placer exact",
-    "tradeoff": "no optimum is proven; add the placer exact",
-}
-"""Reasons for a missing plot."""
 OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
 """Heads of the column of values / optima, by sense."""
 SCREEN_ROWS = 20
@@ -254,8 +248,7 @@ class Comparison(Displayed):
         Parameters
         ----------
         kind
-            One of the plots of ``streamplace compare -o``: "cdf", "steps", "devices", "scatter" or
-            "tradeoff".
+            One of the plots of ``streamplace compare -o``: "cdf", "steps" or "devices".
         objective
             Name of the objective; by default the first one of the comparison.
         """
@@ -273,7 +266,7 @@ class Comparison(Displayed):
         graphs = max(row.graphs for by_placer in table.values() for row in by_placer.values())
         figure = PLOTS[kind](chosen[0], counted(graphs, "graph"))
         if figure is None:
-            raise SettingError(f"there is nothing to plot for {kind}; {REASONS[kind]}")
+            raise SettingError("no placer of the comparison reports its steps; anneal does")
         return figure
 
     def __repr__(self) -> str:

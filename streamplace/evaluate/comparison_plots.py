@@ -1,24 +1,19 @@
-"""Plots of a comparison: distribution, search steps, devices used, optima, times, trade-offs."""
+"""Plots of a comparison: distribution, search steps, devices used, trade-offs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamplace.drawing.figures import (
     GREY,
-    LEGEND,
     MARKERS,
     PALETTE,
     bar_style,
     finish,
     legend_text,
     line_style,
-    new_figure,
     panels,
-    point_style,
-    wrapped,
 )
 from streamplace.evaluate.results import (
     POWERS,
@@ -26,19 +21,15 @@ from streamplace.evaluate.results import (
     Optima,
     Point,
     ResultColumns,
-    Row,
     heading,
     ratio,
 )
 from streamplace.model.arrays import Floats
-from streamplace.model.message_text import counted
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HOLLOW: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.8, "markersize": 8}
-"""Style of points that may overlap."""
 MIN_RANGE = 0.05
 """Shortest axis of shares of the best, or of multiples; smaller differences look small."""
 
@@ -148,85 +139,6 @@ def draw_devices(results: ObjectiveResults, title: str) -> "Figure":
     return finish(figure, _title(title, "Devices used", list(results.table)))
 
 
-def draw_scatter(results: ObjectiveResults, title: str) -> "Figure | None":
-    """Every graph's value against its proven optimum, one panel per placer.
-
-    None without proven optima.
-    """
-    # Optima and values by rate and placer, where both are known.
-    points: dict[float | None, dict[str, tuple[Floats, Floats]]] = {}
-    for rate, by_placer in _by_rate(results).items():
-        for name, columns in by_placer.items():
-            optimum = results.optima.at(columns.problem)
-            both = np.isfinite(optimum) & np.isfinite(columns.value)
-            if both.any():
-                points.setdefault(rate, {})[name] = optimum[both], columns.value[both]
-    names = list(dict.fromkeys(name for by_name in points.values() for name in by_name))
-    if not points:
-        return None
-    n_columns = -(-len(names) // -(-len(names) // 4))
-    figure, axes = new_figure(n_columns, rows=-(-len(names) // n_columns), width=2.9, height=2.7)
-    for axis in axes[len(names) :]:
-        axis.set_visible(False)
-    every = np.concatenate(
-        [column for by_name in points.values() for pair in by_name.values() for column in pair]
-    )
-    margin = 0.05 * (float(np.ptp(every)) or 0.1 * abs(float(every[0])) or 1.0)
-    limits = float(every.min()) - margin, float(every.max()) + margin
-    for number, (axis, name) in enumerate(zip(axes, names, strict=False)):
-        axis.axline((limits[0], limits[0]), slope=1, color=GREY, linewidth=0.8)
-        for i, (rate, by_name) in enumerate(points.items()):
-            style = point_style(i) | {"alpha": 0.6, "markeredgewidth": 0}
-            label = heading(rate) if len(points) > 1 else None
-            axis.plot(*by_name.get(name, ((), ())), markersize=4, label=label, **style)
-        axis.set(xlim=limits, ylim=limits)
-        axis.set_title(wrapped(legend_text(name), 26), fontsize=LEGEND + 0.5)
-        if number >= len(names) - n_columns:
-            axis.set_xlabel("optimum")
-    judge = results.judge
-    unit = f"{judge.name} ({judge.unit})" if judge.unit else judge.name
-    unit = f"relative {judge.name}" if judge.is_share else unit
-    for axis in axes[::n_columns]:
-        axis.set_ylabel(unit)
-    return finish(figure, _title(title, "Value against the proven optimum", list(points)))
-
-
-def draw_tradeoff(results: ObjectiveResults, title: str) -> "Figure | None":
-    """Mean share of the optimum against milliseconds per graph; None without proven optima.
-
-    Placers are omitted if their share is infinite, because an optimum is 0.
-    """
-    table = results.table
-    shares = [_share(row) for by_placer in table.values() for row in by_placer.values()]
-    finite = np.array([share for share in shares if share is not None])
-    if not len(finite):
-        return None
-    figure, axes = panels(map(heading, table))
-    limits = _span([finite], results.judge)
-    for axis, by_placer in zip(axes, table.values(), strict=True):
-        axis.axhline(1.0, color=GREY, linewidth=0.8, zorder=0)
-        for i, (name, row) in enumerate(by_placer.items()):
-            if (share := _share(row)) is not None:
-                at = (max(row.ms_per_graph, 1e-3), share)
-                axis.plot(*at, label=legend_text(name), **point_style(i) | HOLLOW)
-        axis.set_xscale("log")
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.margins(x=0.15)
-        proven = max(row.proven for row in by_placer.values())
-        graphs = counted(max(row.graphs for row in by_placer.values()), "graph")
-        axis.set(
-            xlabel=f"milliseconds per graph\noptimum proven for {proven} of {graphs}", ylim=limits
-        )
-    axes[0].set_ylabel("mean value / optimum")
-    return finish(figure, _title(title, "Quality against time", list(table)))
-
-
-def _share(row: Row) -> float | None:
-    """Share of the optimum, if it is known and finite."""
-    share = row.share_of_optimum
-    return share if share is not None and isfinite(share) else None
-
-
 def draw_front(
     points: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective], title: str
 ) -> "Figure":
@@ -269,7 +181,5 @@ PLOTS: dict[str, Callable[[ObjectiveResults, str], "Figure | None"]] = {
     "cdf": draw_cdf,
     "steps": draw_steps,
     "devices": draw_devices,
-    "scatter": draw_scatter,
-    "tradeoff": draw_tradeoff,
 }
 """Plots by name; None where there is nothing to plot."""

@@ -32,16 +32,15 @@ def drawn(name: str, values: dict[str, list[float]]) -> "Figure | None":
 ALIKE = {"best": [1.0] * 5, "good": [1.0, 1.0, 0.999, 1.0, 1.0], "a" * 120: [1.0] * 5}
 
 
-@pytest.mark.parametrize("name", ["cdf", "steps", "devices", "scatter", "tradeoff"])
+@pytest.mark.parametrize("name", ["cdf", "steps", "devices"])
 def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None:
     """The title stands above, the legend below, both inside the figure."""
     figure = drawn(name, ALIKE)
     figure.draw_without_rendering()
     texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     assert any(TITLE in text.get_text() for text in texts)
-    if name != "scatter":
-        names = {text.get_text().replace("\n", "") for text in figure.legends[0].get_texts()}
-        assert names == set(ALIKE)
+    names = {text.get_text().replace("\n", "") for text in figure.legends[0].get_texts()}
+    assert names == set(ALIKE)
     for artist in (*texts, *(axis.title for axis in figure.axes)):
         box = artist.get_window_extent()
         assert box.x0 >= 0
@@ -50,18 +49,12 @@ def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None
         assert box.y1 <= figure.bbox.y1
 
 
-@pytest.mark.parametrize("name", ["steps", "tradeoff"])
-def test_values_that_differ_by_a_thousandth_look_equal(name: str) -> None:
+def test_values_that_differ_by_a_thousandth_look_equal() -> None:
     """An axis of shares of the best is never shorter than five hundredths."""
-    figure = drawn(name, ALIKE)
+    figure = drawn("steps", ALIKE)
     low, high = figure.axes[0].get_ylim()
     assert high - low >= 0.05
     assert low < 0.999 < 1.0 < high
-
-
-def test_without_proven_optima_there_is_no_scatter_plot() -> None:
-    assert drawn("scatter", {"a": [0.5, 0.8]}) is None
-    assert drawn("scatter", {"a": [0.5, 1.0]}) is not None
 
 
 def test_a_placer_that_placed_nothing_has_no_line() -> None:
