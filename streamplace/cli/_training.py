@@ -11,6 +11,7 @@ from streamplace.model.units import exact_digits
 from streamplace.training.run import TrainingProgress, step_line
 
 if TYPE_CHECKING:
+    from streamplace.evaluate.paired import Paired
     from streamplace.evaluate.results import Row
     from streamplace.learn.history import History
     from streamplace.learn.learner import StepReport
@@ -95,19 +96,20 @@ def _answers_document(answers: "Answers") -> dict[str, Any]:
         "auto_evaluations": EVALUATIONS,
         "reference": answers.reference,
         "placers": {
-            name: _row_document(row, answers.reference) for name, row in answers.rows.items()
+            name: _row_document(row, answers.paired[name].get(answers.reference))
+            for name, row in answers.rows.items()
         },
     }
 
 
-def _row_document(row: "Row", reference: str) -> dict[str, Any]:
+def _row_document(row: "Row", pair: "Paired | None") -> dict[str, Any]:
     placed = row.failed < row.graphs
     return {
         "mean": row.mean if placed else None,
         "of_best": row.of_best[0] if placed else None,
-        "better": row.better_than[reference],
-        "equal": row.equal_to[reference],
-        "worse": row.worse_than[reference],
+        "better": None if pair is None else pair.better,
+        "equal": None if pair is None else pair.equal,
+        "worse": None if pair is None else pair.worse,
         "not_placed": row.failed,
     }
 
@@ -133,7 +135,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
 
 def _show_answers(answers: "Answers") -> None:
     """Print a table of the model's values without search, and of other placers' values."""
-    from streamplace.evaluate.comparison import cell, signs
+    from streamplace.evaluate.comparison import cell
     from streamplace.training.trained import EVALUATIONS
 
     out, judge = console(), answers.objective
@@ -145,12 +147,13 @@ def _show_answers(answers: "Answers") -> None:
     for name, row in answers.rows.items():
         searched = f" ({EVALUATIONS} evaluations)" if name == "auto" else ""
         failed = f" ({row.failed} not placed)" if row.failed else ""
+        pair = answers.paired[name].get(answers.reference)
         rows.append(
             (
                 f"{name}{searched}",
                 cell(row.mean, judge.format) + failed,
                 cell(row.of_best[0], "{:.3f}"),
-                signs(row, answers.reference),
+                "—" if pair is None else f"{pair.better} / {pair.equal} / {pair.worse}",
             )
         )
     print_table(("placer", "mean", "/ best", f"vs {answers.reference} +/=/−"), rows)

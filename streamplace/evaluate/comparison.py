@@ -513,9 +513,3 @@ def cell(value: float, form: str | Callable[[float], str]) -> str:
     if isnan(value):
         return "—"
     return form.format(value) if isinstance(form, str) else form(value)
-
-
-def signs(row: Row, reference: str) -> str:
-    """Shares of the graphs on which a placer is better, equal and worse than another."""
-    shares = (row.better_than, row.equal_to, row.worse_than)
-    return " / ".join(f"{100 * share[reference]:.0f}" for share in shares) + " %"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.evaluate.paired import TIE, Paired, compared, paired
+from streamplace.evaluate.paired import TIE, Paired, paired
 from streamplace.evaluate.records import Record, problem_number
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.units import digits
@@ -129,11 +129,6 @@ class Row:
     max: float
     # Mean and worst of value / best value of all placers, proven or not.
     of_best: tuple[float, float]
-    # Shares of the graphs on which the placer is better than, equal to or worse than each placer,
-    # by the name of that one.
-    better_than: dict[str, float]
-    equal_to: dict[str, float]
-    worse_than: dict[str, float]
     # Mean of value / optimum over the graphs with a proven optimum; None if there are none.
     share_of_optimum: float | None
     reached: float | None  # share of those graphs on which the placer reaches the optimum
@@ -231,9 +226,9 @@ class ObjectiveResults:
 
     @cached_property
     def table(self) -> Table:
-        """Row of every placer at every rate, compared with all others and with proven optima."""
+        """Row of every placer at every rate, compared with the best values and proven optima."""
         return {
-            rate: {name: self._row(columns, by_placer) for name, columns in by_placer.items()}
+            rate: {name: self._row(columns) for name, columns in by_placer.items()}
             for rate, by_placer in self.columns.items()
         }
 
@@ -252,7 +247,7 @@ class ObjectiveResults:
             for rate, by_placer in self.columns.items()
         }
 
-    def _row(self, results: ResultColumns, rivals: Mapping[str, ResultColumns]) -> Row:
+    def _row(self, results: ResultColumns) -> Row:
         sign = self.sign
         placed = ~np.isnan(results.value)
         values = results.value[placed] if placed.any() else np.array([nan])
@@ -261,7 +256,6 @@ class ObjectiveResults:
         shares = ratio(results.value[judged], optimum[judged])
         of_best = ratio(results.value, self.best.at(results.problem))[placed]
         of_best = of_best if len(of_best) else np.array([nan])
-        signs = {name: _shares_of_signs(results, rival, sign) for name, rival in rivals.items()}
         q1, median = np.quantile(values, (0.25, 0.5))
         used, graphs = np.unique(results.devices_used[placed], return_counts=True)
         milliseconds = results.milliseconds[placed]
@@ -272,9 +266,6 @@ class ObjectiveResults:
             min=float(values.min()),
             max=float(values.max()),
             of_best=(float(of_best.mean()), float(sign * (sign * of_best).min())),
-            better_than={name: share[1] for name, share in signs.items()},
-            equal_to={name: share[0] for name, share in signs.items()},
-            worse_than={name: share[-1] for name, share in signs.items()},
             share_of_optimum=float(shares.mean()) if len(shares) else None,
             reached=float((sign * (shares - 1) >= -PROVEN).mean()) if len(shares) else None,
             proven=len(shares),
@@ -308,12 +299,6 @@ def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floa
     rival_values = _last_values(rival).at(problem)
     both = ~(np.isnan(values) | np.isnan(rival_values))
     return values[both], rival_values[both]
-
-
-def _shares_of_signs(results: ResultColumns, rival: ResultColumns, sign: float) -> dict[int, float]:
-    """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
-    signs = compared(*_matched(results, rival), sign)
-    return {outcome: float((signs == outcome).sum()) / max(1, len(signs)) for outcome in (-1, 0, 1)}
 
 
 def heading(rate: float | None) -> str:

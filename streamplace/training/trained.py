@@ -10,6 +10,7 @@ import numpy as np
 from streamplace.display.report import Report, Sheet, percent
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, PALE_BLUE, finish, new_figure, save
 from streamplace.errors import StreamplaceError
+from streamplace.evaluate.paired import Paired
 from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ObjectiveResults, Row
 from streamplace.learn.history import History
@@ -168,6 +169,7 @@ class Answers:
     total: int  # number of problems that were held out, or trained on
     reference: str  # placer that the others are compared with: METIS, or HEFT for one pass
     rows: dict[str, Row]  # row of a table by placer
+    paired: dict[str, dict[str, Paired]]  # comparisons of a placer with the others, by their names
 
 
 def answers_of(trained: Trained, track: Track = tracked) -> Answers | None:
@@ -188,8 +190,9 @@ def answers_of(trained: Trained, track: Track = tracked) -> Answers | None:
     results = ObjectiveResults(objective)
     for problem in track(chosen, "comparing with other placers", len(chosen)):
         results.add(_records(problem, objective, placers, trained.seed))
-    (rows,) = results.table.values()
-    return Answers(objective, trained.held_out, len(chosen), len(trained.problems), reference, rows)
+    (rows,), (pairs,) = results.table.values(), results.paired.values()
+    numbers = len(chosen), len(trained.problems)
+    return Answers(objective, trained.held_out, *numbers, reference, rows, pairs)
 
 
 def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:

@@ -197,15 +197,15 @@ def test_standings_follow_the_definitions() -> None:
     rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
     rows += [record("exact", g, v, b) for g, v, b in
              (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
-    table = ObjectiveResults(OBJECTIVES["throughput"], rows).table[1e4]
+    results = ObjectiveResults(OBJECTIVES["throughput"], rows)
+    table, pairs = results.table[1e4], results.paired[1e4]
     metis, exact = table["metis"], table["exact"]
     assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
         (0.65, 0.575, 0.65, 0.5)
     )
-    assert exact.better_than["metis"] == 0.25
-    assert table["metis"].worse_than["exact"] == 0.25
-    assert exact.equal_to == {"metis": 0.5, "exact": 1.0}
-    assert exact.worse_than["metis"] == 0.25
+    pair, back = pairs["exact"]["metis"], pairs["metis"]["exact"]
+    assert (pair.better, pair.equal, pair.worse) == (back.worse, back.equal, back.better)
+    assert (pair.better, pair.equal, pair.worse) == (1, 2, 1)
     assert metis.proven == exact.proven == 3
     assert metis.share_of_optimum == pytest.approx((0.5 + 1 + 1) / 3)
     assert exact.share_of_optimum == pytest.approx(1)

@@ -142,5 +142,5 @@ def test_makespans_are_compared_by_their_schedule_length_ratio(run: Callable, da
     (table,) = document["rates"].values()
     for row in table["placers"].values():
         assert row["measures"]["slr"] >= 1
-    assert table["placers"]["anneal"]["worse_than"]["single"] == 0
+    assert table["placers"]["anneal"]["paired"]["single"]["worse"] == 0
     assert "slr" in run("compare", *words, "--jobs", "1", "-v").out
