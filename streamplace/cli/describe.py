@@ -87,8 +87,4 @@ def as_document(statistics: "GraphStatistics") -> dict[str, Any]:
         "graphs": len(statistics.operators),
         "splits": statistics.splits,
         **{name: asdict(spread) for name, spread in statistics.spreads().items()},
-        "classes": [
-            {**group.attributes, "graphs": group.graphs, "cpu": asdict(group.cpu)}
-            for group in statistics.classes
-        ],
     }

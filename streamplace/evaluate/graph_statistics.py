@@ -1,6 +1,6 @@
 """Statistics of graphs: sizes, CPU utilisation of operators, saturation of streams, histograms."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
-from streamplace.display.report import Report, Sheet, brief_and_detail
-from streamplace.display.sheets import with_rest
+from streamplace.display.report import Report, Sheet
 from streamplace.drawing.figures import PALETTE, finish, new_figure
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import BPS, MIPS, Cluster
 from streamplace.model.devices import Device
-from streamplace.model.graph import Attribute, StreamGraph
+from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted
 from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SPLIT = "split"
-MAX_CLASSES = 100
-"""Groups of graphs beyond which there is no table of them."""
 MIN_BINS, MAX_BINS = 10, 40
 """Bins of a histogram; more values have more."""
 MAX_INTEGER_BINS = 60
@@ -55,15 +52,6 @@ class Spread:
             return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         q1, median, q3 = (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75)))
         return cls(float(column.min()), q1, median, float(column.mean()), q3, float(column.max()))
-
-
-@dataclass(frozen=True, slots=True)
-class GraphClass:
-    """Graphs with equal attributes (apart from the split), and the devices that they need."""
-
-    attributes: dict[str, Attribute]
-    graphs: int
-    cpu: Spread
 
 
 LABELS = {
@@ -97,8 +85,6 @@ class GraphStatistics(Displayed):
     ccr
         Communication to computation of these problems: mean transfer between two devices / mean
         time of an operator.
-    classes
-        Graphs grouped by attributes; empty if there are more than a hundred groups.
     mips, bandwidth_bps
         Speed of the device and bandwidth of the link that are the units of CPU and traffic.
     """
@@ -113,7 +99,6 @@ class GraphStatistics(Displayed):
     splits: dict[str, int]
     devices: tuple[int, ...]
     ccr: tuple[float, ...]
-    classes: tuple[GraphClass, ...]
     mips: float
     bandwidth_bps: float
 
@@ -148,21 +133,9 @@ class GraphStatistics(Displayed):
                 *sizes,
                 Sheet(("", "min", "q1", "median", "mean", "q3", "max"), table),
                 self.units,
-                *(brief_and_detail(self._class_sheet) if len(self.classes) > 1 else []),
             ),
             counted(len(self.operators), "graph"),
         )
-
-    def _class_sheet(self, is_brief: bool) -> Sheet:
-        """Groups of graphs, and the devices that they need."""
-        names = list(dict.fromkeys(name for group in self.classes for name in group.attributes))
-        rows = []
-        for group in self.classes:
-            low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
-            cells = (str(group.attributes.get(name, "")) for name in names)
-            rows.append((*cells, str(group.graphs), low if low == high else f"{low} to {high}"))
-        sheet = Sheet((*names, "graphs", "CPU (devices)"), tuple(rows))
-        return with_rest(sheet) if is_brief else sheet
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every graph."""
@@ -191,7 +164,6 @@ def statistics_of(
     utilisation: list[Floats] = []
     saturation: list[Floats] = []
     splits: Counter[str] = Counter()
-    classes: defaultdict[tuple[tuple[str, Attribute], ...], list[float]] = defaultdict(list)
     devices: list[int] = []
     ccr: list[float] = []
     for item in items:
@@ -207,9 +179,6 @@ def statistics_of(
         cpu.append(float(utilisation[-1].sum()))
         if SPLIT in graph.attributes:
             splits[str(graph.attributes[SPLIT])] += 1
-        if len(classes) <= MAX_CLASSES:
-            attributes = tuple(item for item in graph.attributes.items() if item[0] != SPLIT)
-            classes[attributes].append(cpu[-1])
     operators, streams, sources, sinks = zip(*sizes, strict=True) if sizes else ((), (), (), ())
     return GraphStatistics(
         operators,
@@ -222,9 +191,6 @@ def statistics_of(
         dict(splits),
         tuple(devices),
         tuple(ccr),
-        tuple(GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in classes.items())
-        if len(classes) <= MAX_CLASSES and any(classes)
-        else (),
         unit_mips,
         unit_bps,
     )

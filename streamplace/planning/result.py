@@ -396,10 +396,7 @@ class PlanCurve(Pictured):
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the documents of the plans, each with its rate."""
-        return [
-            {"rate": plain(value), **result.to_json()}
-            for value, result in zip(self.values, self.results, strict=True)
-        ]
+        return [result.to_json() for result in self.results]
 
 
 def contents_of(result: PlanResult) -> dict[str, str]:
