@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from streamplace.settings.base import VerbSettings
 
 GROUP_OF = {
-    **dict.fromkeys(("--cluster", "--devices", "--mips", "--bandwidth", "--constraints"), WHERE),
-    **dict.fromkeys(("--room", "--flink-home", "--port", "--data", "--library"), WHERE),
-    **dict.fromkeys(("--seed", "--jobs", "--on", "--seconds"), HOW_LONG),
-    **dict.fromkeys(("-o", "--out", "--json", "-v", "-h", "--title"), OUTPUT),
+    **{"--data": WHERE, "--seed": HOW_LONG},
+    **dict.fromkeys(("-o", "--out", "--json", "-v", "-h"), OUTPUT),
 }
 """Groups of options that are not fields of settings; the others say what is done."""
 

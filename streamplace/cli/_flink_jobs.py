@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, HOME, spare_inputs, writes
+from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, spare_inputs, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.errors import SettingError
-from streamplace.settings.flink import FlinkApplySettings, FlinkCancelSettings, FlinkVerifySettings
+from streamplace.settings.convert import Cluster, ClusterFile, Quantity
+from streamplace.settings.flink import (
+    FLINK_HOME,
+    AsPlaced,
+    FlinkApplySettings,
+    FlinkCancelSettings,
+    FlinkVerifySettings,
+    Paths,
+    Room,
+)
+from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.layout import Layout
@@ -113,58 +123,45 @@ def verify_(settings: FlinkVerifySettings, as_json: bool) -> int:
     return 0 if outcome.fine else 1
 
 
+class JarSettings(AsPlaced):
+    """What a jar that pins its job holds, and for which devices."""
+
+    cluster: ClusterFile = option(
+        "--cluster FILE",
+        "Cluster file (TOML) of all devices, including those that are not used.",
+        WHERE,
+    )
+    room: Room = option(
+        "--room N",
+        "Number of devices that may join later, as given to 'flink config'.",
+        WHERE,
+        default=0,
+    )
+    entry_class: str | None = option(
+        "--entry-class NAME", "Main class of the job.  [default: the jar's own]"
+    )
+    libraries: Paths = option(
+        "--library FILE…",
+        "Further jar that the job needs; it is packed into the new jar. May be repeated.",
+        WHERE,
+    )
+    managed_memory: Quantity = option(
+        "--managed-memory QUANTITY",
+        "Managed memory of each TaskManager (taskmanager.memory.managed.size).",
+        default="64MiB",
+    )
+    flink_home: Path | None = FLINK_HOME
+
+
 @verb(
     "jar",
     "Write a jar that runs a job where it is placed.",
     "flink jar job.jar --placement placement.json --cluster cluster.toml -o placed.jar",
+    settings=JarSettings,
 )
 @click.argument("jar", type=FILE)
-@click.option(
-    "--placement",
-    type=FILE,
-    required=True,
-    help="Placement of the job's operators or subtasks (JSON).",
-)
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="Cluster file (TOML) of all devices, including those that are not used.",
-)
-@click.option(
-    "--room",
-    type=click.IntRange(0, 1000),
-    default=0,
-    show_default=True,
-    help="Number of devices that may join later, as given to 'flink config'.",
-)
-@click.option("--entry-class", help="Main class of the job.  [default: the jar's own]")
-@click.option(
-    "--library",
-    "libraries",
-    type=FILE,
-    multiple=True,
-    help="Further jar that the job needs; it is packed into the new jar. May be repeated.",
-)
-@click.option(
-    "--managed-memory",
-    default="64MiB",
-    show_default=True,
-    help="Managed memory of each TaskManager (taskmanager.memory.managed.size).",
-)
 @writes("Write the jar to this file.", required=True)
-@HOME
-def jar_(
-    jar: Path,
-    placement: Path,
-    cluster_file: Path | None,
-    room: int,
-    entry_class: str | None,
-    libraries: tuple[Path, ...],
-    managed_memory: str,
-    output: Path,
-    flink_home: Path | None,
-) -> None:
+def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
     """Write a jar that runs JAR's job where it is placed, for clusters that take no uploads.
 
     The new jar holds JAR and two small classes, which the command compiles with a JDK and Flink's
@@ -181,26 +178,26 @@ def jar_(
     from streamplace.model.units import size_bytes
 
     spare_inputs(output)
-    layout = Layout.read(placement)
-    answer = _pinning(layout, cluster_file, room)
-    for library in (jar, *libraries):
+    layout = Layout.read(settings.placed())
+    answer = _pinning(layout, settings.cluster, settings.room)
+    for library in (jar, *settings.libraries):
         check_jar(library)
-    entry = Program(jar, entry_class).entry
-    memory = int(size_bytes(managed_memory) // 2**20)
+    entry = Program(jar, settings.entry_class).entry
+    memory = int(size_bytes(settings.managed_memory) // 2**20)
     answer = replace(answer, managed=dict.fromkeys(layout.devices, memory))
-    with placed_jar(find_flink(flink_home), jar, libraries, answer) as made:
+    flink = find_flink(settings.flink_home)
+    with placed_jar(flink, jar, settings.libraries, answer) as made:
         shutil.copyfile(made, output)
     say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")
 
 
-def _pinning(layout: "Layout", cluster_file: Path | None, room: int) -> "Pinning":
+def _pinning(layout: "Layout", cluster: Cluster | None, room: int) -> "Pinning":
     """Pinning on an empty cluster."""
     from streamplace.engines.flink.pin.pinning import SpreadLimits, future_devices, pinning
-    from streamplace.io.clusters import read_cluster
 
-    if cluster_file is not None:
-        devices = list(read_cluster(cluster_file).devices.name)
+    if cluster is not None:
+        devices = list(cluster.devices.name)
     elif layout.spread_devices:
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "

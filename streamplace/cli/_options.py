@@ -1,7 +1,7 @@
 """Options that several commands share: files, of which no input is overwritten, and names."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -12,9 +12,9 @@ from streamplace.errors import SettingError
 from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
-    from streamplace.model.cluster import Cluster
-    from streamplace.model.constraints import Constraints
     from streamplace.model.problem import Problem
+    from streamplace.settings.place import PlaceSettings
+    from streamplace.settings.simulate import SimulateSettings
 
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -91,12 +91,6 @@ def writes(text: str, **facts: Any) -> Callable[[F], F]:
 
 JAR = click.argument("jar", type=FILE, required=False)
 ARGUMENTS = click.argument("arguments", nargs=-1)
-HOME = click.option(
-    "--flink-home",
-    type=FILE,
-    help="Folder of a Flink installation, whose libraries are used.  [default: $FLINK_HOME, or "
-    "what pip or 'flink fetch' has installed]",
-)
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
 )
@@ -126,26 +120,13 @@ def with_each(function: F, *options: Callable[[F], F]) -> F:
     return function
 
 
-def read_problem(
-    graph: Path,
-    cluster: "Cluster | None" = None,
-    rate: float | None = None,
-    constraints: "Constraints | None" = None,
-    changes: Mapping[str, Any] | None = None,
-) -> "Problem":
-    """Read a graph or a problem, with a cluster, a rate and constraints for it.
-
-    ``changes`` are factors and values as for `streamplace.what_if`.
-    """
-    from streamplace.io.graphs import only
-    from streamplace.io.problems import read_problems
+def read_problem(graph: Path, settings: "PlaceSettings | SimulateSettings") -> "Problem":
+    """Read a graph or a problem, with the cluster, the constraints and the changes of settings."""
+    from streamplace.io import problems
     from streamplace.model.what_if import changed_problem
 
-    problem = only(read_problems(graph, cluster, constraints), graph, "graph")
-    if changes:
-        problem = changed_problem(problem, **changes)
-    if rate is not None:
-        problem = problem.at_rate(rate)
+    read = problems.read_problem(graph, settings.machines(), settings.constraints)
+    problem = changed_problem(read, **settings.changes())
     LOG.info(
         "%d operators, %d streams, %d devices, %g tuples/s",
         problem.n_operators,

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli import _options
 from streamplace.cli._command import verb
-from streamplace.cli._options import FILE
+from streamplace.cli._options import FILE, common
 from streamplace.cli._output import counted, print_json, print_report, progress, say
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.convert import ClusterFile, Quantity
+from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,48 +21,50 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 
+class DescribeSettings(VerbSettings):
+    """Which graphs are described, and in which units."""
+
+    mips: Quantity | None = option(
+        "--mips QUANTITY",
+        "Speed of the device that is the unit of CPU.  [default: 2500 MIPS]",
+        WHERE,
+    )
+    bandwidth: Quantity | None = option(
+        "--bandwidth QUANTITY",
+        "Bandwidth of the link that is the unit of traffic.  [default: 1000 Mbps]",
+        WHERE,
+    )
+    cluster: ClusterFile = option(
+        "--cluster FILE", "TOML file of a cluster, whose mean device and link are the units.", WHERE
+    )
+    split: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
+
+
 @verb(
     "describe",
     "Print statistics of a graph or a data set.",
     "describe datasets/branched.jsonl.gz -o figure4.png",
+    settings=DescribeSettings,
 )
 @click.argument("data", type=FILE, nargs=-1, required=True)
-@click.option("--mips", help="Speed of the device that is the unit of CPU.  [default: 2500 MIPS]")
-@click.option(
-    "--bandwidth", help="Bandwidth of the link that is the unit of traffic.  [default: 1000 Mbps]"
-)
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="TOML file of a cluster, whose mean device and link are the units.",
-)
-@click.option("--split", help="Use only the graphs of this split, such as test.")
-@_options.common("Draw the histograms to this .png, .svg or .pdf file.")
+@common("Draw the histograms to this .png, .svg or .pdf file.")
 def command(
-    data: tuple[Path, ...],
-    mips: str | None,
-    bandwidth: str | None,
-    cluster_file: Path | None,
-    split: str | None,
-    as_json: bool,
-    output: Path | None,
+    data: tuple[Path, ...], settings: DescribeSettings, as_json: bool, output: Path | None
 ) -> None:
     """Print statistics of DATA: graphs or problems (.json), data sets, or folders of them."""
     from streamplace.display.report import Heading, Report
     from streamplace.evaluate.graph_statistics import draw_statistics, statistics_of
-    from streamplace.io.clusters import read_cluster
 
-    cluster = None if cluster_file is None else read_cluster(cluster_file)
+    units = settings.cluster, settings.mips, settings.bandwidth
     title = ", ".join(map(str, data))
     with progress(f"reading {title}") as tick:
-        found = statistics_of(tick.over(_read(data, split)), cluster, mips, bandwidth)
+        found = statistics_of(tick.over(_read(data, settings.split)), *units)
     graphs = counted(len(found.operators), "graph")
     if output is not None:
         from streamplace.drawing.figures import save
 
         names = ", ".join(path.name for path in data)
-        of_split = f" of split {split}" if split else ""
+        of_split = f" of split {settings.split}" if settings.split else ""
         save(draw_statistics(found, f"{names}: {graphs}{of_split}"), output)
         say(f"figure → {output}")
     if as_json:

@@ -9,9 +9,10 @@ from streamplace.cli import _options
 from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import print_file, print_json, say
-from streamplace.cli._settings import GroupedOption
 from streamplace.errors import SettingError
-from streamplace.settings.option import WHAT
+from streamplace.settings.convert import ClusterFile, Count
+from streamplace.settings.option import WHERE, option
+from streamplace.settings.shared import UnderRules
 
 LOG = logging.getLogger(__name__)
 
@@ -22,49 +23,41 @@ def _exports() -> list[str]:
     return list(EXPORTS)
 
 
+class ExportSettings(UnderRules):
+    """What is exported, and for which devices."""
+
+    to: str | None = option("--to NAME", "Export to write.", names=_exports)
+    graph: Path | None = option(
+        "--graph FILE",
+        "Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
+    )
+    devices: Count | None = option(
+        "--devices N",
+        "Number of equal devices d0…  [default: the devices that the placement names]",
+        WHERE,
+    )
+    cluster: ClusterFile = option(
+        "--cluster FILE",
+        "TOML file that describes the cluster (see: streamplace schema cluster).",
+        WHERE,
+    )
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        super().check()
+        self.check_given("to")
+        self.exclude("devices", "cluster")
+
+
 @verb(
     "export",
     "Write a placement as files for an engine.",
     "export placement.json --graph graph.json --to ray -o ray/",
+    settings=ExportSettings,
 )
 @click.argument("placement", type=FILE)
-@click.option(
-    "--to", cls=GroupedOption, names=_exports, group=WHAT, required=True, help="Export to write."
-)
-@click.option(
-    "--graph",
-    "graph_file",
-    type=FILE,
-    help="Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
-)
-@click.option(
-    "--constraints",
-    "constraints_file",
-    type=FILE,
-    help="TOML file with constraints, such as pins (see: streamplace schema constraints).",
-)
-@click.option(
-    "--devices",
-    type=click.IntRange(1),
-    help="Number of equal devices d0…  [default: the devices that the placement names]",
-)
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="TOML file that describes the cluster (see: streamplace schema cluster).",
-)
 @_options.common("File to write, or folder if the export consists of several files.", folder=None)
-def command(
-    placement: Path,
-    to: str,
-    graph_file: Path | None,
-    constraints_file: Path | None,
-    devices: int | None,
-    cluster_file: Path | None,
-    as_json: bool,
-    output: Path | None,
-) -> None:
+def command(placement: Path, settings: ExportSettings, as_json: bool, output: Path | None) -> None:
     """Write PLACEMENT as files for an engine, with instructions how to use and check them.
 
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
@@ -75,16 +68,14 @@ def command(
     from streamplace.engines.registry import EXPORTS
     from streamplace.io.files import read_bytes
 
-    export = EXPORTS[to]
+    export = EXPORTS[settings.to or ""]
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     _options.check_output(output, is_folder=not export.suffix)
-    if cluster_file and devices:
-        raise SettingError("--devices and --cluster exclude each other; drop one")
     content = read_bytes(placement)
-    graph = graph_file or _graph_beside(placement, content)
-    assignment, cluster = assignment_of(content, placement), cluster_file or devices
-    deployment = deployment_of(graph, assignment, cluster, constraints_file, placement)
+    graph = settings.graph or _graph_beside(placement, content)
+    assignment, cluster = assignment_of(content, placement), settings.cluster or settings.devices
+    deployment = deployment_of(graph, assignment, cluster, settings.constraints, placement)
     if export.all_devices and deployment.is_split and not cluster:
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "

@@ -1,9 +1,10 @@
 """``streamplace flink``: measurement, placement and checks of jobs on a running Flink."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
+from annotated_types import Interval
 
 from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
@@ -11,8 +12,6 @@ from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._options import (
     ARGUMENTS,
-    FILE,
-    HOME,
     JAR,
     check_output,
     common,
@@ -31,11 +30,16 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._process import interruptible
 from streamplace.model.message_text import counted
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.convert import ClusterFile, Count
 from streamplace.settings.flink import (
+    FLINK_HOME,
     FlinkAdviseSettings,
     FlinkClusterSettings,
     FlinkProfileSettings,
+    Room,
 )
+from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.measure.profile import JobProfile
@@ -67,21 +71,26 @@ def fetch(version: str | None) -> None:
     say(f"Flink {flink.version} is in {flink.home}")
 
 
-@verb("local", "Run a Flink cluster on this machine.", "flink local --devices 5", group=command)
-@click.option(
-    "--devices",
-    type=click.IntRange(1, 64),
-    default=5,
-    show_default=True,
-    help="Number of TaskManagers.",
+class LocalSettings(VerbSettings):
+    """A cluster on this machine."""
+
+    devices: Annotated[Count, Interval(le=64)] = option(
+        "--devices N", "Number of TaskManagers.", WHERE, default=5
+    )
+    port: Annotated[Count, Interval(le=65_535)] | None = option(
+        "--port N", "Port of the REST interface.  [default: a free one]", WHERE
+    )
+    flink_home: Path | None = FLINK_HOME
+
+
+@verb(
+    "local",
+    "Run a Flink cluster on this machine.",
+    "flink local --devices 5",
+    group=command,
+    settings=LocalSettings,
 )
-@click.option(
-    "--port",
-    type=click.IntRange(1, 65535),
-    help="Port of the REST interface.  [default: a free one]",
-)
-@HOME
-def local(devices: int, port: int | None, flink_home: Path | None) -> None:
+def local(settings: LocalSettings) -> None:
     """Run a session cluster on this machine, one TaskManager per device, until Ctrl-C.
 
     The devices are called dev-0, dev-1, …. Each takes about 250 MB of memory. The process id
@@ -90,13 +99,14 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.local.session import check_port, local_cluster
 
+    port, names = settings.port, [f"dev-{i}" for i in range(settings.devices)]
     if port is not None:
         check_port(port)
-    flink = find_flink(flink_home)
+    flink = find_flink(settings.flink_home)
     try:
         with interruptible():
-            say(f"starting Flink {flink.version} with {devices} TaskManagers")
-            with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
+            say(f"starting Flink {flink.version} with {len(names)} TaskManagers")
+            with local_cluster(flink, names, port=port) as cluster:
                 print_line(cluster.url)
                 for device in cluster.devices:
                     say(f"TaskManager {device} is process {cluster.processes[device].pid}")
@@ -147,37 +157,42 @@ def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
         say(f"{size} devices → {output}")
 
 
+class ConfigSettings(VerbSettings):
+    """Devices of a cluster, and what may run on them."""
+
+    cluster: ClusterFile = option("--cluster FILE", "Cluster file (TOML).", WHERE)
+    room: Room = option(
+        "--room N",
+        "Number of devices that may join later, as new-1, new-2, …, without restarting the others.",
+        WHERE,
+        default=0,
+    )
+    subtasks: bool = option(
+        "--subtasks",
+        "Allow the subtasks of an operator to be placed on several devices. Each file then has "
+        "about 200 lines instead of 3.",
+    )
+    layers: Annotated[Count, Interval(le=1000)] | None = option(
+        "--layers N",
+        "With --subtasks: number of operators, of all jobs together, that may have unequal numbers "
+        "of subtasks on one device.  [default: 32 on up to 8 devices, 2 on 100]",
+    )
+
+    def check(self) -> None:
+        """Refuse settings without a cluster."""
+        super().check()
+        self.check_given("cluster")
+
+
 @verb(
     "config",
     "Write the settings that make TaskManagers devices.",
     "flink config --cluster cluster.toml --room 3 -o config/",
     group=command,
-)
-@click.option("--cluster", "cluster_file", type=FILE, required=True, help="Cluster file (TOML).")
-@click.option(
-    "--room",
-    type=click.IntRange(0, 1000),
-    default=0,
-    show_default=True,
-    help="Number of devices that may join later, as new-1, new-2, …, without restarting the "
-    "others.",
-)
-@click.option(
-    "--subtasks",
-    is_flag=True,
-    help="Allow the subtasks of an operator to be placed on several devices. Each file then has "
-    "about 200 lines instead of 3.",
-)
-@click.option(
-    "--layers",
-    type=click.IntRange(1, 1000),
-    help="With --subtasks: number of operators, of all jobs together, that may have unequal "
-    "numbers of subtasks on one device.  [default: 32 on up to 8 devices, 2 on 100]",
+    settings=ConfigSettings,
 )
 @writes("Folder for DEVICE.yaml files.", folder=True, required=True)
-def config_(
-    cluster_file: Path, room: int, subtasks: bool, layers: int | None, output: Path
-) -> None:
+def config_(settings: ConfigSettings, output: Path) -> None:
     """Write the Flink settings that make each TaskManager a device of the cluster.
 
     Append each file to conf/config.yaml of its TaskManager and restart the TaskManager, once. Later
@@ -188,12 +203,11 @@ def config_(
     not single subtasks of an operator.
     """
     from streamplace.engines.flink.pin.pinning import cluster_settings
-    from streamplace.io.clusters import read_cluster
     from streamplace.io.files import make_folder, write_text
 
-    if layers is None and not subtasks:
-        layers = 0
-    files = cluster_settings(read_cluster(cluster_file).devices.name, room, layers)
+    assert settings.cluster is not None
+    layers = settings.layers if settings.layers is not None or settings.subtasks else 0
+    files = cluster_settings(settings.cluster.devices.name, settings.room, layers)
     make_folder(output)
     for name, text in files.items():
         write_text(output / name, text)

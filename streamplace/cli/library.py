@@ -1,27 +1,16 @@
 """``streamplace library``: instances with best known solutions and proven bounds."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from streamplace.cli._command import CommandGroup, verb
-from streamplace.cli._options import FILE, with_json
+from streamplace.cli._options import with_json
 from streamplace.cli._output import counted, print_json, print_line, print_report, progress, say
-from streamplace.cli._settings import GroupedOption
-from streamplace.settings.option import WHAT
-
-LIBRARY = click.option(
-    "--library",
-    "folder",
-    type=FILE,
-    help="Folder of the library.  [default: STREAMPLACE_LIBRARY, or the one that comes with "
-    "streamplace]",
-)
-OBJECTIVE = click.option(
-    "--objective",
-    type=click.Choice(["throughput", "makespan", "plan"]),
-    help="Only entries for this objective.",
-)
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.convert import Texts
+from streamplace.settings.option import WHERE, option
 
 
 def _sizes() -> tuple[str, ...]:
@@ -30,29 +19,47 @@ def _sizes() -> tuple[str, ...]:
     return SIZES
 
 
-of_class = click.option(
-    "--class",
-    "families",
-    multiple=True,
-    metavar="branched|random|…",
-    help="Only instances whose name begins with this word, such as random. May be repeated.",
-)
-of_size = click.option(
-    "--size",
-    "sizes",
-    multiple=True,
-    cls=GroupedOption,
-    names=_sizes,
-    group=WHAT,
-    help="Only entries of this size class: open where the proven bound leaves a gap, else by the "
-    "time of the proof. May be repeated.",
-)
-closed_or_open = click.option(
-    "--closed/--open",
-    "closed",
-    default=None,
-    help="Only entries whose best known solution is proven to be the best, or only the others.",
-)
+class OfLibrary(VerbSettings):
+    """A library of instances."""
+
+    folder: Path | None = option(
+        "--library FILE",
+        "Folder of the library.  [default: STREAMPLACE_LIBRARY, or the one that comes with "
+        "streamplace]",
+        WHERE,
+    )
+
+
+class CheckedEntries(OfLibrary):
+    """Entries of a library."""
+
+    families: Texts = option(
+        "--class NAME…",
+        "Only instances whose name begins with this word, such as random. May be repeated.",
+    )
+    sizes: Texts = option(
+        "--size NAME…",
+        "Only entries of this size class: open where the proven bound leaves a gap, else by the "
+        "time of the proof. May be repeated.",
+        names=_sizes,
+    )
+    objective: Literal["throughput", "makespan", "plan"] | None = option(
+        "--objective NAME", "Only entries for this objective: throughput, makespan or plan."
+    )
+
+
+class ListedEntries(CheckedEntries):
+    """Entries of a library, by whether they are solved."""
+
+    closed: bool = option(
+        "--closed", "Only entries whose best known solution is proven to be the best."
+    )
+    open: bool = option("--open", "Only entries whose proven bound leaves a gap.")
+
+    def check(self) -> None:
+        """Refuse two options that leave no entry."""
+        super().check()
+        self.exclude("closed", "open")
 
 
 @click.group(
@@ -74,21 +81,10 @@ def command() -> None:
     "List instances, best known values and bounds.",
     "library list --class random --open --json",
     group=command,
+    settings=ListedEntries,
 )
-@LIBRARY
-@of_class
-@of_size
-@OBJECTIVE
-@closed_or_open
 @with_json
-def list_(
-    folder: Path | None,
-    families: tuple[str, ...],
-    sizes: tuple[str, ...],
-    objective: str | None,
-    closed: bool | None,
-    as_json: bool,
-) -> None:
+def list_(settings: ListedEntries, as_json: bool) -> None:
     """List the entries of the library: an instance and an objective each.
 
     The gap is the distance between the best known value and the proven bound. It is 0 where the
@@ -97,19 +93,30 @@ def list_(
     from streamplace.library.folder import open_library
     from streamplace.library.tables import entries_report, entry_document
 
-    library = open_library(folder)
-    entries = library.select(families=families, sizes=sizes, objective=objective, closed=closed)
+    library = open_library(settings.folder)
+    closed = settings.closed if settings.closed or settings.open else None
+    entries = library.select(
+        families=settings.families,
+        sizes=settings.sizes,
+        objective=settings.objective,
+        closed=closed,
+    )
     if as_json:
         print_json([entry_document(library, entry) for entry in entries])
     else:
         print_report(entries_report(library, entries))
 
 
-@verb("show", "Show an instance and what is proven of it.", "library show random-00", group=command)
+@verb(
+    "show",
+    "Show an instance and what is proven of it.",
+    "library show random-00",
+    group=command,
+    settings=OfLibrary,
+)
 @click.argument("instance")
-@LIBRARY
 @with_json
-def show_(instance: str, folder: Path | None, as_json: bool) -> None:
+def show_(instance: str, settings: OfLibrary, as_json: bool) -> None:
     """Show an INSTANCE: its size and origin, the best known values, the bounds and their proofs.
 
     It also names the folder of the files that 'check' verifies.
@@ -117,7 +124,7 @@ def show_(instance: str, folder: Path | None, as_json: bool) -> None:
     from streamplace.library.folder import open_library
     from streamplace.library.tables import entry_document, instance_report
 
-    library = open_library(folder)
+    library = open_library(settings.folder)
     if not as_json:
         print_report(instance_report(library, instance))
         return
@@ -131,21 +138,11 @@ def show_(instance: str, folder: Path | None, as_json: bool) -> None:
     "library check random-00; "
     "streamplace library check instance.json solution.json certificate.json",
     group=command,
+    settings=CheckedEntries,
 )
 @click.argument("names", nargs=-1, metavar="[INSTANCE]... | FILES")
-@LIBRARY
-@of_class
-@of_size
-@OBJECTIVE
 @with_json
-def check_(
-    names: tuple[str, ...],
-    folder: Path | None,
-    families: tuple[str, ...],
-    sizes: tuple[str, ...],
-    objective: str | None,
-    as_json: bool,
-) -> int:
+def check_(names: tuple[str, ...], settings: CheckedEntries, as_json: bool) -> int:
     """Verify entries of the library, or the files INSTANCE SOLUTION [CERTIFICATE].
 
     The checker reads all numbers as exact fractions and trusts no solver. It runs in a process of
@@ -160,8 +157,13 @@ def check_(
     if files := is_list_of_files(names):
         results = {names[1]: check_files(*names)}
     else:
-        library = open_library(folder)
-        entries = library.select(names, families=families, sizes=sizes, objective=objective)
+        library = open_library(settings.folder)
+        entries = library.select(
+            names,
+            families=settings.families,
+            sizes=settings.sizes,
+            objective=settings.objective,
+        )
         with progress("checking", len(entries)) as tick:
             results = {e.name: check_entry(library, e) for e in tick.over(entries)}
     if as_json:

@@ -98,9 +98,7 @@ def _place(
     from streamplace.io.placements import write_placement
     from streamplace.placers.stopwatch import start_up_seconds
 
-    problem = _options.read_problem(
-        graph, settings.machines(), None, settings.constraints, settings.changes()
-    )
+    problem = _options.read_problem(graph, settings)
     say_trust(problem.graph, trusts=settings.trust_profile)
     before = start_up_seconds()
     with request.waiting(problem.graph.name):

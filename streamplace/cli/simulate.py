@@ -72,10 +72,9 @@ def command(
     from streamplace.api.arguments import objective_of
     from streamplace.engines.reading import read_placed
 
-    changed = read_problem(
-        graph, settings.machines(), settings.rate, settings.constraints, settings.changes()
-    )
-    problem, placed = read_placed(placement, changed)
+    changed = read_problem(graph, settings)
+    at_rate = changed if settings.rate is None else changed.at_rate(settings.rate)
+    problem, placed = read_placed(placement, at_rate)
     objective = settings.judged_by()
     explanation = simulate(problem, placed, objective=objective, relocation=settings.move())
     queues, figure = None, None

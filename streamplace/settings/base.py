@@ -97,6 +97,11 @@ class VerbSettings(BaseModel):
         for field in fields if needed not in self.inputs else ():
             self.refuse(field, f"has no effect without {self.name(needed)}; add it, or drop {{}}")
 
+    def check_given(self, field: str) -> None:
+        """Raise SettingError if a field is not set."""
+        if field not in self.inputs:
+            raise SettingError(f"{self.name(field)} is missing; add it")
+
     def refuse(self, field: str, reason: str) -> None:
         """Raise SettingError if a field is set; ``{}`` in the reason stands for its name."""
         if field in self.inputs:

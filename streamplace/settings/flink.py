@@ -61,6 +61,14 @@ def _policies() -> list[str]:
 Window = Annotated[Seconds, Interval(ge=2, le=3600)]
 Patience = Annotated[Seconds, Interval(ge=0, le=86_400)]
 StartTime = Annotated[Seconds, Interval(ge=1)]
+Room = Annotated[Whole, Interval(le=1000)]
+Paths = Annotated[tuple[Path, ...], BeforeValidator(in_tuple)]
+FLINK_HOME: Path | None = option(
+    "--flink-home FILE",
+    "Folder of a Flink installation, whose libraries are used.  [default: $FLINK_HOME, or what pip "
+    "or 'flink fetch' has installed]",
+    WHERE,
+)
 NON_RESTORED: bool = file_key(
     "",
     "Drop state of the savepoint that belongs to no operator of the job.",
@@ -117,9 +125,7 @@ class OfProgram(OfFlink):
     classpaths: Texts = option(
         "-C, --classpath URL…", "Classes that all machines can read. May be repeated."
     )
-    libraries: Annotated[tuple[Path, ...], BeforeValidator(in_tuple)] = option(
-        "--library FILE…", "Further jar that the job needs. May be repeated."
-    )
+    libraries: Paths = option("--library FILE…", "Further jar that the job needs. May be repeated.")
     settings: Texts = option("-D KEY=VALUE…", "Flink's setting for this job. May be repeated.")
     parallelism: Count | None = option(
         "-p, --parallelism N", "Parallelism of operators that have none."
@@ -369,9 +375,8 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         super().check()
         self.exclude("offers", "cluster")
         self.need("offers", "headroom")
-        if self.rate is None:
-            raise SettingError(f"{self.name('rate')} is missing; give it, as in --rate 2x")
-        requested_rate(self.rate)
+        self.check_given("rate")
+        requested_rate(self.rate or "")
 
     def of_plan(self) -> "PlannerSettings":
         """How machines are planned."""
@@ -384,13 +389,13 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         return replace(super().engine(tell), patience=self.patience)
 
 
-class AsPlaced(OfPlacement, OfFlink):
+class AsPlaced(OfPlacement):
     """A placement, which is needed."""
 
     def placed(self) -> Path:
         """File of the placement."""
-        if self.placement is None:
-            raise SettingError(f"{self.name('placement')} is missing; give the file of a placement")
+        self.check_given("placement")
+        assert self.placement is not None
         return self.placement
 
 
