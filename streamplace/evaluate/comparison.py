@@ -497,7 +497,7 @@ def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:
         yield f"{heading(rate)}: value / best value by every objective, {title}"
         rows = tuple(
             (
-                point.asked,
+                point.objective,
                 point.placer,
                 *(f"{point.of_best[name]:.3f}" for name in names),
                 *([] if only_best else ["●" if point.front else ""]),
@@ -505,7 +505,9 @@ def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:
             for point in points
             if point.front or not only_best
         )
-        yield Sheet(("asked for", "placer", *names, *([] if only_best else [""])), rows, names=1)
+        yield Sheet(
+            ("optimised for", "placer", *names, *([] if only_best else [""])), rows, names=1
+        )
 
 
 def cell(value: float, form: str | Callable[[float], str]) -> str:

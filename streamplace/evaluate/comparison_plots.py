@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MIN_RANGE = 0.05
-"""Shortest axis of shares of the best, or of multiples; smaller differences look small."""
+"""Shortest axis of shares of the best, or of multiples; so that smaller differences stay small."""
 
 
 def draw_cdf(results: ObjectiveResults, title: str) -> "Figure":
@@ -146,7 +146,7 @@ def draw_front(
     x, y = (judge.name for judge in judges[:2])
     figure, axes = panels(map(heading, points))
     placers = list(dict.fromkeys(p.placer for row in points.values() for p in row))
-    objectives = list(dict.fromkeys(p.asked for row in points.values() for p in row))
+    objectives = list(dict.fromkeys(p.objective for row in points.values() for p in row))
     for axis, row in zip(axes, points.values(), strict=True):
         front = sorted((p.of_best[x], p.of_best[y]) for p in row if p.front)
         axis.plot(*zip(*front, strict=True), color=GREY, linewidth=1.2, zorder=1)
@@ -154,11 +154,11 @@ def draw_front(
             axis.plot(
                 point.of_best[x],
                 point.of_best[y],
-                MARKERS[objectives.index(point.asked) % len(MARKERS)],
+                MARKERS[objectives.index(point.objective) % len(MARKERS)],
                 color=PALETTE[placers.index(point.placer) % len(PALETTE)],
                 markerfacecolor=None if point.front else "white",
                 linestyle="none",
-                label=legend_text(f"{point.placer}, asked for {point.asked}"),
+                label=legend_text(f"{point.placer}, optimised for {point.objective}"),
             )
         axis.set_xlabel(f"{x} / best known")
         axis.margins(0.08)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DRAWN_WATCHES = 6
 """Last watches that are drawn."""
-ROOM = 1.5
+PANEL_HEIGHT = 1.5
 """Height of the panel of rates, in multiples of the largest; ends of intervals may be far above."""
 HOUR = 3600.0
 HELD = {True: "yes", False: "no", None: "unknown"}
@@ -178,7 +178,7 @@ def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
         for decision in record.decisions:
             axis.axvline(since(decision.at), color=PALETTE[1], linestyle=":", label="decision")
         axis.set(xlabel=name, ylim=(0, None))
-    rates.set(ylabel="tuples/s", ylim=(0, ROOM * top or None))
+    rates.set(ylabel="tuples/s", ylim=(0, PANEL_HEIGHT * top or None))
     machines.set(ylabel="number")
 
 

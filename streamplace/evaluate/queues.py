@@ -134,7 +134,7 @@ def run_queues(
 ) -> QueueRun:
     """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick.
 
-    Without duration, time step or capacity in ``asked``, they follow from the problem.
+    Without duration, time step or capacity in ``settings``, they follow from the problem.
     """
     from streamsim.engine import observe
 

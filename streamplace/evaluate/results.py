@@ -323,7 +323,7 @@ class Point:
     """Values by all objectives of a placer that optimised one of them."""
 
     placer: str
-    asked: str  # objective by which it placed
+    objective: str  # by which it placed
     of_best: dict[str, float]  # mean of value / best known value, by objective; 1 is best
     # Whether it has placed all graphs that any has, and no other such point is at least as good by
     # all objectives and better by one.

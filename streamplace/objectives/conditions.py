@@ -59,7 +59,7 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
     """Return the objective restricted to placements that meet all conditions.
 
     A placement that misses one is worse than any that misses none, in proportion to the shortfall,
-    so that a search finds its way.
+    so that a search is led to those that do.
 
     Examples
     --------

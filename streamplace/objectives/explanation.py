@@ -82,7 +82,7 @@ def together(problem: Problem, groups: list[tuple[int, ...]]) -> list[tuple[int,
 
 @dataclass(frozen=True)
 class AdvisingExplanation(Displayed):
-    """Base of explanations with the move that helps most, which is found when it is asked for."""
+    """Base of explanations with the move that helps most, which is searched for on first access."""
 
     # Searches for the move, which takes longer than all else.
     find_move: Callable[[], MoveAdvice | None] = field(repr=False, compare=False)

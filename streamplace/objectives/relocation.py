@@ -174,7 +174,7 @@ class Relocated(Displayed):
     def headline(self) -> dict[str, Any]:
         """Facts for the output of ``place``."""
         after = self.pays_off_after
-        way = {
+        facts = {
             "moved": [asdict(move) for move in self.moves],
             "seconds": self.seconds,
             "passes": self.passes if isfinite(self.passes) else None,
@@ -183,7 +183,7 @@ class Relocated(Displayed):
             "before": self.before,
             "pays_off_after": None if after == inf else after,
         }
-        return {self.quantity: self.reached.value, **self.reached.headline(), "relocation": way}
+        return {self.quantity: self.reached.value, **self.reached.headline(), "relocation": facts}
 
     def document(self) -> dict[str, Any]:
         """All facts."""

@@ -34,7 +34,7 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.model.devices import SLACK
 from streamplace.planning.cuts import (
-    ROOM,
+    MARGIN,
     Cut,
     WholeCut,
     cheapest_counts,
@@ -117,9 +117,9 @@ class Polytope:
                     reduced_worth[j] -= multiplier * Fraction(a)
         for j, r in enumerate(reduced_worth):
             if r > 0:
-                total += r * Fraction(float(self.high[j])) * ROOM
+                total += r * Fraction(float(self.high[j])) * MARGIN
             elif r < 0:
-                total += r * Fraction(float(self.low[j])) / ROOM
+                total += r * Fraction(float(self.low[j])) / MARGIN
         return total
 
 
@@ -128,10 +128,10 @@ class Relaxation:
 
     def __init__(self, demand: Demand, catalogue: Catalogue) -> None:
         self.demand = demand
-        self._capacity = capacities(catalogue) * float(ROOM)
+        self._capacity = capacities(catalogue) * float(MARGIN)
         self._network = catalogue.network_matters
         per_tuple, per_bit = catalogue.handling
-        self._per_tuple, self._per_bit = per_tuple * float(ROOM), per_bit * float(ROOM)
+        self._per_tuple, self._per_bit = per_tuple * float(MARGIN), per_bit * float(MARGIN)
         self.whole_groups = np.array(
             [demand.pieces(v) for v in range(demand.n_operators)], np.int64
         )
@@ -149,12 +149,12 @@ class Relaxation:
         """Return the polytope of a type of machine, with shares in a box."""
         demand, n = self.demand, self.demand.n_operators
         low, high = box or self.boxes[kind]
-        room = self._capacity[kind]
+        capacity = self._capacity[kind]
         handles = self._per_tuple[kind] > 0 or self._per_bit[kind] > 0
-        network = handles or np.isfinite(room[[EGRESS, INGRESS]]).any()
+        network = handles or np.isfinite(capacity[[EGRESS, INGRESS]]).any()
         even = (demand.tuples > 0) & ~demand.uneven
         streams = np.flatnonzero(even).tolist() if network else []
-        shared = np.full(len(self._sharing) if np.isfinite(room[SLOTS]) else 0, 2.0)
+        shared = np.full(len(self._sharing) if np.isfinite(capacity[SLOTS]) else 0, 2.0)
         rows = [
             *self._local_rows(streams, low, high),
             *self._resource_rows(kind, streams),
@@ -191,7 +191,7 @@ class Relaxation:
         return chosen if width > (1.5 / groups if groups else NARROW) else -1
 
     def _resource_rows(self, kind: int, streams: list[int]) -> list[Inequality]:
-        demand, n, room = self.demand, self.demand.n_operators, self._capacity[kind]
+        demand, n, capacity = self.demand, self.demand.n_operators, self._capacity[kind]
         cost = self._per_tuple[kind] * demand.tuples + self._per_bit[kind] * demand.bits
         cpu, egress, ingress = self._instructions.copy(), np.zeros(n), np.zeros(n)
         for e in streams:
@@ -207,9 +207,9 @@ class Relaxation:
             (INGRESS, ingress, -demand.bits),
         )
         return [
-            _scaled(need, None if local is None else local[streams], room[r])
+            _scaled(need, None if local is None else local[streams], capacity[r])
             for r, need, local in resources
-            if np.isfinite(room[r])
+            if np.isfinite(capacity[r])
         ]
 
     def _slot_rows(self, kind: int, first: int) -> list[Inequality]:
@@ -217,10 +217,10 @@ class Relaxation:
 
         A group takes no fewer slots than any of its operators.
         """
-        room = self._capacity[kind][SLOTS]
-        if not np.isfinite(room):
+        capacity = self._capacity[kind][SLOTS]
+        if not np.isfinite(capacity):
             return []
-        need = self._slots / room
+        need = self._slots / capacity
         slots = dict(enumerate(need.tolist()))
         rows = []
         for i, group in enumerate(self._sharing, first):
@@ -242,7 +242,7 @@ class Relaxation:
         return rows
 
     def _box(self, demand: Demand, catalogue: Catalogue, kind: int) -> Box:
-        offer, room = catalogue.offers[kind], self._capacity[kind]
+        offer, capacity = catalogue.offers[kind], self._capacity[kind]
         speed = subtask_speeds(demand, catalogue)[kind]
         high = np.ones(demand.n_operators)
         for need, r in (
@@ -251,7 +251,7 @@ class Relaxation:
             (self._slots, SLOTS),
         ):
             with np.errstate(divide="ignore"):
-                high = np.minimum(high, np.where(need > 0, room[r] / need, 1.0))
+                high = np.minimum(high, np.where(need > 0, capacity[r] / need, 1.0))
         for v in range(demand.n_operators):
             runs = demand.requires[v] <= offer.tags
             if not runs or not least_parallelism(demand, v, float(speed[v])):
@@ -261,9 +261,11 @@ class Relaxation:
         return Box(np.zeros(demand.n_operators), np.where(self.whole_groups > 0, whole, high))
 
 
-def _scaled(need: Floats, local: Floats | None, room: float) -> Inequality:
+def _scaled(need: Floats, local: Floats | None, capacity: float) -> Inequality:
     values = need if local is None else np.r_[need, local]
-    return Inequality({j: float(values[j] / room) for j in np.flatnonzero(values).tolist()}, 1.0)
+    return Inequality(
+        {j: float(values[j] / capacity) for j in np.flatnonzero(values).tolist()}, 1.0
+    )
 
 
 def _least_slots(demand: Demand, catalogue: Catalogue) -> Floats:

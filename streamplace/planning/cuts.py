@@ -35,7 +35,7 @@ from streamplace.planning.packing import (
 )
 from streamplace.planning.parallelism import least_parallelism
 
-ROOM = 1 + Fraction(2, 10**9)
+MARGIN = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""
 LARGEST_PIECES = 4
 """Largest k of the dual feasible functions that are tried."""
@@ -117,14 +117,14 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
     """Cuts of each resource alone, for all operators and for those that require the same tags."""
     capacity, needed = capacities(catalogue), False
     for need in resource_needs(demand, catalogue):
-        room = capacity[:, need.resource]
-        if need.total > 0 and np.isfinite(room[need.runs]).all():
+        available = capacity[:, need.resource]
+        if need.total > 0 and np.isfinite(available[need.runs]).all():
             worth = [
                 Fraction(float(c)) if r else Fraction(0)
-                for c, r in zip(room, need.runs, strict=True)
+                for c, r in zip(available, need.runs, strict=True)
             ]
             needed = True
-            yield Cut(tuple(ROOM * z for z in worth), need.total, RESOURCES[need.resource])
+            yield Cut(tuple(MARGIN * z for z in worth), need.total, RESOURCES[need.resource])
     if not needed:
         yield Cut((Fraction(1),) * len(catalogue.offers), Fraction(1), "machines")
 
@@ -141,29 +141,29 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
         (CPU, demand.least_instructions, demand.pieces),
         (MEMORY, demand.memory, demand.memory_pieces),
     ):
-        room = capacity[:, resource]
-        largest = float(room.max())
+        available = capacity[:, resource]
+        largest = float(available.max())
         if not np.isfinite(largest):
             continue
-        largest_room = Fraction(largest) * ROOM
-        items = list(_items(need, pieces_of, largest_room))
+        largest_capacity = Fraction(largest) * MARGIN
+        items = list(_items(need, pieces_of, largest_capacity))
         for pieces in range(1, LARGEST_PIECES + 1):
             worths = [(n, size, _dual_feasible(size, pieces)) for n, size in items]
             total = sum((n * worth for n, _, worth in worths), Fraction(0))
             best = max((worth / size for _, size, worth in worths), default=Fraction(0))
             if total > 0 and best > 0:
-                ratio = [Fraction(float(c)) * ROOM / largest_room for c in room]
+                ratio = [Fraction(float(c)) * MARGIN / largest_capacity for c in available]
                 worth = tuple(min(Fraction(1), best * r) for r in ratio)
                 yield Cut(worth, total, f"{RESOURCES[resource]} items")
 
 
 def _items(
-    need: Floats, pieces_of: Callable[[int], int], largest_room: Fraction
+    need: Floats, pieces_of: Callable[[int], int], largest_capacity: Fraction
 ) -> Iterator[tuple[int, Fraction]]:
     """Number of equal pieces of each operator, and their size as a share of a machine."""
     for v in range(len(need)):
         groups = pieces_of(v)
-        size = Fraction(float(need[v])) / largest_room / groups if groups else Fraction(0)
+        size = Fraction(float(need[v])) / largest_capacity / groups if groups else Fraction(0)
         if 0 < size <= 1:
             yield groups, size
 

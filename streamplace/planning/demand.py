@@ -300,7 +300,7 @@ def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ..
 
 @lru_cache(4096)
 def _least_part(dealing: frozenset[int], groups: int, most: int, keeps: bool) -> float:
-    """`Demand._least_part` of an operator that is dealt tuples in these ways."""
+    """`Demand._least_part` of an operator whose tuples are distributed by these numbers."""
     finest = max(groups, *dealing, 1)  # beyond it, all parts are equal
     p = np.array([most]) if keeps else np.arange(1, min(finest, most or finest) + 1)
     busiest = np.zeros(len(p))

@@ -219,7 +219,7 @@ def _fitting(packing: Packing, kind: int, rows: Ints) -> Longs:
 
 
 def _may_fit(packing: Packing, kinds: Ints, rows: Ints) -> Longs:
-    """Numbers of the remainders for which the machines that are left have room together."""
+    """Numbers of the remainders that the machines that are left can hold together."""
     v = np.arange(rows.shape[1])
     slots = slots_of(packing.slot_group, rows)
     needs = {
@@ -227,8 +227,8 @@ def _may_fit(packing: Packing, kinds: Ints, rows: Ints) -> Longs:
         MEMORY: (packing.memory * packing.stored[v, rows]).sum(axis=1),
         SLOTS: slots.astype(np.float64),
     }
-    room = packing.capacity[kinds].sum(axis=0)
-    fine = [need <= room[r] * (1 + 2 * SLACK) for r, need in needs.items()]
+    capacity = packing.capacity[kinds].sum(axis=0)
+    fine = [need <= capacity[r] * (1 + 2 * SLACK) for r, need in needs.items()]
     return np.flatnonzero(np.logical_and.reduce(fine))
 
 

@@ -1,4 +1,4 @@
-"""Packing: the resources that the subtasks on a machine use, and ways to pack subtasks.
+"""Packing: the resources that the subtasks on a machine use, and algorithms that pack subtasks.
 
 With shuffles that send from every subtask to every subtask, the traffic of a machine depends on its
 own contents only: of a stream that carries T from u to v it sends T · share(u) · (1 − share(v)).
@@ -228,7 +228,7 @@ def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
 
 
 @kernel
-def walk(
+def anneal(
     packing: Packing, kinds: Ints, rows: Ints, random: Words, steps: int
 ) -> tuple[Ints, float]:
     """Return the contents [D, N] with the least excess found, and their excess."""

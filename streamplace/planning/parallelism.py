@@ -137,8 +137,8 @@ def _least_of_each(
             least_parallelism(demand, v, speed, charged_need)
             for speed in sorted(float(speeds[t, v]) for t, _ in fast)
         )
-        room = max((float(o.memory) for _, o in allowed_offers), default=np.inf)
-        stored = int(np.ceil(demand.memory[v] / room * (1 - SLACK)))
+        largest_memory = max((float(o.memory) for _, o in allowed_offers), default=np.inf)
+        stored = int(np.ceil(demand.memory[v] / largest_memory * (1 - SLACK)))
         least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
     return least
 
@@ -175,9 +175,9 @@ def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
 
 
 def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
-    """Return the next parallelism at which all subtasks get equal parts in each way of dealing.
+    """Return the next parallelism at which all numbers of key groups give subtasks equal parts.
 
-    If there is none, or only one way, return the parallelism itself.
+    If there is none, or only one number, return the parallelism itself.
 
     >>> _with_equal_parts(frozenset({0, 128}), 3), _with_equal_parts(frozenset({128}), 3)
     (4, 3)

@@ -24,7 +24,7 @@ from streamplace.model.units import digits, format_bytes
 from streamplace.placers.meter import Meter
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.cuts import (
-    ROOM,
+    MARGIN,
     ResourceNeed,
     item_cuts,
     least_subtasks,
@@ -174,7 +174,7 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
     if cheapest is None:
         return _Cheapest(None, bound, is_over)
     packed = cheapest
-    for improve in (search.with_fewer_subtasks, search.with_most_room):
+    for improve in (search.with_fewer_subtasks, search.with_highest_rate):
         packed = without_idle(improve(packed, _ended(meter, share)), problem.catalogue)
     return _Cheapest(packed, bound, is_over)
 
@@ -430,9 +430,9 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
     needs = resource_needs(demand, catalogue)
     for need in sorted(needs, key=lambda need: -len(need.tags)):
         columns = zip(capacity[:, need.resource].tolist(), offers, need.runs, strict=True)
-        room = sum(c * offer.at_most for c, offer, runs in columns if runs)
-        if need.total > float(ROOM) * room:
-            return _too_little(demand, catalogue, need, room)
+        available = sum(c * offer.at_most for c, offer, runs in columns if runs)
+        if need.total > float(MARGIN) * available:
+            return _too_little(demand, catalogue, need, available)
     every = tuple(offer.at_most for offer in offers)
     for cut in item_cuts(demand, catalogue):
         if not cut.holds(every):
@@ -444,8 +444,8 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
     return "CPU, memory, slots and network cards of all machines together do not suffice at once"
 
 
-def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: float) -> str:
-    """Clause about a need that is larger than the room of all machines for it."""
+def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, available: float) -> str:
+    """Clause about a need that is larger than what all machines have for it."""
     which, machines = "the operators", "all machines"
     if need.tags:
         which += f" that require {', '.join(sorted(need.tags))}"
@@ -459,5 +459,5 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: 
     name = quoted(demand.name[int((needed * need.rows).argmax())])
     return (
         f"{which} need {text(float(need.total))}, most of it {name}, and {machines} together have "
-        f"{text(room)}"
+        f"{text(available)}"
     )

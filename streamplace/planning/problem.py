@@ -16,7 +16,7 @@ from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
-from streamplace.planning.cuts import ROOM
+from streamplace.planning.cuts import MARGIN
 from streamplace.planning.demand import Demand, demand_of, subtask_speeds
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import allowed
@@ -128,7 +128,7 @@ class PlanProblem:
 
         def fits(v: int, offer: Offer, speed: float) -> bool:
             parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MOST_SUBTASKS
-            stored = demand.memory[v] <= float(ROOM) * float(offer.memory) * parts
+            stored = demand.memory[v] <= float(MARGIN) * float(offer.memory) * parts
             return bool(least_parallelism(demand, v, speed) and stored)
 
         return tuple(

@@ -57,7 +57,7 @@ EARLIEST_DATE = 1e8
 MOST_BARS = 24
 """Most machines that are drawn."""
 LEAST_SHOWN = 1e-6
-"""Use of a CPU below which nothing would be seen of a bar."""
+"""Use of a CPU below which a bar is too thin to draw."""
 FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg", "report.html")
 """Files of a plan."""
 SIMULATE = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"

@@ -5,9 +5,10 @@ machine removed or replaced by a cheaper one. For each, operators are packed at 
 parallelism.
 
 Then the plan improves at its cost: fewer subtasks, and the contents that carry the largest rate.
-Fewer subtasks save threads, memory and connections, which the model does not count; room helps if
-costs are higher than the graph says. The search for the cheapest machines neglects both: it tries
-few parallelisms, with one factor for all operators, and ends as soon as the rate is carried.
+Fewer subtasks save threads, memory and connections, which the model does not count; spare
+resources help if costs are higher than the graph says. The search for the cheapest machines
+neglects both: it tries few parallelisms, with one factor for all operators, and ends as soon as the
+rate is carried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +27,13 @@ from streamplace.planning.packing import (
     Accept,
     PackedMachines,
     Packing,
+    anneal,
     deal,
     first_fit,
     force,
     largest_use,
     machine_kinds,
     packing_of,
-    walk,
     without_idle,
 )
 from streamplace.planning.parallelism import (
@@ -54,7 +55,7 @@ FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism to lower others to; the first that is carried is used."""
 IMPROVING_STEPS = 16_000
 """Moves of each annealing run that improves a plan."""
-MOST_ROOM, ROOM_PROBES = 1.5, 6
+HIGHEST_RATE, RATE_PROBES = 1.5, 6
 """Largest multiple of the rate that a plan is improved for, and number of bisection steps."""
 
 
@@ -116,7 +117,7 @@ class PlanSearch:
             steps = min(steps, self._moves)
             self._moves -= steps
         random = np.array([scrambled(self._seed)], np.uint64)
-        rows, excess = walk(packing, kinds, rows, random, steps)
+        rows, excess = anneal(packing, kinds, rows, random, steps)
         if excess > 0:
             return None
         return self._accept(PackedMachines(kinds, packing.parallelism, rows))
@@ -228,21 +229,21 @@ class PlanSearch:
                         break
         return packed
 
-    def with_most_room(self, packed: PackedMachines, stop: Callable[[], bool]) -> PackedMachines:
+    def with_highest_rate(self, packed: PackedMachines, stop: Callable[[], bool]) -> PackedMachines:
         """Return the same machines and subtasks, placed to carry the largest rate that is found."""
         problem = self._problem
-        low, high = 1.0, min(MOST_ROOM, problem.rate_limit / problem.rate)
-        for _ in range(ROOM_PROBES):
+        low, high = 1.0, min(HIGHEST_RATE, problem.rate_limit / problem.rate)
+        for _ in range(RATE_PROBES):
             if stop():
                 break
             middle = (low + high) / 2
             demand = problem.at_rate(middle * problem.rate).demand
             packing = packing_of(demand, self._catalogue, packed.parallelism)
-            roomy = self.annealed(packing, packed.kinds, packed.rows, IMPROVING_STEPS)
-            if roomy is None:
+            faster = self.annealed(packing, packed.kinds, packed.rows, IMPROVING_STEPS)
+            if faster is None:
                 high = middle
             else:
-                low, packed = middle, roomy
+                low, packed = middle, faster
         return packed
 
 

@@ -390,10 +390,10 @@ def groups_of(
     Operators of one ``unit`` [N] share a device.
     """
     names = graph.operators.name
-    ways = [_subtasks(names), _groups("chains", names, chain_of(graph, places))]
+    groupings = [_subtasks(names), _groups("chains", names, chain_of(graph, places))]
     if unit is not None:
-        ways.append(_groups("units", names, unit))
-    return [way for way in ways if 1 < len(way["name"]) < graph.n_operators]
+        groupings.append(_groups("units", names, unit))
+    return [grouping for grouping in groupings if 1 < len(grouping["name"]) < graph.n_operators]
 
 
 def _subtasks(names: tuple[str, ...]) -> GroupsPart:

@@ -79,4 +79,4 @@ def test_the_front_names_every_point() -> None:
     ]  # fmt: skip
     figure = plots.draw_front(front_of(tables), judges, TITLE)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == [f"{p}, asked for {j}" for j in ("throughput", "latency") for p in "ab"]
+    assert names == [f"{p}, optimised for {j}" for j in ("throughput", "latency") for p in "ab"]

@@ -65,7 +65,7 @@ def test_a_placer_that_fails_on_a_graph_is_not_on_the_front() -> None:
         ObjectiveResults(JUDGES[0], [*one, *two, lucky]),
         ObjectiveResults(JUDGES[1], [record("p0", "makespan", 2.0, 0.5)]),
     ]
-    found = {(point.placer, point.asked): point.front for point in front_of(tables)[None]}
+    found = {(point.placer, point.objective): point.front for point in front_of(tables)[None]}
     assert found == {
         ("p0", "throughput"): True,
         ("p1", "throughput"): True,
@@ -93,7 +93,7 @@ def test_compare_shows_what_one_objective_costs_by_the_other(run: Callable, data
     document = json.loads(run("compare", *words, "-o", "out", "--json").out)
     assert document["objectives"].keys() == {"throughput", "makespan"}
     (front,) = document["pareto"].values()
-    best = {(p["asked"], p["placer"]): p for p in front}
+    best = {(p["objective"], p["placer"]): p for p in front}
     assert best["throughput", "anneal"]["of_best"]["throughput"] == 1
     assert best["makespan", "anneal"]["of_best"]["makespan"] == 1
     assert best["throughput", "anneal"]["front"]
@@ -115,10 +115,10 @@ def test_objectives_under_a_condition_are_traded_off(run: Callable, data: str) -
     document = json.loads(run("compare", *words, *asked, "--json").out)
     names = {f"{name} with throughput>=0.5" for name in ("devices", "makespan")}
     (front,) = document["pareto"].values()
-    assert {point["asked"] for point in front} == names
+    assert {point["objective"] for point in front} == names
     for point in front:
         assert point["of_best"].keys() == names
-        assert point["of_best"][point["asked"]] == pytest.approx(1)
+        assert point["of_best"][point["objective"]] == pytest.approx(1)
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_a_comparison_by_one_objective_goes_on_by_two(run: Callable, data: str) 
     assert after.startswith(before)
     assert len(after.splitlines()) == 2 * len(before.splitlines())
     (front,) = document["pareto"].values()
-    assert {point["asked"] for point in front} == {"throughput", "makespan"}
+    assert {point["objective"] for point in front} == {"throughput", "makespan"}
 
 
 def test_makespans_are_compared_by_their_schedule_length_ratio(run: Callable, data: str) -> None:

@@ -20,7 +20,7 @@ FACTOR, MOVES = 1.5, 4.0
 
 @policy("work-function")
 class WorkFunctionPolicy:
-    """Look ahead, as long as that costs little more than the best rule without foresight.
+    """Follow a forecast, as long as that costs little more than the best rule without foresight.
 
     For each plan k the work function w(k) is the least cost of the past if the job ended there,
 

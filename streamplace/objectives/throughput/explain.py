@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from streamsim.incremental import Incremental
     from streamsim.steady import Bottleneck
 
-WAYS = {"egress": "out", "ingress": "in"}
+DIRECTIONS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
 MOST_SUBTASKS = 64
 """Most subtasks of an operator that are tried as advice."""
@@ -610,7 +610,7 @@ def _link_row(link: LinkLoad, operators: Mapping[str, str] | None = None) -> tup
 
 def _card_row(card: CardLoad, operators: Mapping[str, str] | None = None) -> tuple[Cell, ...]:
     carrying = _carried(card, operators)
-    return f"{card.device}, {WAYS[card.kind]}", percent(card.load), Bar(card.load), carrying
+    return f"{card.device}, {DIRECTIONS[card.kind]}", percent(card.load), Bar(card.load), carrying
 
 
 def _carried(part: LinkLoad | CardLoad, operators: Mapping[str, str] | None) -> Names:
