@@ -58,11 +58,6 @@ class CpuShare(NamedTuple):
         return cores, self.limit / cores
 
     @property
-    def load(self) -> float:
-        """Part of the CPU that it has, together with those that share it, which they used."""
-        return self.used / self._cores
-
-    @property
     def shows_full_threads(self) -> bool:
         """Whether it is full if one of its threads runs all the time.
 
@@ -78,7 +73,7 @@ class CpuShare(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Whether it has no CPU left."""
-        return self.load >= FULL
+        return self.used >= FULL * self._cores
 
 
 def reserved_cores(used: float, limit: float) -> float:

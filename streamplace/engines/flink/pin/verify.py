@@ -1,6 +1,6 @@
 """Verify a running job: compare the device of every subtask with the placement."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -90,15 +90,15 @@ class Verification:
 def verify(rest: Rest, job: str, layout: Layout) -> Verification:
     """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
-    subtasks: dict[str, Counter[str]] = defaultdict(Counter)
+    subtasks: dict[str, list[str]] = defaultdict(list)
     for names, rows in placed_subtasks(rest, job, document):
         devices = [str(row.get("taskmanager-id") or "(unassigned)") for row in rows]
         for name in dict.fromkeys(names):
-            subtasks[name].update(devices)
-    actual = {name: dict(sorted(found.items())) for name, found in subtasks.items()}
-    expected = layout.counted(Layout({n: Counter(on).elements() for n, on in actual.items()}))
+            subtasks[name] += devices
+    actual = Layout({name: sorted(devices) for name, devices in subtasks.items()})
+    expected = layout.counted(actual)
     every = dict.fromkeys((*actual, *layout))
-    checks = (OperatorCheck(name, expected.counts(name), actual.get(name, {})) for name in every)
+    checks = (OperatorCheck(name, expected.counts(name), actual.counts(name)) for name in every)
     uncounted = (name for name in layout if name in layout.uncounted)
     return Verification(tuple(checks), tuple(_problems(rest, document)), tuple(uncounted))
 
