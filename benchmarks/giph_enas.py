@@ -2,8 +2,7 @@
 
 Run ``python benchmarks/giph_enas.py -o out/`` (what is trained in ``out/`` already is taken from
 there). Language models of ENAS cells in 40 groups on one network of eight devices, half of them to
-train with. Prints mean SLRs over the steps of a walk (a), and how many tasks a walk relocates once,
-twice and so on (b), and writes both as ``giph-enas.md``.
+train with. Prints mean SLRs over the steps of a walk, and writes them as ``giph-enas.md``.
 """
 
 import argparse

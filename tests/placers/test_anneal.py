@@ -30,13 +30,6 @@ def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) 
     assert placed(problem, 20_000).value == pytest.approx(best_of_all(problem), rel=1e-9)
 
 
-def test_the_same_seed_gives_the_same_placement_and_another_one_another() -> None:
-    problem, large = layered(30), layered(2000)
-    one, same, other = (placed(problem, 20_000, seed).placement for seed in (1, 1, 2))
-    assert one == same != other
-    assert placed(large, 20_000, 1).placement == placed(large, 20_000, 1).placement
-
-
 def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
     for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
         good = placed(problem, 30_000)

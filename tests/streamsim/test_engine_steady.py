@@ -30,16 +30,6 @@ def differences(
     return np.abs(np.concatenate(found))
 
 
-@pytest.mark.parametrize("rate", [1e4, 2e4])
-@pytest.mark.parametrize("light", [0.2, 1.0])
-def test_benchmark_graphs_reach_the_steady_state(rate: float, light: float) -> None:
-    """Mean |Δ| ≤ 0.001 and max ≤ 0.01 over graphs × random and chain-like placements."""
-    found = differences(1, rate, light=light)
-    assert len(found) == 160
-    assert found.mean() <= 0.001
-    assert found.max() <= 0.01
-
-
 @pytest.mark.parametrize(
     "cluster",
     [

@@ -34,7 +34,6 @@ from streamplace.engines.flink.watch.deciding import (
     choose,
     compared,
     known_options,
-    state_words,
 )
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.engines.flink.watch.rounds import JobRounds
@@ -257,19 +256,6 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) ->
     assert scene.visited == [OTHER, ONE]
 
 
-def test_a_return_that_could_not_be_begun_is_begun_in_the_next_round(scene: Scene) -> None:
-    """It waits for nothing: the job carries less here than it did before."""
-    carries = {ONE: 100.0, OTHER: 90.0}
-    rounds = scene.rounds()
-    scene.passes(rounds, offered=300.0, carries=carries, factors={OTHER: 2.0}, backlog=1e9)
-    assert scene.where == OTHER
-    told = scene.passes(rounds, 2, unmoved=FlinkError("not saved"))
-    assert any("the job is not moved: not saved" in line for line in told)
-    scene.passes(rounds, unmoved=None)
-    assert scene.where == ONE
-    assert scene.decisions[-1].kind == "return"
-
-
 def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_more(
     scene: Scene,
 ) -> None:
@@ -278,19 +264,6 @@ def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_mo
     scene.passes(scene.rounds(), 3, offered=300.0, backlog=1e9)
     assert (scene.visited, scene.where) == ([OTHER, ONE], ONE)
     assert [one.measured for one in scene.decisions] == [60.0, 100.0]
-
-
-@pytest.mark.parametrize("ends", ["returned", "not saved"])
-def test_moves_that_fail_are_begun_less_and_less_often(scene: Scene, ends: str) -> None:
-    """Wherever the job should go, and whichever process watches it; each may restart the job."""
-    rounds = scene.rounds(least_seconds=0.0)
-    scene.passes(rounds, 60, offered=1000.0, ends=ends, backlog=1e9)
-    assert 2 <= len(scene.visited) <= 3
-    if ends == "returned":  # the job does not run there
-        assert len({*scene.visited}) == len(scene.visited)
-    before = len(scene.visited)
-    scene.passes(scene.rounds(least_seconds=0.0), 5)
-    assert len(scene.visited) == before
 
 
 @pytest.mark.parametrize("kind", [SettingError, MoveUnderWay])
@@ -613,21 +586,6 @@ def test_lag_decides_where_sources_report_what_waits(
     facts = compared(before, replace(now, at=60.0))
     assert (facts.arriving, facts.falls_behind) == (arriving, falls_behind)
     assert facts.shows_capacity == shows_capacity
-
-
-@pytest.mark.parametrize(
-    ("facts", "told"),
-    [
-        ({"low": 90.0, "value": 100.0, "high": 110.0, "limit": "the CPU of a"},
-         "50 tuples/s on 2 TaskManagers; it carries 100 tuples/s (90 to 110), limited by the CPU "
-         "of a (50.0 % in use)"),
-        ({"backlog": 600.0, "growth": -20.0, "is_known": True, "shows_capacity": True,
-          "low": 49.0, "value": 50.0, "high": 51.0},
-         "50 tuples/s on 2 TaskManagers, lag 600 (-20/s); it carries 50 tuples/s (measured)"),
-    ],
-)  # fmt: skip
-def test_lag_and_capacity_are_told(facts: dict[str, Any], told: str) -> None:
-    assert state_words(replace(seen(50.0), **facts)) == told
 
 
 def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are() -> None:
