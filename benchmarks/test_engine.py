@@ -28,25 +28,25 @@ def test_runs_of_thirty_seconds(benchmark, cases, simulator, policy):
     settings = Settings(policy=policy)
     simulate_all(simulator, cases, settings)
     benchmark.extra_info["runs"] = RUNS * len(cases)
-    benchmark.pedantic(simulate_all, (simulator, cases, settings), rounds=7)
+    benchmark(simulate_all, simulator, cases, settings)
 
 
 def test_runs_on_one_device(benchmark, cases):
     """The same graphs without network."""
     local = [(graph, np.zeros_like(placements)) for graph, placements in cases]
     simulate_all(simulate, local, Settings())
-    benchmark.pedantic(simulate_all, (simulate, local, Settings()), rounds=7)
+    benchmark(simulate_all, simulate, local, Settings())
 
 
 def test_compiling_placements(benchmark, cases):
     """Runs of one tick: what a run costs before it starts."""
     settings = Settings(duration=0.1, warm_up=0)
     simulate_all(simulate, cases, settings)
-    benchmark.pedantic(simulate_all, (simulate, cases, settings), rounds=7)
+    benchmark(simulate_all, simulate, cases, settings)
 
 
 def test_observed_runs(benchmark, cases):
     """160 runs with time stamps, logs and quantiles."""
     few = [(graph, placements[::10]) for graph, placements in cases]
     simulate_all(observe, few, Settings())
-    benchmark.pedantic(simulate_all, (observe, few, Settings()), rounds=7)
+    benchmark(simulate_all, observe, few, Settings())

@@ -94,6 +94,7 @@ def test_heft_on_thirty_tasks(benchmark):
     print(f"\nheft: {1e6 * median:.0f} µs, {python / median:.0f} × a straightforward one in Python")
 
 
+@pytest.mark.slow
 def test_heft_on_a_million_tasks(benchmark):
     problem = layered_problem(1_000_000, 1000, 16)
     problem.one_pass  # noqa: B018 - compiled before

@@ -146,7 +146,7 @@ def test_batch(benchmark: BenchmarkFixture, report: Callable[[int], None], rules
             makespans(one, batch, rules)
 
     all_cases()
-    benchmark.pedantic(all_cases, rounds=7)
+    benchmark(all_cases)
     report(BATCH * len(CASES))
 
 
@@ -164,6 +164,7 @@ def million() -> Problem:
     return Problem(next(iter(random_dag(parameters, 0))), Cluster.uniform(16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["free", "link"])
 def test_a_million_operators(benchmark: BenchmarkFixture, network: str, million: Problem) -> None:
     batch = np.random.default_rng(0).integers(0, 16, (1, million.n_operators), dtype=np.int32)
@@ -172,5 +173,6 @@ def test_a_million_operators(benchmark: BenchmarkFixture, network: str, million:
     benchmark.pedantic(makespans, (one, batch, rules), rounds=3)
 
 
+@pytest.mark.slow
 def test_compiling_a_million_operators(benchmark: BenchmarkFixture, million: Problem) -> None:
     benchmark.pedantic(compile_pass, (million.instance,), rounds=1)
