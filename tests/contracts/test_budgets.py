@@ -20,7 +20,7 @@ from streamplace.placers.registry import PLACERS, Budget, Placer
 from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")
-LONG = {(p, name) for p in ("doppler", "giph", "placeto") for name in ("joined", "many sources")}
+LONG = {(p, name) for p in ("doppler", "giph", "placeto") for name in VARIED}
 """Placers whose least work takes ten seconds; others of their problems are quick."""
 CASES = [
     pytest.param(

@@ -22,6 +22,7 @@ from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")  # one process places, and asks for it often
 SLOW = pytest.mark.slow
+LARGE = 2 * EVALUATIONS
 CASES = [
     pytest.param(placer, problem, id=f"{placer}-{problem}")
     for placer in PLACERS
@@ -101,14 +102,16 @@ def with_watts(problem: Problem) -> Problem:
 @pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
 def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
     """Searching longer keeps what was found before."""
-    values = [placed(placer, problem, evaluations).value for evaluations in (10, EVALUATIONS, 1000)]
+    values = [
+        placed(placer, problem, evaluations).value for evaluations in (10, EVALUATIONS, LARGE)
+    ]
     assert values == sorted(values, reverse=question(placer).sense == "min")
 
 
 @pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
 def test_a_trace_leads_to_the_value(placer: str, problem: str) -> None:
     """Each step is later and better than the one before; the last has the value."""
-    result = placed(placer, problem, 1000)
+    result = placed(placer, problem, LARGE)
     values = [step.value for step in result.trace]
     assert values == sorted(set(values), reverse=question(placer).sense == "min")
     assert [step.seconds for step in result.trace] == sorted(step.seconds for step in result.trace)

@@ -89,7 +89,7 @@ def data(tmp_path: Path) -> str:
 
 
 def test_compare_shows_what_one_objective_costs_by_the_other(run: Callable, data: str) -> None:
-    words = (data, "--placers", "single,anneal,round-robin", "--evaluations", "2000", *BOTH)
+    words = (data, "--placers", "single,anneal,round-robin", "--evaluations", "500", *BOTH)
     document = json.loads(run("compare", *words, "-o", "out", "--json").out)
     assert document["objectives"].keys() == {"throughput", "makespan"}
     (front,) = document["pareto"].values()

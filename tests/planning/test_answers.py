@@ -127,7 +127,7 @@ def test_no_budget_finds_a_plan_below_the_bound_of_another(seed: int) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", [200, 201, *slowly(202, 205)])
+@pytest.mark.parametrize("seed", [200, *slowly(201, 205)])
 @pytest.mark.parametrize("factor", [30.0, 1e7])
 def test_a_refusal_names_a_rate_that_is_carried(seed: int, factor: float) -> None:
     """The largest rate of a refusal has a plan when it is asked for, and is not absurdly small."""

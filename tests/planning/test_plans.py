@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from planning_cases import (
     MOST_MACHINES,
@@ -40,7 +40,6 @@ def plan_on(graph: StreamGraph, *offers: Offer, **options: Any) -> PlanResult:
     return planned(graph, Catalogue.of(offers), replace(ASKED, **options))
 
 
-@settings(max_examples=75, deadline=None)
 @given(small_questions())
 def test_a_plan_of_a_small_problem_is_the_cheapest(question: SmallQuestion) -> None:
     """No plan of up to three machines costs less, also if all operators or one are kept."""

@@ -636,7 +636,7 @@ def made_threads(
 
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], overhead=1e-6)
-SETTINGS = PlannerSettings(clusters.HEADROOM, budget=Budget(None, 20_000))
+SETTINGS = PlannerSettings(clusters.HEADROOM, budget=Budget(None, 5_000))
 
 
 def source(

@@ -176,6 +176,7 @@ def test_the_command_may_be_killed_at_any_request(shuttle: Shuttle, when: str) -
     shuttle.check_sums()
 
 
+@pytest.mark.slow
 def test_a_move_that_was_broken_off_is_resumed_before_another_begins(shuttle: Shuttle) -> None:
     """The command that does so is named, whether the job runs by now or not."""
     plan = shuttle.plan()
