@@ -11,17 +11,15 @@ from dream_format import write_dream
 from streamplace.families.registry import FAMILIES
 
 
-def test_graphs_of_a_benchmark_are_described_class_by_class(run: Callable) -> None:
-    """Each class has the CPU of its devices; a fifth of the graphs is for testing."""
+def test_graphs_of_a_benchmark_need_their_devices(run: Callable) -> None:
+    """The CPU of each is that of its devices; a fifth of the graphs is for testing."""
     size = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "10")
     run("generate", "branched", *size, "-o", "b.jsonl.gz")
     document = json.loads(run("describe", "b.jsonl.gz", "--json").out)
     assert document["graphs"] == 10
     assert document["splits"] == {"train": 8, "test": 2}
-    (group,) = document["classes"]
-    assert (group["graphs"], group["devices"]) == (10, 2)
-    assert group["cpu"]["min"] == pytest.approx(2)
-    assert group["cpu"]["max"] == pytest.approx(2)
+    assert document["cpu"]["min"] == pytest.approx(2)
+    assert document["cpu"]["max"] == pytest.approx(2)
 
 
 def test_a_recipe_generates_what_it_prescribes(run: Callable) -> None:

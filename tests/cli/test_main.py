@@ -79,7 +79,8 @@ def test_help_loads_no_heavy_library() -> None:
     """
     heavy = ["rich", "networkx", "ortools", "pymetis"]
     helps = [
-        (["describe"], [*heavy, "numpy", "pydantic"]),
+        (["demo"], [*heavy, "numpy", "pydantic"]),
+        (["describe"], [*heavy, "numpy"]),
         ([], [*heavy, "numpy"]),
         (["place"], heavy),
         (["simulate"], heavy),
