@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, no_graph, split_of
-from streamplace.learn.config import DEFAULT_PRESET
 from streamplace.learn.registry import MODELS
+from streamplace.model.defaults import PRESET
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.progress import tracked
@@ -36,7 +36,7 @@ def train(
     rate: Quantity | Iterable[Quantity] = (),
     split: str | None = None,
     limit: int | None = None,
-    preset: str = DEFAULT_PRESET,
+    preset: str = PRESET,
     config: FilePath | None = None,
     epochs: int | None = None,
     device: str = "cpu",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="Config")
 
-DEFAULT_PRESET = "fast"
 MOST_DEVICES = 128
 """Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
 Order = Literal[

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
 from streamplace.learn.config import (
-    DEFAULT_PRESET,
     C,
     Config,
     MemoryConfig,
@@ -19,6 +18,7 @@ from streamplace.learn.config import (
 from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
 from streamplace.model.arrays import Ints
+from streamplace.model.defaults import PRESET
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -114,7 +114,7 @@ def register(model: LearnedModel) -> LearnedModel:
 
 def configured(
     model: LearnedModel,
-    preset: str = DEFAULT_PRESET,
+    preset: str = PRESET,
     file: Path | None = None,
     *,
     start: Mapping[str, Any] | None = None,

@@ -14,6 +14,8 @@ COMPARED = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
 """Placers that are compared."""
 REFERENCE = "metis"
 """Placer that the others are compared with."""
+PRESET = "fast"
+"""Options with which a model is trained."""
 TRIES = 3
 """Layouts that a move tries."""
 SPEED = "2500 MIPS"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from streamplace.errors import SettingError
+from streamplace.model.defaults import PRESET
 from streamplace.settings.convert import Whole
 from streamplace.settings.option import HOW_LONG, WHERE, option
 from streamplace.settings.shared import AtRates, OfDataSet, OnDevices
@@ -16,7 +17,7 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
     """How a model is trained, and on which graphs."""
 
     preset: str = option(
-        "--preset NAME", "Set of options; each model below lists its own.", default="fast"
+        "--preset NAME", "Set of options; each model below lists its own.", default=PRESET
     )
     config: Path | None = option(
         "--config FILE", "TOML file whose tables [training] and [model] change the preset."
