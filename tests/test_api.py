@@ -236,7 +236,6 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(PIPE, {"assignment": APART, "priority": 5}),
         "placement: priority is 5",
     ),
-    "unit of traffic": (lambda: describe(PIPE, bandwidth="0 bps"), "the bandwidth of the unit"),
     "form": (lambda: export(PIPE, APART, 3), "to is 3"),  # type: ignore[arg-type]
     "family": (lambda: generate(3), "family is 3"),  # type: ignore[arg-type]
     "data": (lambda: describe([3]), "data is 3"),  # type: ignore[list-item]

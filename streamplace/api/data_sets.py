@@ -12,7 +12,6 @@ from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity
 from streamplace.settings.convert import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong
 
 if TYPE_CHECKING:
@@ -81,8 +80,6 @@ def describe(
     data: GraphsLike,
     *,
     cluster: ClusterLike | None = None,
-    mips: Quantity | None = None,
-    bandwidth: Quantity | None = None,
     split: str | None = None,
     limit: int | None = None,
 ) -> GraphStatistics:
@@ -93,10 +90,8 @@ def describe(
     data
         A graph, a problem, several, or the path of a file or a folder of them.
     cluster
-        Cluster whose mean device and link are the units of CPU and traffic.
-    mips, bandwidth
-        Speed and bandwidth of these units, if there is no cluster; by default 2500 MIPS and 1000
-        Mbps.
+        Cluster whose mean device and link are the units of CPU and traffic; by default 2500 MIPS
+        and 1000 Mbps.
     split
         Only graphs with this attribute ``split``.
     limit
@@ -110,7 +105,7 @@ def describe(
     """
     from streamplace.evaluate.graph_statistics import statistics_of
 
-    return statistics_of(graphs_of(data, split, limit), cluster_of(cluster), mips, bandwidth)
+    return statistics_of(graphs_of(data, split, limit), cluster_of(cluster))
 
 
 def graphs_of(

@@ -10,7 +10,7 @@ from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, common
 from streamplace.cli._output import counted, print_json, print_report, progress, say
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.convert import ClusterFile, Quantity
+from streamplace.settings.convert import ClusterFile
 from streamplace.settings.option import WHERE, option
 
 if TYPE_CHECKING:
@@ -24,18 +24,11 @@ if TYPE_CHECKING:
 class DescribeSettings(VerbSettings):
     """Which graphs are described, and in which units."""
 
-    mips: Quantity | None = option(
-        "--mips QUANTITY",
-        "Speed of the device that is the unit of CPU.  [default: 2500 MIPS]",
-        WHERE,
-    )
-    bandwidth: Quantity | None = option(
-        "--bandwidth QUANTITY",
-        "Bandwidth of the link that is the unit of traffic.  [default: 1000 Mbps]",
-        WHERE,
-    )
     cluster: ClusterFile = option(
-        "--cluster FILE", "TOML file of a cluster, whose mean device and link are the units.", WHERE
+        "--cluster FILE",
+        "TOML file of a cluster, whose mean device and link are the units of CPU and traffic.  "
+        "[default: 2500 MIPS, 1000 Mbps]",
+        WHERE,
     )
     split: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
 
@@ -55,10 +48,9 @@ def command(
     from streamplace.display.report import Heading, Report
     from streamplace.evaluate.graph_statistics import draw_statistics, statistics_of
 
-    units = settings.cluster, settings.mips, settings.bandwidth
     title = ", ".join(map(str, data))
     with progress(f"reading {title}") as tick:
-        found = statistics_of(tick.over(_read(data, settings.split)), *units)
+        found = statistics_of(tick.over(_read(data, settings.split)), settings.cluster)
     graphs = counted(len(found.operators), "graph")
     if output is not None:
         from streamplace.drawing.figures import save

@@ -10,7 +10,6 @@ from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.display.report import Report, Sheet
 from streamplace.drawing.figures import PALETTE, finish, new_figure
-from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import BPS, MIPS, Cluster
 from streamplace.model.devices import Device
@@ -18,8 +17,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted
 from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity, Stated, bandwidth_bps, digits, format_bandwidth
-from streamplace.model.units import mips as speed
+from streamplace.model.units import Stated, bandwidth_bps, digits, format_bandwidth, mips
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,18 +145,13 @@ class GraphStatistics(Displayed):
 
 
 def statistics_of(
-    items: Iterable[StreamGraph | Problem],
-    cluster: Cluster | None = None,
-    mips: Quantity | None = None,
-    bandwidth: Quantity | None = None,
+    items: Iterable[StreamGraph | Problem], cluster: Cluster | None = None
 ) -> GraphStatistics:
-    """Measure graphs in devices of a speed and links of a bandwidth, or in those of a cluster.
+    """Measure graphs in usual devices and links, or in those of a cluster.
 
     The clusters of problems are measured, too.
     """
-    unit_mips, unit_bps = _units(cluster, mips, bandwidth)
-    if not unit_bps > 0:
-        raise SettingError("the bandwidth of the unit of traffic is 0; it must be above 0")
+    unit_mips, unit_bps = _units(cluster)
     sizes: list[tuple[int, int, int, int]] = []
     cpu: list[float] = []
     utilisation: list[Floats] = []
@@ -196,19 +189,14 @@ def statistics_of(
     )
 
 
-def _units(
-    cluster: Cluster | None, mips: Quantity | None, bandwidth: Quantity | None
-) -> tuple[float, float]:
+def _units(cluster: Cluster | None) -> tuple[float, float]:
     """MIPS and bit/s that are the units of CPU and traffic: usual ones, or those of a cluster.
 
     Those of a cluster are its mean device, with all its cores, and its mean link. Links without a
     limit are ignored, unless there are no others.
     """
     if cluster is None:
-        width = BPS if bandwidth is None else bandwidth
-        return speed(MIPS if mips is None else mips), bandwidth_bps(width)
-    if mips is not None or bandwidth is not None:
-        raise SettingError("a cluster has its own units; drop mips and bandwidth, or the cluster")
+        return mips(MIPS), bandwidth_bps(BPS)
     remote = cluster.bandwidth_bps[~np.eye(cluster.n_devices, dtype=bool)]
     limited = remote[np.isfinite(remote)]
     mean = float((cluster.devices.speed * cluster.devices.cores).mean())
