@@ -40,9 +40,8 @@ FUNCTIONS = {
 OTHERS = {"demo", "flink", "library", "objectives", "placers", "schema"}
 """Commands that show something, that need a Flink cluster, or that have a package of their own."""
 PARAMETERS = {
-    "as_json": "", "verbose": "", "data": "data", "constraints_file": "constraints",
-    "cluster_file": "cluster", "devices": "cluster", "mips": "cluster", "bandwidth": "cluster",
-    "output": "out", "graph_file": "graph", "format_name": "format",
+    "as_json": "", "verbose": "", "data": "data", "devices": "cluster", "mips": "cluster",
+    "bandwidth": "cluster", "output": "out", "format_name": "format",
 }  # fmt: skip
 """Parameter of the function that does what an option does, where the names differ."""
 SINGLE = {"describe": {"output"}, "import": {"output"}}

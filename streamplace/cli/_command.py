@@ -11,16 +11,13 @@ from streamplace.cli._options import Output, check_output, spare_inputs
 from streamplace.cli._settings import options_of, with_settings
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
-from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
+from streamplace.settings.option import GROUPS, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from streamplace.settings.base import VerbSettings
 
-GROUP_OF = {
-    **{"--data": WHERE, "--seed": HOW_LONG},
-    **dict.fromkeys(("-o", "--out", "--json", "-v", "-h"), OUTPUT),
-}
-"""Groups of options that are not fields of settings; the others say what is done."""
+OUTPUTS = frozenset(("-o", "--out", "--json", "-v", "-h"))
+"""Options of output; others that are not fields of settings say what is done."""
 
 
 class GroupedCommand(click.Command):
@@ -47,8 +44,8 @@ class GroupedCommand(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                group = getattr(param, "group", "") or GROUP_OF.get(param.opts[0], WHAT)
-                rows[group].append(record)
+                group = OUTPUT if param.opts[0] in OUTPUTS else WHAT
+                rows[getattr(param, "group", group)].append(record)
         for group, records in rows.items():
             if records:
                 with formatter.section(group):

@@ -94,13 +94,6 @@ ARGUMENTS = click.argument("arguments", nargs=-1)
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
 )
-SEED = click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="The same seed gives the same result.",
-)
 
 
 def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:

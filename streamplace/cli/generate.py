@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._command import CommandGroup, verb
-from streamplace.cli._options import FILE, SEED, common
+from streamplace.cli._options import FILE, common
 from streamplace.cli._output import counted, print_json, progress, say
 from streamplace.errors import SettingError
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.convert import Count
+from streamplace.settings.convert import Count, Whole
 from streamplace.settings.option import HOW_LONG, option
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ class InShards(VerbSettings):
         self.need("shards", "jobs", "on")
 
 
+class OfFamily(InShards):
+    """What else a family needs than its parameters."""
+
+    seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
+
+
 @verb(
     "recipe",
     "Generate the data set that a TOML file describes.",
@@ -97,17 +103,15 @@ def recipe(file: Path, settings: InShards, as_json: bool, output: Path | None) -
 def _family_command(family: "Family") -> click.Command:
     from streamplace.families.parameters import options, parameters_of
 
-    def run(
-        settings: InShards, as_json: bool, seed: int, output: Path | None, **values: Any
-    ) -> None:
+    def run(settings: OfFamily, as_json: bool, output: Path | None, **values: Any) -> None:
         inputs = {name: value for name, value in values.items() if value is not None}
         parameters = parameters_of(family.parameters, inputs)
-        _write(family.name, parameters, seed, output, as_json, settings)
+        _write(family.name, parameters, settings.seed, output, as_json, settings)
 
     run.__doc__ = family.summary
     example = EXAMPLES.get(family.name) or _example(family)
-    decorated = verb(family.name, family.summary, example, settings=InShards)
-    made = decorated(SEED(common(WHERE)(run)))
+    decorated = verb(family.name, family.summary, example, settings=OfFamily)
+    made = decorated(common(WHERE)(run))
     for parameter in options(family.parameters):
         flags = [f"--{parameter.name.replace('_', '-')}", parameter.name]
         shown = parameter.default is not None
