@@ -55,7 +55,7 @@ def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:
         for i in range(size):
             v = batch.tasks[i]
             ready_on(tasks, place, finish, v, batch.ready[v])
-            _look(tasks, batch, v)
+            _find_earliest(tasks, batch, v)
         count = 0
         while size > 0:
             at = _next(batch, size, rule, rank)
@@ -97,7 +97,7 @@ def _new_batch(tasks: Tasks) -> Batch:
 
 
 @borrowing_kernel
-def _look(tasks: Tasks, batch: Batch, v: int) -> None:
+def _find_earliest(tasks: Tasks, batch: Batch, v: int) -> None:
     """Find the two devices on which a task finishes earliest."""
     find_open(tasks, batch.home, batch.used, tasks.unit[v], batch.may)
     first, second, device, other = np.inf, np.inf, NOWHERE, NOWHERE
@@ -142,4 +142,4 @@ def _settle(tasks: Tasks, batch: Batch, size: int, v: int, a: int) -> None:
     for i in range(size):
         u = batch.tasks[i]
         if batch.device[u] == a or batch.other[u] == a or tasks.unit[u] == unit:
-            _look(tasks, batch, u)
+            _find_earliest(tasks, batch, u)

@@ -37,7 +37,7 @@ def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
     """
     n, rank = tasks.n_tasks, upward(tasks)
     tries = int(np.clip(TRIED_TASKS // n, 1, TRIES))
-    for choice in (plain_choice(n, True), looking(after), looking(after / 2)):
+    for choice in (plain_choice(n, True), with_lookahead(after), with_lookahead(after / 2)):
         yield tied(tasks, rank, choice, tries)[-1]
     yield start_soonest(tasks, rank, plain_choice(n, True).forced)
     if n <= MOST_IN_BATCHES:
@@ -48,7 +48,7 @@ def _length(schedule: ListSchedule) -> float:
     return float(schedule.finish.max()) if schedule.complete else np.inf
 
 
-def looking(ahead: Floats) -> Choice:
+def with_lookahead(ahead: Floats) -> Choice:
     """Return the rule of the earliest finish plus the expected time after it."""
     return Choice(ahead, np.full(len(ahead), NOWHERE, np.int32), True)
 

@@ -50,7 +50,7 @@ from streamplace.scheduling.insertion import (
     latest_starts,
     plain_choice,
 )
-from streamplace.scheduling.lists import looking, placed, quick_lists, quickest_device
+from streamplace.scheduling.lists import placed, quick_lists, quickest_device, with_lookahead
 from streamplace.scheduling.ranks import by_rank, by_start, falling, least_after, upward
 from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks, tasks_of
@@ -325,7 +325,7 @@ def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) 
     while True:
         order = by_rank(tasks, rank)
         for amount in amounts:
-            choice = looking(amount * after) if amount else plain_choice(len(order), True)
+            choice = with_lookahead(amount * after) if amount else plain_choice(len(order), True)
             schedule = insert_all(tasks, order, choice)
             yield judge_schedule(problem, objective, schedule)
             if schedule.complete and (best is None or schedule.finish.max() < least):
