@@ -9,7 +9,7 @@ from streamplace.model.message_text import shown
 from streamplace.model.units import format_bandwidth, format_bytes
 
 GOLDEN = 0.618034
-"""Difference of hue between consecutive devices, by which neighbours look different."""
+"""Difference of hue between consecutive devices, by which neighbours differ visibly."""
 
 
 @export("dot", suffix=".dot")

@@ -152,7 +152,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
     yield "       kubectl port-forward service/flink-jobmanager 8081 and then"
     yield "       streamplace flink verify --rest http://localhost:8081 --job ID …"
-    yield "       tell whether every operator runs on its device."
+    yield "       show whether every operator runs on its device."
     yield ""
     yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
     if deployment.is_split:
@@ -231,7 +231,7 @@ def _operator_notes(deployment: Deployment) -> Iterator[str]:
     yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
     yield f"       kubectl port-forward service/{NAME}-rest 8081 and then"
     yield "       streamplace flink verify --rest http://localhost:8081 …"
-    yield "       tell whether every operator runs on its device."
+    yield "       show whether every operator runs on its device."
     yield ""
     yield "Where a node is lost, its pod waits, and the job with it. Give the label of the lost"
     yield "node to the one that replaces it, and do step 2 again: the pod starts there, and the"

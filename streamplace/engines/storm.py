@@ -108,9 +108,9 @@ def _java(deployment: Deployment) -> str:
 def _notes(deployment: Deployment) -> Iterator[str]:
     yield f"{deployment.title}."
     yield "Use: wrap every component in Placement.pin(), and the topology's settings in"
-    yield "     Placement.configure(); nimbus.yaml tells what the cluster needs."
+    yield "     Placement.configure(); nimbus.yaml lists what the cluster needs."
     yield "Check: in Storm UI, Host of every component's executors."
-    yield "Storm puts the executors that acknowledge tuples wherever there is room; set"
+    yield "Storm puts the executors that acknowledge tuples wherever memory is free; set"
     yield "topology.acker.executors to 0 if you do without."
     for device, heap in _heaps(deployment).items():
         memory = float(deployment.problem.cluster.devices[device].memory)

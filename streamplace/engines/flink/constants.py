@@ -46,7 +46,7 @@ Judgement: two days of load with models that are wrong by factors of three took 
 DAY_SECONDS = 86_400.0
 """Longest such pause, and the time for which trials count; judgement: loads repeat every day."""
 FAULT_SECONDS = 120.0
-"""Time for which errors of Flink are asked about again, and after which a program that did not fit
+"""Time for which requests that fail are repeated, and after which a program that did not fit
 is checked again; judgement: another JobManager may begin to lead meanwhile."""
 RESUME_PAUSE_SECONDS = 30.0
 """Longest pause between two tries to finish a move; judgement: each that fails takes an id."""

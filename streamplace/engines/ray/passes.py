@@ -39,7 +39,7 @@ FOR_TASKS = 0.5
 """Maximum share of the machine's cores for tasks; Ray itself needs the rest."""
 WARM_S = 0.3
 UNITS = 10_000
-"""Parts of a resource that Ray tells apart."""
+"""Parts of a resource that Ray distinguishes."""
 MOST_DEVICES = 16
 STORE_BYTES = 96 * 2**20
 """Memory of a node's object store."""

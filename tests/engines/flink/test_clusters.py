@@ -376,7 +376,7 @@ UNEVEN: dict[str, list[str]] = {"op0": ["dev-0"], "op1": ["dev-0", "dev-1", "dev
 @pytest.fixture(scope="module")
 def roomy(flink: Flink) -> Iterator[LocalCluster]:
     """A cluster of three devices with room for another; it takes no jar but by REST."""
-    with local_cluster(flink, DEVICES, layers=2, room=1) as running:
+    with local_cluster(flink, DEVICES, layers=2, future=1) as running:
         yield running
 
 

@@ -160,7 +160,7 @@ def test_what_a_task_manager_offers_does_not_grow_with_the_cluster() -> None:
     assert sizes[5] == 1 + INDEXES + 5 * INDEXES
     assert sizes[100] < sizes[5] * 1.3
     assert sizes[1000] == 1 + INDEXES + 1000
-    written = cluster_settings([f"dev-{i}" for i in range(100)], room=10)
+    written = cluster_settings([f"dev-{i}" for i in range(100)], future=10)
     assert len(written) == 110
     assert max(map(len, written.values())) < 20_000
 

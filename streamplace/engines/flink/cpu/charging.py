@@ -19,7 +19,7 @@ Threads that send and receive are in `measure.streams`; compilers are counted no
 have little to do once a job has run for a while.
 
 Where the threads of a subtask were not sampled, its CPU is estimated (`cpu_by_subtask`), and a
-graph says so. Nothing here reads a process or asks Flink: `cpu.threads` does.
+graph says so. Samples are taken elsewhere, as by `cpu.threads`.
 """
 
 import math

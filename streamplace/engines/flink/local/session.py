@@ -179,7 +179,7 @@ def local_cluster(
     *,
     settings: Settings | None = None,
     layers: int | None = None,
-    room: int = 0,
+    future: int = 0,
     port: int | None = None,
     hosts: Mapping[str, Host] | None = None,
 ) -> Iterator[LocalCluster]:
@@ -188,7 +188,7 @@ def local_cluster(
     On Linux, the processes end with this one, even if it is killed. Devices with a host run there;
     ``settings`` must then give the JobManager an address that the hosts can reach.
 
-    ``room``: number of devices, ``new-1`` and so on, that can be started later.
+    ``future``: number of devices, ``new-1`` and so on, that can be started later.
     """
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or free_port(), free_port()
@@ -199,7 +199,7 @@ def local_cluster(
         (folder / LOGGING).write_text(_LOG4J)
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
-        every = [*devices, *future_devices(devices, room)]
+        every = [*devices, *future_devices(devices, future)]
         for device in every:
             own = device_settings(device, every, layers)
             if host := cluster.hosts.get(device):
@@ -261,10 +261,10 @@ def _dying_with_parent() -> Callable[[], None] | None:
         return None
     prctl = ctypes.CDLL(None).prctl
 
-    def ask() -> None:
+    def end_with_parent() -> None:
         prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
-    return ask
+    return end_with_parent
 
 
 def _last_words(log: Path) -> str:

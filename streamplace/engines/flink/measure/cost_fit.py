@@ -77,7 +77,7 @@ A_WAKE, MOST_OF_A_WAKE = Prior(60e-6, 0.7), 100e-6
 the most of them. The median has the least bias from one rate to others, for the jobs of the prior
 (benchmarks/costs_by_rate.py); straight lines through all rates begin at 14 to 81 µs."""
 FEW_WAKES = 10.0
-"""Wake-ups per second that tell nothing: those of timers, beside the work of a busy thread."""
+"""Wake-ups per second that show nothing: those of timers, beside the work of a busy thread."""
 
 
 class Observation(NamedTuple):

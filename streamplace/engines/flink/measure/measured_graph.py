@@ -108,7 +108,7 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
 
 
 def _source_rate(profile: JobProfile, source: FlinkTask) -> float:
-    """Tuples/s that a source emits; doubts say where more may arrive for it."""
+    """Tuples/s that a source emits; doubts name where more may arrive for it."""
     if source.has_ended:
         return 0.0
     if not profile.tuples[source.id]:
@@ -164,7 +164,7 @@ def _operator(
 def _cores_of_subtask(profile: JobProfile, task: FlinkTask) -> float:
     """Cores that a subtask uses when its busiest thread runs all the time.
 
-    Threads that fetch, send or collect garbage work beside it. A thread that does little says
+    Threads that fetch, send or collect garbage work beside it. A thread that does little shows
     nothing of that.
     """
     cpu = profile.cpu[task.id]

@@ -162,7 +162,7 @@ class JobProfile:
         """Operator → rates and CPU of its subtasks, in the windows of all layouts.
 
         Of a job that is not steady the last windows count as one: its tuples become cheaper while
-        rates grow, which would look like a constant load.
+        rates grow, which would resemble a constant load.
         """
         windows = [window.subtasks for window in self.windows] if not self.drift else []
         operators = {

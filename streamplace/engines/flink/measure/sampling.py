@@ -161,8 +161,8 @@ class _Counters:
     def _add(self, now: float, counters: dict[str, float], reporting: int) -> None:
         """Add an answer; the one after a change contains the new values of all TaskManagers.
 
-        Flink asks each TaskManager separately. If one answers for the first time, what it has
-        counted since its start would seem to be new, so earlier times are forgotten.
+        Flink fetches them from each TaskManager separately. What a TaskManager that answers for the
+        first time has counted would seem to be new, so earlier times are forgotten then.
         """
         if reporting > self.reporting:
             self.reporting, self.previous, self.changed = reporting, None, None

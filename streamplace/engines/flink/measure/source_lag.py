@@ -4,7 +4,7 @@ Lag decides first. The pending records of a source have arrived and were not rea
 
     offered = emitted + growth of the lag,
 
-and a source whose lag does not grow keeps up, whatever back-pressure and CPU say, unless draining
+and a source whose lag does not grow keeps up, whatever back-pressure and CPU show, unless draining
 the lag would take longer than `BACKLOG_SECONDS`: then it catches up, and another layout may do so
 sooner. Without lag, a source that is back-pressured, has no free CPU or is busy all the time may be
 offered more than it emits.

@@ -126,15 +126,15 @@ def amount_settings(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def cluster_settings(
-    devices: Sequence[str], room: int = 0, layers: int | None = None
+    devices: Sequence[str], future: int = 0, layers: int | None = None
 ) -> dict[str, str]:
     """YAML files that make TaskManagers the devices of a cluster.
 
-    ``room``: number of devices, ``new-1`` and so on, that may be added later.
+    ``future``: number of devices, ``new-1`` and so on, that may be added later.
     ``layers``: maximum number of operators that are spread unevenly over the same device at a time,
     if not the default; 0 if every operator stays on one device.
     """
-    every = [*devices, *future_devices(devices, room)]
+    every = [*devices, *future_devices(devices, future)]
     resources(every)  # raises an error if two devices would share a resource
     return {f"{slug(d)}.yaml": as_yaml(device_settings(d, every, layers)) for d in every}
 

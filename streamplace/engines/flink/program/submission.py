@@ -53,19 +53,19 @@ class ClusterJar:
 
         ``rest`` is the client for the request, if it should be less patient than that for uploads.
         """
-        asking = rest or self.rest
+        client = rest or self.rest
 
-        def ask() -> Any:
-            return asking.post(f"/jars/{quote(self.id, safe='')}/run", request, seconds)
+        def post() -> Any:
+            return client.post(f"/jars/{quote(self.id, safe='')}/run", request, seconds)
 
         try:
-            return ask()
+            return post()
         except Refusal as error:
             if _MISSING.search(error.complaint) is None:
                 raise
         self.rest.tell("the JobManager has lost the uploaded jar; uploading it again")
         self.id = self.rest.upload(self.file)
-        return ask()
+        return post()
 
 
 @contextmanager

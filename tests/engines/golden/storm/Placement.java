@@ -1,8 +1,8 @@
 // shop: 6 operators in 3 PEs on 3 devices.
 // Use: wrap every component in Placement.pin(), and the topology's settings in
-//      Placement.configure(); nimbus.yaml tells what the cluster needs.
+//      Placement.configure(); nimbus.yaml lists what the cluster needs.
 // Check: in Storm UI, Host of every component's executors.
-// Storm puts the executors that acknowledge tuples wherever there is room; set
+// Storm puts the executors that acknowledge tuples wherever memory is free; set
 // topology.acker.executors to 0 if you do without.
 // Must share a device: clicks, parse
 // Must not share one: join, score
