@@ -44,14 +44,14 @@ class Names:
     def of(
         cls,
         things: Sequence[T],
-        tell: Callable[[T], str] = str,
+        label: Callable[[T], str] = str,
         separator: str = ", ",
         *,
         before: str = "",
         lines: int | None = None,
     ) -> "Names":
         """Name the first of many things."""
-        first = tuple(map(tell, things[:MOST_NAMES]))
+        first = tuple(map(label, things[:MOST_NAMES]))
         return cls(first, len(things) - len(first), separator, before, lines)
 
     def text(self, most: int = MOST_NAMES) -> str:
@@ -234,7 +234,7 @@ def by_device(counts: Mapping[str, int]) -> str:
 
 def some(
     things: Sequence[T],
-    tell: Callable[[T], str] = str,
+    label: Callable[[T], str] = str,
     separator: str = " ",
     most: int = MOST_NAMES,
 ) -> str:
@@ -243,4 +243,4 @@ def some(
     >>> some(["a", "b", "c"], most=2)
     'a b and 1 more'
     """
-    return Names.of(things, tell, separator).text(most)
+    return Names.of(things, label, separator).text(most)

@@ -54,8 +54,8 @@ def _write(net: NeuralNet, steps: int, layers: int) -> None:
 def _words(net: NeuralNet, part: str, tokens: int, steps: int) -> int:
     """Row of the embedded tokens, of all steps."""
     table = net.add(f"{part}/embedding/read", "weights", [], 0, VOCABULARY * HIDDEN)
-    looked = net.add(f"{part}/embedding_lookup", "lookup", [tokens, table], 0, steps * STATE)
-    return net.add(f"{part}/slicing_layer/strided_slice", "slice", [looked], 0, STATE)
+    embedded = net.add(f"{part}/embedding_lookup", "lookup", [tokens, table], 0, steps * STATE)
+    return net.add(f"{part}/slicing_layer/strided_slice", "slice", [embedded], 0, STATE)
 
 
 def _layer(net: NeuralNet, name: str, below: list[int], start: list[int]) -> list[int]:

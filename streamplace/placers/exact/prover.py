@@ -139,7 +139,7 @@ class Prover:
     def _search(self, nodes: int) -> None:
         """Branch and bound below the cut, restarted after every improvement."""
         while nodes > 0 and not (self.done or self._meter.over):
-            nodes -= self._look_below(self._cut, nodes)
+            nodes -= self._place_below(self._cut, nodes)
 
     def _close(self, nodes: int) -> None:
         """Branch and bound from below: tight limits are quickly refuted, or met and optimal."""
@@ -149,10 +149,10 @@ class Prover:
                 if self.done or self._meter.over:
                     return
                 cut = min(self._cut, self.least + share * (self.peak - self.least))
-                nodes -= self._look_below(cut, min(nodes, quota))
+                nodes -= self._place_below(cut, min(nodes, quota))
             quota *= 2
 
-    def _look_below(self, cut: float, nodes: int) -> int:
+    def _place_below(self, cut: float, nodes: int) -> int:
         """Find a placement below a cut, or prove that there is none; return the nodes used."""
         smaller = contracted(self.units, cut)
         if smaller is None:

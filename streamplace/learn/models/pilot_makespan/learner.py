@@ -133,7 +133,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         features, target, first = self._features[row], self._targets[row], self._first[row]
         if target is None or not first or not span(first[0]) > 0:
             return None
-        schedule = self._met(features, first, rng, policy)
+        schedule = self._drawn(features, first, rng, policy)
         n = features.tasks.n_tasks
         before = before_of(features.tasks, schedule, NOISE * rng.random() * rng.random(n))
         mixed = np.where(rng.random(n) < rng.random(), target, schedule.place)
@@ -146,7 +146,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             return None
         return JudgedSchedule(record, right, span(schedule))
 
-    def _met(
+    def _drawn(
         self,
         features: PilotMakespanFeatures,
         first: list[ListSchedule],
