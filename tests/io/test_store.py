@@ -159,13 +159,13 @@ def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> No
 
 
 def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
-    told: list[str] = []
-    log = WatchLog.claimed(Store.usual(), JOB, "", told.append)
+    messages: list[str] = []
+    log = WatchLog.claimed(Store.usual(), JOB, "", messages.append)
     Store.usual().path.unlink()
     with pytest.raises(StoreError, match="row 1 of table watches"):
         log.begin(WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
     log.add(WatchRound("", 1.0, JOB, 1.0, 1.0, False, 0.0, 1))
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
 def test_a_full_disk_is_told_without_advice_to_move_the_file(

@@ -441,13 +441,13 @@ def on_stock_flink(flink: LazyFlink) -> FlinkEngine:
 
 def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop: Shop) -> None:
     """Its source is held back, by a slow sink say, while CPU and links are nearly idle."""
-    told: list[str] = []
-    held = JobImprover(on_stock_flink(shop(blocked=2.0)), None, tell=told.append)
+    messages: list[str] = []
+    held = JobImprover(on_stock_flink(shop(blocked=2.0)), None, tell=messages.append)
     made = held.propose("job")
     assert made.question.rates.contradiction is not None
     assert made.target is not None
     assert made.measured.held_back == {"src"}
-    assert told[0].startswith("note: the model is off by +")
+    assert messages[0].startswith("note: the model is off by +")
     assert replace(held, engine=on_stock_flink(shop())).propose("job").target is None
 
 
@@ -457,15 +457,15 @@ def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices]
     managers[2] |= {key: {"managedMemory": 100} for key in ("totalResource", "freeResource")}
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    told: list[str] = []
+    messages: list[str] = []
     engine = on_stock_flink(flink)
-    improver = JobImprover(engine, None, tell=told.append)
+    improver = JobImprover(engine, None, tell=messages.append)
     candidates = improver.propose("job").candidates
     others = [one for one in candidates if one.can_be_pinned]
     assert {one.name for one in others} >= {"even spread", "found by search"}
     used = {device for one in others for devices in one.layout.values() for device in devices}
     assert used == {"dev-0", "dev-1"}
-    assert any(line.startswith("note: nothing can be pinned to 'dev-2', so") for line in told)
+    assert any(line.startswith("note: nothing can be pinned to 'dev-2', so") for line in messages)
 
 
 @pytest.mark.parametrize(
@@ -562,17 +562,17 @@ def question(devices: list[str]) -> Question:
 def test_doubts_about_a_measurement_are_told_once(measured: Callable[..., JobModel]) -> None:
     """Numbers alone make no new doubt."""
     asked = question(["d0"] * 4)
-    told: list[str] = []
+    messages: list[str] = []
     doubts = iter([("x", "y: 0.1 of 0.41 cores"), ("x", "y: 0.2 of 0.5 cores"), ("z",), ("x",)])
     notes = (replace(asked.measured, notes=one) for one in doubts)
-    engine = Measured(cluster_of("d0", "d1", "d2"), notes, tell=told.append)
-    improver = JobImprover(engine, None, tell=told.append)  # type: ignore[arg-type]
+    engine = Measured(cluster_of("d0", "d1", "d2"), notes, tell=messages.append)
+    improver = JobImprover(engine, None, tell=messages.append)  # type: ignore[arg-type]
     modeller = JobModeller(improver, budget=Budget(evaluations=100))
     measured(engine, asked.present, "d0 d1 d2")
-    told.clear()
+    messages.clear()
     for _ in range(3):
         modeller("job", {"d0", "d1", "d2"}, ())
-    assert [one for one in told if len(one) < 40] == [
+    assert [one for one in messages if len(one) < 40] == [
         "note: x",
         "note: y: 0.2 of 0.5 cores",
         "note: z",
@@ -598,15 +598,15 @@ def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
     asked = question(["d0", "d0", "d1", "d1"])
     graph = replace(asked.measured.graph, attributes=facts)
     found = replace(asked.measured, graph=graph, notes=notes)
-    told: list[str] = []
-    engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found), tell=told.append)
+    messages: list[str] = []
+    engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found), tell=messages.append)
     model = measured(engine, asked.present, "d0 d1 d2")
     here, others = model.here, model.others
     fewer = [one.least_rate for one in others if one.machines < here.machines]
     assert fewer
     assert (max(fewer) > 0) == (not why)
     note = f"note: the job is not moved to fewer TaskManagers, because {why}"
-    assert (note in told) == bool(why)
+    assert (note in messages) == bool(why)
 
 
 def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(

@@ -251,9 +251,9 @@ def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run: Callable
         assert flink.rest.live_jobs() == []
         runs = suspended | {"state": "RUNNING"}
         flink.answers[f"GET /jobs/{JOB}"] = InTurn(suspended, suspended, runs)
-        told: list[str] = []
-        assert flink.rest.patient(60.0, told.append).state(JOB) == "RUNNING"
-    assert [JOB in line for line in told] == [True]
+        messages: list[str] = []
+        assert flink.rest.patient(60.0, messages.append).state(JOB) == "RUNNING"
+    assert [JOB in line for line in messages] == [True]
 
 
 @pytest.mark.parametrize(

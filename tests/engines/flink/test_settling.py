@@ -163,10 +163,10 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     assert source_flow(flink.rest, "job") is None
     with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
         sample_of(flink.rest, "job", 0.0)
-    told: list[str] = []
-    move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), told.append)
+    messages: list[str] = []
+    move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), messages.append)
     assert move.rate(MovePlan("job", Layout.from_json({}), Layout.from_json({}))) is None
-    assert "the rates before and after the move are not compared" in told[0]
+    assert "the rates before and after the move are not compared" in messages[0]
 
 
 def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock) -> None:
@@ -197,14 +197,14 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
     def run(
         flow: SourceFlow | None, should: Prediction = SHOULD, state: str = "RUNNING"
     ) -> tuple[list[str], tuple[LedgerEntry, ...]]:
-        told: list[str] = []
+        messages: list[str] = []
         monkeypatch.setattr(settling, "source_flow", lambda *_: flow)
         answers = {
             "GET /jobs/job": job("shop", state, {}),
             "GET /jobs/job/exceptions": failed_by("a.B: c"),
         }
-        settling.compare(FakeFlink(answers).rest, "job", should, told.append)
-        return told, user_runs()
+        settling.compare(FakeFlink(answers).rest, "job", should, messages.append)
+        return messages, user_runs()
 
     return run
 

@@ -117,7 +117,7 @@ class Watched:
 
     monkeypatch: pytest.MonkeyPatch
     flink: FakeFlink = field(init=False)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     restart: Mock = field(default_factory=lambda: Mock(side_effect=restarted))
     # Jobs that the watch tells to have been started, and their layouts.
     runs: list[tuple[str, Layout]] = field(default_factory=list)
@@ -144,7 +144,7 @@ class Watched:
     @property
     def log(self) -> WatchLog:
         """Log of a new process."""
-        return WatchLog.claimed(Store.usual(), OLD, "shop", self.told.append)
+        return WatchLog.claimed(Store.usual(), OLD, "shop", self.messages.append)
 
     def watch(
         self,
@@ -226,7 +226,7 @@ def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
         mover=watched.mover("dev-2", "dev-3"),
     )  # fmt: skip
     none_left = "no spare is left for 'dev-0', 'dev-1'; waiting for it"
-    assert watched.told.count(none_left) == 1
+    assert watched.messages.count(none_left) == 1
     assert watched.runs == [(NEW, layout("dev-3", "dev-2", "dev-3", "dev-3"))]
 
 
@@ -251,7 +251,7 @@ def test_a_job_that_failed_without_a_loss_or_saved_nothing_is_given_up(
         watched.watch(*events, mover=watched.mover("dev-2"))
     watched.restart.assert_not_called()
     nothing = f"job {OLD} has no checkpoint or savepoint yet; it is not started elsewhere"
-    assert watched.told.count(nothing) == (len(events) < 60)
+    assert watched.messages.count(nothing) == (len(events) < 60)
 
 
 def test_a_job_that_could_not_be_started_again_is_not_ended(
@@ -262,7 +262,7 @@ def test_a_job_that_could_not_be_started_again_is_not_ended(
     monkeypatch.setattr(watching, "fitted", Mock(side_effect=faults))
     mover = watched.mover("dev-2")
     watched.watch(RESTARTING, *WAIT, {}, {}, now("CANCELED", NEW), mover=mover)
-    refused = [line for line in watched.told if "the job is not started elsewhere" in line]
+    refused = [line for line in watched.messages if "the job is not started elsewhere" in line]
     assert [line.partition(";")[0] for line in refused] == ["another jar", "no room"]
     watched.restart.assert_called_once()
 
@@ -274,8 +274,8 @@ def test_a_job_whose_program_does_not_fit_is_not_ended(watched: Watched) -> None
     watched.watch(RESTARTING, *WAIT, {}, {}, now("CANCELED"), mover=mover)
     watched.restart.assert_not_called()
     mover.move.check.assert_called_once_with(OLD, STAYING)
-    assert watched.told[-1] == f"job {OLD} is CANCELED"
-    assert "operator 'map' is not placed; the job is not started elsewhere" in watched.told
+    assert watched.messages[-1] == f"job {OLD} is CANCELED"
+    assert "operator 'map' is not placed; the job is not started elsewhere" in watched.messages
 
 
 def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched: Watched) -> None:
@@ -306,7 +306,7 @@ def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
     placed = Layout.from_json(dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
     events = [lost("dev-0") | running, *WAIT, {}, now("FINISHED")]
     assert watched.watch(*events, mover=watched.mover("dev-3"), layout=placed) == "FINISHED"
-    assert watched.told[0] == f"job {OLD} continues without 'dev-0'"
+    assert watched.messages[0] == f"job {OLD} continues without 'dev-0'"
     watched.restart.assert_not_called()
 
 
@@ -333,7 +333,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(watched: Watched) 
     """Though a TaskManager is lost: nothing of this watch could replace it."""
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
         watched.watch(RESTARTING, *WAIT, {}, now("FAILED"))
-    assert "lost: 'dev-1'; to replace it, give --apply or --spare" in watched.told[0]
+    assert "lost: 'dev-1'; to replace it, give --apply or --spare" in watched.messages[0]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_watch_waits_while_flink_answers_in_no_useful_way(
     running, ended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "FINISHED", {})
     watched.flink.answers[f"GET /jobs/{OLD}"] = InTurn(running, *[fault] * 3, running, ended)
     watched.watch(*[{}] * 9)
-    *first, last = watched.told
+    *first, last = watched.messages
     assert [line.endswith(told) for line in first] == [True] * bool(told)
     assert last.endswith("has finished because it has read all of its input")
 

@@ -112,8 +112,8 @@ def cases() -> Iterator[Case]:
         known: list[LastMeasurement | None] = [None, measurement(now, 60.0, MODEL, "")]
         known += [measurement(now, 2000.0, MODEL, ""), measurement(now, 60.0, None, "no metrics")]
         start = WatchState.resumed(1000.0, moves, 0.0)
-        for last, fails, hour, machines, may_move in product(
-            known, (False, True), (time(12), time(23)), (1, 3), (True, False)
+        for last, fails, hour, (machines, may_move) in product(
+            known, (False, True), (time(12), time(23)), ((1, True), (3, True), (3, False))
         ):
             state = replace(
                 start, returning=returning, measured=last, checkpoints_fail=fails,

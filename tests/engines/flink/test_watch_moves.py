@@ -97,10 +97,10 @@ def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
 
 def test_a_move_is_written_with_what_it_predicted_and_measured(mover: MakeMover) -> None:
     """What was measured is written by the next round."""
-    told: list[str] = []
-    one = mover([MOVED], tell=told.append)
+    messages: list[str] = []
+    one = mover([MOVED], tell=messages.append)
     assert one.carry_out(OLD, HERE, GO) == NEW
-    assert told == [f"job {NEW} runs on its new devices, interrupted for 1.5 s"]
+    assert messages == [f"job {NEW} runs on its new devices, interrupted for 1.5 s"]
     (decision,) = one.log.decisions.values()
     assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
@@ -139,14 +139,14 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
 
     It finishes the move by itself, so it advises no command.
     """
-    told = list[str]()
+    messages = list[str]()
     undecided = Undecided("no answer", "; finish the move by: move --resume")
     answers = [silence, silence, [JOURNAL]]
-    one = mover(undecided, [MOVED], answers, "FINISHED", told.append)
+    one = mover(undecided, [MOVED], answers, "FINISHED", messages.append)
     assert one.carry_out(OLD, HERE, GO) == NEW
     assert outcome() == ("moved", NEW)
-    assert told[0] == "no answer"
-    assert not any("--resume" in line for line in told)
+    assert messages[0] == "no answer"
+    assert not any("--resume" in line for line in messages)
 
 
 def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(mover: MakeMover) -> None:
@@ -206,7 +206,7 @@ class Scene:
 
     def __init__(self, folder: Path, managers: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flink = MovingFlink(OLD, FakeJob("RUNNING", ["a", "b"]), managers, PATH)
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.settings: Mapping[str, str] = {}  # with which the last jar was uploaded
         self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
@@ -239,7 +239,7 @@ class Scene:
             rest,
             Flink(Path(), "2.3.0"),
             self.program,
-            self.told.append,
+            self.messages.append,
             MoveSettings("file:///s", settle=0.0),
             without_lost=self.spares.of_move,
         )
@@ -247,7 +247,7 @@ class Scene:
     @property
     def mover(self) -> WatchMover:
         """What a new process of the watch moves the job with."""
-        log = WatchLog.claimed(Store.usual(), OLD, "shop", self.told.append)
+        log = WatchLog.claimed(Store.usual(), OLD, "shop", self.messages.append)
         return WatchMover(self.move, self.spares, log)
 
     def moves(self, places: Places) -> str:
@@ -367,7 +367,7 @@ def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
 
     monkeypatch.setattr(time, "sleep", sleep)
     assert site.starts_again() == NEW
-    assert any(f"job {OLD} is still CANCELLING" in message for message in site.told)
+    assert any(f"job {OLD} is still CANCELLING" in message for message in site.messages)
     assert outcome() == ("moved", NEW)
 
 

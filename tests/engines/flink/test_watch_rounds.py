@@ -77,7 +77,7 @@ class Scene:
     number: int = 0
     measured: int = 0
     visited: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     @property
     def job(self) -> str:
@@ -184,12 +184,12 @@ class Scene:
         """Pass rounds a minute apart, after some facts have changed; return what they told."""
         for name, value in facts.items():
             setattr(self, name, value)
-        before = len(self.told)
+        before = len(self.messages)
         for _ in range(number):
             assert rounds.is_due
             rounds.pass_round(self.job)
             self.passes_time(rounds.policy.seconds)
-        return self.told[before:]
+        return self.messages[before:]
 
     @property
     def seen(self) -> list[WatchRound]:
@@ -204,8 +204,10 @@ class Scene:
 
 def scene_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A job that nobody has watched yet."""
-    told: list[str] = []
-    made = Scene(WatchLog.claimed(Store.usual(), "job0", "shop", told.append), told=told)
+    messages: list[str] = []
+    made = Scene(
+        WatchLog.claimed(Store.usual(), "job0", "shop", messages.append), messages=messages
+    )
     monkeypatch.setattr(passing, "sample_of", made.sample)
     return made
 
@@ -247,11 +249,11 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) ->
         ("return", 100.0),
     ]
     assert "the job returns: only 90 tuples/s are carried here; dev-0 carried 100" in "".join(
-        scene.told
+        scene.messages
     )
     scene.passes(rounds, 60)
     assert scene.visited == [OTHER, ONE]
-    assert scene.told[-1].endswith("no known layout may carry more")
+    assert scene.messages[-1].endswith("no known layout may carry more")
     scene.passes(scene.rounds(), 10)  # another process
     assert scene.visited == [OTHER, ONE]
 
@@ -371,7 +373,7 @@ def test_what_arrived_before_is_remembered_by_the_next_process(
 
     def move_of(kill_at: int | None) -> int:
         store = Store(tmp_path / f"{kill_at}.sqlite")
-        scene.log = WatchLog.claimed(store, "job0", "shop", scene.told.append)
+        scene.log = WatchLog.claimed(store, "job0", "shop", scene.messages.append)
         scene.now, scene.backlog = 0.0, 0.0
         rounds = scene.rounds("work-function", acts=False)
         for number in range(100):
@@ -401,9 +403,9 @@ def test_moves_keep_the_least_time_also_over_processes(scene: Scene) -> None:
     rounds = scene.rounds(least_seconds=200.0)
     scene.passes(rounds, offered=150.0)
     scene.passes(rounds, 2, offered=250.0)
-    assert "the next move must wait for 1 min 1" in scene.told[-1]
+    assert "the next move must wait for 1 min 1" in scene.messages[-1]
     scene.passes(scene.rounds(least_seconds=200.0))
-    assert "but the next move must wait" in scene.told[-1]
+    assert "but the next move must wait" in scene.messages[-1]
     assert scene.visited == [TWO]
     scene.passes(rounds, 2)
     assert scene.visited == [TWO, THREE]
@@ -450,8 +452,8 @@ def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
         scene.passes(rounds)
         fill_disk(patch)
         scene.passes(rounds, 200)  # fill what is left of the last page
-        assert [line for line in scene.told if "records no rounds" in line] == [
-            next(line for line in scene.told if "database or disk is full" in line)
+        assert [line for line in scene.messages if "records no rounds" in line] == [
+            next(line for line in scene.messages if "database or disk is full" in line)
         ]
         full = StoreError("store.sqlite cannot be used: database or disk is full")
         told = scene.passes(rounds, 2, offered=150.0, unmoved=full)
