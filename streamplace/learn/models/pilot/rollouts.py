@@ -208,7 +208,7 @@ def rollouts(
     uniform: Singles,
     record: DecisionRecord,
 ) -> tuple[Ints, Floats]:
-    """Devices [S, T] of all units, once per row of ``given`` [S, T], and log-probabilities [S].
+    """Devices [S, T] of all units, once per row of ``fixed`` [S, T], and log-probabilities [S].
 
     T = L · U decisions are L sweeps: after the first sweep every unit in turn is removed from its
     device and placed again, while all others stay where they are. The policy chooses where no

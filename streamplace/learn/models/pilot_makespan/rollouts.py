@@ -137,7 +137,7 @@ def rollouts(
     uniform: Singles,
     record: DecisionRecord,
 ) -> tuple[Ints, ListSchedule]:
-    """Schedules [S, N], one per row of ``given`` [S, N], and their devices [S, N] by step.
+    """Schedules [S, N], one per row of ``fixed`` [S, N], and their devices [S, N] by step.
 
     The policy chooses where no device is given (-1): with the number ``uniform`` [S, N] in [0, 1),
     or below 0 the likeliest. Devices are -1 from the step at which the rules left none.
