@@ -142,12 +142,7 @@ def change_of(values: Sequence[float]) -> float:
     n, middle = len(values), float(np.mean(values)) if len(values) else 0.0
     if n < LEAST_WINDOWS or middle <= 0:
         return 0.0
-    x = np.arange(n) - (n - 1) / 2
-    y = np.array(values, np.float64) / middle
-    spread = float(x @ x)
-    slope = float(x @ y) / spread
-    rest = float(((y - 1 - slope * x) ** 2).sum()) / (n - 2)
-    error = (n - 1) * math.sqrt(rest / spread)
-    change = (n - 1) * slope
+    (slope, _), covariance = np.polyfit(np.arange(n), np.array(values) / middle, 1, cov=True)
+    change, error = (n - 1) * float(slope), (n - 1) * math.sqrt(covariance[0, 0])
     is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MOST_CHANGE
     return 0.0 if abs(change) <= STEADY or is_noise else change
