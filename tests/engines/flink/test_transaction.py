@@ -88,7 +88,6 @@ OLD = "old"
 NEW, BACK, AGAIN = chain_of(OLD, 4)[1:]
 PATH, BEGAN = "file:/s/savepoint-1", "file:/s/savepoint-0"
 FORWARD, RETURN = (NEW, "dev-1", PATH), (BACK, "dev-0", PATH)
-GOES_BACK = "runs on its previous devices again"
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
 RETAINED = checkpoints(3, completed="s3://b/chk-3")
 ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
@@ -449,7 +448,7 @@ def test_an_interrupt_takes_the_job_back_and_tells_as_which_job_it_runs(case: Mo
     with pytest.raises(KeyboardInterrupt):
         case.move().run()
     assert case.copies == [BACK]
-    assert case.messages[-1].endswith(f"{GOES_BACK}, as job {BACK}")
+    assert BACK in case.messages[-1]
 
 
 def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case: MoveCase) -> None:
@@ -460,7 +459,7 @@ def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case: MoveCase) -> None
     assert case.copies == [NEW]  # of no operator of the job
     assert case.is_unfinished
     assert has_to_go_on(case.flink.rest, unfinished()[0])
-    with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {BACK}"):
+    with pytest.raises(FlinkError, match=BACK):
         case.resume().run()
     assert case.copies == [BACK]
 
@@ -489,7 +488,7 @@ def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case: Move
 def test_a_job_that_goes_back_is_saved_in_the_same_format(case: MoveCase, native: bool) -> None:
     settings = MoveSettings(native=native, settle=0.0, seconds=5.0)
     case.flink.acts["start"] = [after(lambda flink: setattr(flink.jobs[NEW], "devices", ["dev-0"]))]
-    with pytest.raises(FlinkError, match=f"'map' do not run where .*; the job {GOES_BACK}"):
+    with pytest.raises(FlinkError, match=f"'map' .*{BACK}"):
         case.move(settings).run()
     assert case.copies == [BACK]
     formats = [
@@ -501,22 +500,22 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(case: MoveCase, native
 def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: MoveCase) -> None:
     """And not before; the moved job fails, and continues from its last checkpoint."""
     case.flink.acts["start"] = [fails(NEW, RETAINED)]
-    with pytest.raises(FlinkError, match="previous devices again"):
+    with pytest.raises(FlinkError, match=BACK):
         case.move().run()
     assert case.flink.starts[-1] == (BACK, "dev-0", "s3://b/chk-3")
-    told_twice, why, starts = case.messages[-3:]
-    assert f"job {NEW} continues from s3://b/chk-3" in told_twice
-    assert why.startswith("the move failed: ")
+    repeated, _, starts = case.messages[-3:]
+    assert NEW in repeated
+    assert "s3://b/chk-3" in repeated
     assert "'dev-0'" in starts
 
 
 def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
     """The command that goes on is told, if the job may have been ended."""
     silent = Rest("http://127.0.0.1:9")
-    with pytest.raises(Undecided, match=r"no Flink answers.*move --resume$"):
+    with pytest.raises(Undecided, match=r": move --resume$"):
         replace(case.move(asked=OLD), rest=silent).run()
     assert case.is_unfinished
-    with pytest.raises(NoAnswer, match="no Flink answers at http"):
+    with pytest.raises(NoAnswer, match=r"127\.0\.0\.1:9"):
         replace(case.move(), rest=silent).run()
     assert not case.is_unfinished
     assert case.flink.starts == []
@@ -583,7 +582,7 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
     """It was not stopped, and Flink goes on with it."""
     case.flink.jobs = {OLD: FakeJob("RESTARTING")}
     case.flink.managers.clear()
-    with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
+    with pytest.raises(FlinkError, match=f"{OLD} is RESTARTING"):
         case.move(asked=OLD).run()
     assert not any(line.startswith("waiting") for line in case.messages)
 
@@ -596,11 +595,9 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case:
         flink.jobs[NEW] = FakeJob("RUNNING", ["dev-1"])
 
     case.flink.acts["start"] = [before(taken)]
-    others = rf"was moved by another command.*continues as job {NEW}"
-    with pytest.raises(MoveUnderWay, match=others):
-        case.move().run()
-    with pytest.raises(MoveUnderWay, match=f"continues as job {NEW}"):
-        case.move(asked=OLD).run()  # it was killed before it asked Flink to start the job
+    for journal in ({}, {"asked": OLD}):  # the second was killed before it asked for the start
+        with pytest.raises(MoveUnderWay, match=NEW):
+            case.move(**journal).run()
     assert case.flink.requests("PATCH") == []
     assert case.copies == [NEW]
 
@@ -624,7 +621,7 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     """By the same command; what followed a savepoint from before would be told again."""
     complete(case.folder / "savepoint-old-before", 100)
     case.flink.jobs = {}
-    with pytest.raises(FlinkError, match=r"restarted without high availability, and no complete"):
+    with pytest.raises(FlinkError, match=f"job {OLD}"):
         case.move(asked=asked).run()
     assert case.flink.starts == []
     path = complete(case.folder / "savepoint-old-new", 10)
@@ -650,7 +647,7 @@ def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: Mo
     """With the line that finishes the move."""
     case.flink.acts["start"] = [after(lambda flink: flink.jobs.clear())] * 5
     case.flink.used = set()
-    with pytest.raises(Undecided, match=r"no longer knows .*move --resume$"):
+    with pytest.raises(Undecided, match=r": move --resume$"):
         case.move(asked=OLD, savepoint=PATH).run()
     assert case.is_unfinished
 
@@ -664,7 +661,7 @@ def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCa
         case.flink.jobs = {BACK: FakeJob("RUNNING")}
         return case.upload(sent)
 
-    with pytest.raises(MoveUnderWay, match=f"taken over job {BACK}; nothing was started"):
+    with pytest.raises(MoveUnderWay, match=BACK):
         replace(transaction, upload=upload).run()
     assert case.flink.starts == []
 
@@ -673,7 +670,7 @@ def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: Move
     """A job that was still starting ran on, until the JobManager was restarted days later."""
     case.flink.jobs = {}
     facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "asked": NEW}
-    with pytest.raises(FlinkError, match=f"below s3://b/c cannot be seen .*, or from {PATH} if"):
+    with pytest.raises(FlinkError, match=f"s3://b/c .*{PATH}"):
         case.move(**facts, began=datetime(2020, 1, 1, tzinfo=UTC)).run()
     assert case.flink.starts == []
     assert case.move(**facts).run().savepoint == PATH
@@ -686,7 +683,7 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
     """Flink does not list them any more, and accepts none of their ids a second time."""
     case.flink.jobs, case.flink.used = {}, used
     path = complete(case.folder / "savepoint-old-new", 10)
-    with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {again}$"):
+    with pytest.raises(FlinkError, match=again):
         case.move().run()
     assert case.flink.starts[-1] == (again, "dev-0", path)
 
@@ -699,7 +696,7 @@ def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_stat
     moved = case.move(cancels=True, savepoint=BEGAN).run()
     assert (moved.job, moved.savepoint) == (NEW, "s3://b/chk-3")
     case.flink.jobs = {OLD: ended("CANCELED", checkpoints=RETAINED)}
-    with pytest.raises(FlinkError, match="cancelled by another user; nothing was started"):
+    with pytest.raises(FlinkError, match="s3://b/chk-3"):
         case.move(cancels=True, savepoint=BEGAN).run()
 
 
@@ -708,7 +705,7 @@ def test_the_jobs_that_a_move_may_start_are_claimed_with_the_one_that_it_moves(
     case: MoveCase, job: str
 ) -> None:
     journal = case.move().journal
-    with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved"):
+    with pytest.raises(MoveUnderWay, match=f"job {OLD}"):
         MoveClaim.begin(journal.model_copy(update={"job": job}))
 
 
@@ -737,7 +734,7 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
         f"GET /jobs/{NEW}/checkpoints": busy,
         f"GET /jobs/{NEW}/checkpoints/config": busy,
     }
-    with pytest.raises(NoAnswer, match=r"a\.B: busy"):
+    with pytest.raises(NoAnswer, match="busy"):
         ask(case.flink.rest, NEW)
 
 
@@ -800,7 +797,7 @@ def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
     """Nor is one that runs said to be interrupted."""
     case.flink.jobs = {OLD: STOPPED}
     moving = case.move(asked=OLD)
-    with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
+    with pytest.raises(MoveUnderWay, match=f"job {OLD}"):
         mover.running_job(OLD)
     here = Holder.current()
     dead = here.model_copy(update={"started": here.started + 1})
@@ -828,7 +825,7 @@ def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase,
     claim = case.move().claim
     claim.save(savepoint="file:/s/savepoint-1")
     refuse_moved("/s/savepoint-2")
-    with pytest.raises(CopyRuns, match=rf"belongs to a move of job {OLD} .*: move --resume$"):
+    with pytest.raises(CopyRuns, match=rf"{OLD} .*: move --resume$"):
         refuse_moved(path)
     forget(OLD)
     refuse_moved(path)
