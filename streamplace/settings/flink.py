@@ -70,8 +70,13 @@ FLINK_HOME: Path | None = option(
     WHERE,
 )
 NON_RESTORED: bool = file_key(
-    "",
-    "Drop state of the savepoint that belongs to no operator of the job.",
+    "", "Drop state of the savepoint that belongs to no operator of the job."
+)
+TIMEOUT: float = file_key(
+    "TIME", "Time in which every subtask must run, its state restored.", default=START_SECONDS
+)
+PATIENCE: float = file_key(
+    "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
 )
 
 
@@ -196,9 +201,7 @@ class OfMoves(OfPlacement, OfProgram, OfMachines):
     )
     native: bool = file_key("", "Save in the format of the state backend, which is faster.")
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
-    timeout: StartTime = file_key(
-        "TIME", "Time in which every subtask must run, its state restored.", default=START_SECONDS
-    )
+    timeout: StartTime = TIMEOUT
 
     def check(self) -> None:
         """Refuse network cards of machines that are described."""
@@ -236,9 +239,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
     yes: bool = option("--yes", "Try layouts without asking on a terminal.")
     dry_run: bool = option("--dry-run", "Print what would be moved, and move nothing.")
     resume: bool = option("--resume", "Finish the move that was interrupted.")
-    patience: Patience = file_key(
-        "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
-    )
+    patience: Patience = PATIENCE
     savepoint_timeout: StartTime = file_key(
         "TIME", "Time in which the savepoint must be complete.", default=SAVEPOINT_SECONDS
     )
@@ -364,9 +365,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     )
     seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
-    patience: Patience = file_key(
-        "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
-    )
+    patience: Patience = PATIENCE
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -406,9 +405,7 @@ class FlinkApplySettings(AsPlaced, OfProgram):
         "--savepoint TEXT", "Savepoint (path or URI) that the job starts from."
     )
     allow_non_restored: bool = NON_RESTORED
-    timeout: StartTime = file_key(
-        "TIME", "Time in which every subtask must run, its state restored.", default=START_SECONDS
-    )
+    timeout: StartTime = TIMEOUT
 
     def check(self) -> None:
         """Refuse a setting without effect."""
@@ -445,7 +442,5 @@ class FlinkProfileSettings(OfJob):
     """How a job is measured."""
 
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
-    patience: Patience = file_key(
-        "TIME", "Longest time until the job counts as steady.", default=PATIENCE_SECONDS
-    )
+    patience: Patience = PATIENCE
     mips: Quantity = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
