@@ -176,7 +176,7 @@ def _queue_run(
     runs, streams, settings = observed.runs, problem.graph.streams, fitted.settings
     valid = fitted.doubt is None
 
-    def known(number: float) -> float | None:
+    def determined(number: float) -> float | None:
         return float(number) if valid and not isnan(number) else None
 
     return QueueRun(
@@ -184,14 +184,14 @@ def _queue_run(
         duration=settings.duration,
         dt=settings.dt,
         capacity=settings.capacity if isfinite(settings.capacity or 0.0) else None,
-        throughput=known(runs.throughput[0]),
-        admitted=known(runs.admitted[0]),
-        relative_throughput=known(runs.relative[0]),
-        latency=Latency(*map(known, (observed.latency[0], *observed.latency_quantiles[0]))),
+        throughput=determined(runs.throughput[0]),
+        admitted=determined(runs.admitted[0]),
+        relative_throughput=determined(runs.relative[0]),
+        latency=Latency(*map(determined, (observed.latency[0], *observed.latency_quantiles[0]))),
         latency_without_backlog=Latency(
-            *map(known, (observed.processing[0], *observed.processing_quantiles[0]))
+            *map(determined, (observed.processing[0], *observed.processing_quantiles[0]))
         ),
-        time_to_steady=known(observed.settled[0]),
+        time_to_steady=determined(observed.settled[0]),
         backlog=float(runs.backlog[0]),
         queues={streams.label(e): float(observed.max_queue[0, e]) for e in range(len(streams))},
         utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
