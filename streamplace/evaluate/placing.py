@@ -8,8 +8,8 @@ file with other options is refused.
 import json
 import logging
 import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -19,13 +19,13 @@ from pydantic import ConfigDict
 from streamsim import before_compiling
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.parallel import KILLED, parallel_map
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.runner import error_line, terms_of
 from streamplace.io.clusters import cluster_to_tables
 from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.fields import Finite
-from streamplace.io.files import appending, read_lines, spot, write_bytes
+from streamplace.io.files import appending, read_lines, spot
 from streamplace.io.lines import Line
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import order_facts
@@ -138,35 +138,15 @@ def place_all(
 ) -> Iterator[PlacedGraph]:
     """Place all problems of a data set into a file; problems with lines in it are skipped.
 
-    Those whose worker process was killed are placed again. A file with results of other settings,
-    or that another process writes, is refused.
+    A file with results of other settings, or that another process writes, is refused.
     """
-    with ExitStack() as claims:
-        append = claims.enter_context(appending(path, START))
+    with appending(path, START) as append:
         lines = data.lines()
-        saved: Iterable[PlacedGraph] = _saved(placing, lines, path)
         before_compiling.prepare()
-        if any(KILLED.encode() in content for _, content in read_lines(path)):
-            saved = _with_lost_placed(placing, data, list(saved), jobs, on)
-            write_bytes(path, b"".join(placed.line for placed in saved))
-            # The locked file was replaced.
-            append = claims.enter_context(appending(path, START))
-        yield from saved
+        yield from _saved(placing, lines, path)
         for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
             append(placed.line)
             yield placed
-
-
-def _with_lost_placed(
-    placing: Placing, data: DataSet, saved: list[PlacedGraph], jobs: int | None, on: str | None
-) -> list[PlacedGraph]:
-    """Saved results, in which the problems whose worker process was killed are placed again."""
-    numbers = [i for i, placed in enumerate(saved) if placed.error == KILLED]
-    lost = set(numbers)
-    lines = (line for i, line in enumerate(data.lines()) if i in lost)
-    again = parallel_map(placing, lines, jobs, on, lost=placing.lost, few=0)
-    by_number = dict(zip(numbers, again, strict=True))
-    return [by_number.get(i, placed) for i, placed in enumerate(saved)]
 
 
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:

@@ -8,7 +8,6 @@ import pytest
 from problems import chain
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate.parallel import KILLED
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import write_graphs
@@ -51,30 +50,6 @@ def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path
         path.write_bytes(whole.read_bytes()[:written])
         assert placed(data, path) == [graph.name for graph in GRAPHS]
         assert path.read_bytes() == whole.read_bytes()
-
-
-def test_a_graph_whose_worker_was_killed_is_placed_again(data: DataSet, tmp_path: Path) -> None:
-    """In its place; what was placed before and after it stays."""
-    whole, path = tmp_path / "whole.jsonl", tmp_path / "p.jsonl"
-    placed(data, whole)
-    lines = whole.read_bytes().splitlines(keepends=True)
-    killed = RANDOM.lost([*data.lines()][2], KILLED)
-    path.write_bytes(b"".join((*lines[:2], killed.line, lines[3])))
-    assert placed(data, path) == [graph.name for graph in GRAPHS]
-    assert path.read_bytes() == whole.read_bytes()
-
-
-def test_a_run_that_has_placed_lost_graphs_again_keeps_others_out(
-    data: DataSet, tmp_path: Path
-) -> None:
-    """It goes on in the file that has replaced the one that it began with."""
-    path = tmp_path / "p.jsonl"
-    path.write_bytes(RANDOM.lost(next(iter(data.lines())), KILLED).line)
-    run = place_all(RANDOM, data, path, jobs=1)
-    next(run)
-    with pytest.raises(FormatError, match=r"p\.jsonl"):
-        placed(data, path)
-    assert [one.graph for one in run] == [graph.name for graph in GRAPHS[1:]]
 
 
 def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_path: Path) -> None:
