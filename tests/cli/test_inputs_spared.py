@@ -10,7 +10,7 @@ LINES = """\
 describe graph.json -o graph.json
 compare folder --placers round-robin -o folder
 export placement.json --to json -o graph.json
-export placement.json --to json --constraints folder/graph.json -o folder/graph.json
+export placement.json --to json --constraints rules.toml -o rules.toml
 export placement.json --to flink -o .
 place graph.json --settings move.toml -o placement.json
 simulate graph.json placement.json --settings from.toml -o from.toml
@@ -32,6 +32,7 @@ def test_an_output_that_is_an_input_is_refused(
     Path("from.toml").write_text("from = 'placement.json'\n")
     Path("move.toml").write_text("from = 'placement.json'\npasses = 5\n")
     Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
+    Path("rules.toml").write_text("pin = {}\n")
     os.link(graph, "hard-link.json")
     Path("soft-link.json").symlink_to(graph)
     assert "overwrite" in refusal(*line.split())
