@@ -6,8 +6,7 @@ Eight traces of a week, three of them published (datasets/traces) and five gener
 are scaled so that four applications (datasets/applications) need 24 cores at their peaks. Plans
 choose among four types of machines. Every policy decides every five minutes without knowing the
 rates to come. It prints a table over all pairs of trace and application, and one by trace. No
-parameter of any policy was chosen by these traces, but by `development_rates`, which
-``--development`` replays instead: they differ in their generators, their seed and their periods, so
+parameter of any policy was chosen by these traces: choose it by others, generated in other ways, so
 that a parameter which fits these by chance gains nothing on the page.
 """
 
@@ -43,7 +42,7 @@ OFFERS = [
 ]
 BUDGET = Budget(evaluations=3000)
 SEED, DAYS, ROW, CORES, MIPS = 20_271, 7, 300.0, 24.0, 2500.0
-DAY, DEVELOPMENT_SEED = 86_400.0, 4_711
+DAY = 86_400.0
 OURS = "work-function"
 
 
@@ -67,66 +66,12 @@ def generated() -> Iterator[tuple[str, Floats]]:
     yield "random walk", np.exp(np.clip(walk - walk.max(), -2.0, 0.0))
 
 
-def development_rates() -> Iterator[tuple[str, Floats]]:
-    """Names and rates of a week, in rows of five minutes, by which parameters are chosen."""
-    rng = np.random.default_rng(DEVELOPMENT_SEED)
-    at = np.arange(0.0, DAYS * DAY, ROW) / 3600
-    hour, day, rows = at % 24, (at // 24).astype(int), len(at)
-
-    tilted = np.where(hour < 8, hour / 8, (24 - hour) / 16)
-    yield "tilted days", (0.3 + tilted**1.5) * rng.lognormal(0.0, 0.05, rows)
-
-    turn = 2 * np.pi * at / 9
-    waves = 1.6 + np.sin(turn) + 0.3 * np.sin(3 * turn + 1)
-    yield "nine hours", waves * rng.lognormal(0.0, 0.03, rows)
-
-    work = np.clip(hour - 7, 0, 1) * np.clip(18.5 - hour, 0, 1)
-    yield "office", (0.25 + work * np.where(day < 5, 1.0, 0.3)) * rng.lognormal(0.0, 0.03, rows)
-
-    bursts = 1 + 0.3 * np.sin(2 * np.pi * at / 24)
-    for start in rng.uniform(0, at[-1], 9).tolist():
-        age = np.maximum(at - start, 0.0)
-        bursts += (at >= start) * rng.uniform(0.5, 2.0) * np.exp(-age / rng.uniform(0.3, 2.0))
-    yield "bursts", bursts * rng.lognormal(0.0, 0.03, rows)
-
-    held = np.repeat(rng.lognormal(0.0, 0.4, rows), rng.geometric(1 / 72, rows))[:rows]
-    yield "shifts", held * rng.lognormal(0.0, 0.04, rows)
-
-    yield "returning", np.exp(0.35 * _correlated(rng, rows, 72)) * rng.lognormal(0.0, 0.01, rows)
-
-    growing = (1.2 + np.sin(2 * np.pi * (at - 9) / 24)) * (1 + at / at[-1])
-    yield "growing days", growing * np.exp(0.06 * _correlated(rng, rows, 10))
-
-    peaks = np.full(rows, 0.35)
-    for number in range(DAYS):
-        for middle, width in ((8.5, 1.0), (13.0, 1.5), (20.5, 2.0)):
-            centre = 24 * number + middle + rng.normal(0.0, 0.4)
-            peaks += rng.uniform(0.6, 1.1) * np.exp(-(((at - centre) / width) ** 2) / 2)
-    yield "three peaks", peaks * rng.lognormal(0.0, 0.04, rows)
-
-
-def _correlated(rng: np.random.Generator, rows: int, memory: float) -> Floats:
-    """Noise of mean 0 and deviation 1 that forgets within so many rows."""
-    keep = np.exp(-1 / memory)
-    drawn, values = rng.normal(0.0, np.sqrt(1 - keep**2), rows), np.empty(rows)
-    now = float(rng.normal())
-    for row in range(rows):
-        now = keep * now + float(drawn[row])
-        values[row] = now
-    return values
-
-
 def traces() -> Iterator[tuple[str, RateTrace]]:
     """Traces of a week that judge, the highest rate of which is 1 tuple/s."""
     for name in PUBLISHED:
         trace = read_trace(ROOT / f"datasets/traces/{name}.csv")
         yield name, RateTrace(trace.time, trace.sources, trace.rates / trace.rates.max())
-    yield from whole_of(generated())
-
-
-def whole_of(rows: Iterator[tuple[str, Floats]]) -> Iterator[tuple[str, RateTrace]]:
-    """Traces of generated rates, the highest of which becomes 1 tuple/s."""
-    for name, rates in rows:
+    for name, rates in generated():
         at = ROW * np.arange(len(rates))
         yield name, RateTrace(at, ("rate",), (rates / rates.max())[:, None])
 
@@ -209,11 +154,9 @@ def table(rows: list[tuple[str, str, Floats]]) -> str:
 @click.option("--applications", default=",".join(APPLICATIONS), show_default=True)
 @click.option("--traces", "wanted", help="Such as taxi,steps.  [default: all]")
 @click.option("--slot", default=300.0, show_default=True, help="Seconds between decisions.")
-@click.option("--development", is_flag=True, help="Replay the traces that parameters come from.")
-def main(applications: str, wanted: str | None, slot: float, development: bool) -> None:
+def main(applications: str, wanted: str | None, slot: float) -> None:
     """Replay all policies on all traces and applications."""
-    every = whole_of(development_rates()) if development else traces()
-    chosen = [(n, t) for n, t in every if wanted is None or n in wanted.split(",")]
+    chosen = [(n, t) for n, t in traces() if wanted is None or n in wanted.split(",")]
     rows: list[tuple[str, str, Floats]] = []
     for (name, trace), job in itertools.product(chosen, applications.split(",")):
         began = time.process_time()
