@@ -3,15 +3,14 @@
 Run ``python benchmarks/adaptivity.py -o out/`` (some minutes on two cores). First the sequences of
 ``giph-adaptive``: after every change of the network each placer places anew, or goes on from its
 own last placement within few evaluations. Then the cars of ``cav``, looked at every ten seconds:
-what moves, and for how many seconds, when the pipeline runs so often. Writes ``adaptivity.json``,
-``adaptivity.md`` and ``adaptivity.svg``, and prints the tables.
+what moves, and for how many seconds, when the pipeline runs so often. Writes ``adaptivity.md``, and
+prints the tables.
 """
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import numpy as np
 from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Placement, Problem, Relocation, place, simulate
-from streamplace.drawing.figures import new_figure, save
 from streamplace.families.registry import FAMILIES
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.cav import EVERY_S, Cav
@@ -36,8 +34,6 @@ WORTH_S, LITTLE_S = 10.0, 3.0
 """A fiftieth of a pass of giph-adaptive, and less than a hundredth."""
 EVALUATIONS = 10_000
 WALK = 100
-SHOWN = ("random placements", "only what has to move", "heft", "auto")
-"""Lines of the plot of changing networks, which would lie on one another were they all drawn."""
 
 Answer = Callable[[Problem, Placement], Placement]
 
@@ -209,43 +205,15 @@ def table_of_drives(drives: list[Drive]) -> list[dict[str, Any]]:
     return rows
 
 
-def draw(steps: list[Step], drives: list[Drive], path: Path) -> None:
-    """Ratio to HEFT over the changes, and relocation over the frequency."""
-    figure, (left, right) = new_figure(2)
-    for name in SHOWN:
-        means: dict[int, list[float]] = defaultdict(list)
-        for step in steps:
-            if step.placer == name:
-                means[step.change].append(step.ratio)
-        left.plot(list(means), [np.mean(ratios) for ratios in means.values()], label=name)
-    left.set_xlabel("change of the network")
-    left.set_ylabel("SLR / HEFT's")
-    left.legend(fontsize=7, frameon=False)
-    spent = [np.mean([one.relocation for one in drives if one.frequency == f]) for f in FREQUENCIES]
-    right.plot(FREQUENCIES, spent, marker="o", label="auto, moving counted")
-    for name, style in (("auto", "--"), ("heft", ":")):
-        free = [one.relocation for one in drives if (one.placer, one.frequency) == (name, None)]
-        right.axhline(np.mean(free), linestyle=style, color="grey", label=f"{name}, not counted")
-    right.set_xscale("log")
-    right.set_xlabel("passes per second")
-    right.set_ylabel("relocation per change, s")
-    right.legend(fontsize=7, frameon=False)
-    save(figure, path)
-
-
 def main(folder: Path, programs: int, cars: int, by: Mapped) -> None:
-    """Follow all sequences, write and print the tables, and draw."""
+    """Follow all sequences, write and print the tables."""
     graphs = FAMILIES["giph-adaptive"].generate(GiphAdaptive(programs=programs), 0)
     steps = [step for found in by(walk, sequences(graphs, "program")) for step in found]
     snapshots = FAMILIES["cav"].generate(Cav(vehicles=cars), 0)
     drives = [one for found in by(drive, sequences(snapshots, "vehicle")) for one in found]
-    tables = {"changes": table_of_changes(steps), "cars": table_of_drives(drives)}
-    every = {"steps": list(map(asdict, steps)), "drives": list(map(asdict, drives))}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "adaptivity.json").write_text(json.dumps(tables | every), "utf-8")
-    text = "\n".join(markdown(rows) for rows in tables.values())
+    text = f"{markdown(table_of_changes(steps))}\n{markdown(table_of_drives(drives))}"
     (folder / "adaptivity.md").write_text(text, "utf-8")
-    draw(steps, drives, folder / "adaptivity.svg")
     print(text, end="")
 
 

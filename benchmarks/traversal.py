@@ -3,8 +3,7 @@
 Run ``python benchmarks/traversal.py -o out/``. A policy of its own is trained for every graph,
 order and repeat, each episode from the best placement so far; the study does so for 50 episodes
 with 32 graphs, three numbers of devices and 10 repeats. Runs are appended to ``runs.jsonl`` as they
-end, so that a stopped command goes on. Writes ``traversal.md`` and ``traversal.svg``, and prints
-the tables.
+end, so that a stopped command goes on. Writes ``traversal.md``, and prints the tables.
 """
 
 import argparse
@@ -19,7 +18,6 @@ import numpy as np
 from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem
-from streamplace.drawing.figures import new_figure, save
 from streamplace.families.registry import FAMILIES
 from streamplace.learn.config import Preset
 from streamplace.learn.registry import MODELS, LearningTask
@@ -158,22 +156,8 @@ def told(rows: list[dict[str, Any]], family: str, devices: int) -> str:
     return f"{markdown(counted, title)}\n{markdown(compared)}"
 
 
-def draw(rows: list[dict[str, Any]], families: Sequence[str], path: Path) -> None:
-    """Best makespan so far over the episodes, mean over the graphs."""
-    figure, axes = new_figure(len(families), width=10.0, height=3.2)
-    for axis, family in zip(axes, families, strict=True):
-        best = table(rows, family)
-        for name, curve in zip((*ORDERS, UNTAUGHT), best.mean(axis=1), strict=True):
-            style = "--" if name == UNTAUGHT else "-"
-            axis.plot(range(1, len(curve) + 1), curve, style, label=name, linewidth=1.2)
-        axis.set(xlabel="episode", title=family)
-    axes[0].set_ylabel("best makespan / bound")
-    axes[-1].legend(fontsize=6, frameon=False)
-    save(figure, path)
-
-
 def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: Mapped) -> None:
-    """Train what is missing, write and print the tables, and draw."""
+    """Train what is missing, write and print the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.jsonl"
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
@@ -188,7 +172,6 @@ def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: 
     rows = [known[tuple(asdict(run).values())] for run in asked]
     text = "\n".join(told(rows, family, devices) for family in families)
     (folder / "traversal.md").write_text(text, "utf-8")
-    draw(rows, families, folder / "traversal.svg")
     print(text, end="")
 
 
