@@ -319,7 +319,6 @@ def test_two_days_with_a_wrong_model(
     st.floats(30, 600),
 )
 def test_a_job_that_falls_behind_ends_in_the_best_layout_that_was_measured(
-    tmp_path_factory: pytest.TempPathFactory,
     others: dict[str, float],
     factors: dict[str, float],
     reports: bool,
@@ -327,7 +326,7 @@ def test_a_job_that_falls_behind_ends_in_the_best_layout_that_was_measured(
 ) -> None:
     """However wrong the model is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        Store.usual().path.unlink(missing_ok=True)
         scene = scene_of(patch)
         scene.carries, scene.factors, scene.reports = {ONE: 100.0, **others}, factors, reports
         scene.backlog = 1e7
