@@ -26,7 +26,8 @@ from streamplace.settings.flink import FlinkMoveSettings, OfFlink
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+    from streamplace.engines.flink.move.journal import MovePlan
+    from streamplace.engines.flink.move.move import FlinkMove
     from streamplace.engines.flink.move.transaction import FlinkMoved
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest

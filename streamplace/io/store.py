@@ -24,7 +24,7 @@ from streamplace.errors import FormatError
 from streamplace.io.files import spot, user_state
 
 FILE = "store.sqlite"
-VERSION = 2
+VERSION = 3
 """Version of the tables and of the types of their rows; every change of them needs a new one."""
 BUSY_SECONDS = 10.0
 """Seconds to wait for another process that writes."""

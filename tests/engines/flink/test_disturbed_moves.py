@@ -37,8 +37,8 @@ from streamplace.cli.main import main
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
-from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import await_devices

@@ -24,7 +24,8 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.move.interruption import Interruptions
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.journal import MovePlan
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import EndedByOthers
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
@@ -101,7 +102,7 @@ class World:
         """Whatever is placed fits."""
         assert job == self.job
         self.step()
-        return MovePlan(job, at(self.where), Layout(vectors))
+        return MovePlan(job=job, before=at(self.where), after=Layout(vectors))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move the job, or start it again where it was, as if that is interrupted."""
@@ -150,7 +151,7 @@ class World:
         """Start a job that does not run from its last checkpoint."""
         assert job == self.job
         assert self.where == self.dies
-        return self.run(MovePlan(job, at(self.where), layout))
+        return self.run(MovePlan(job=job, before=at(self.where), after=layout))
 
     def state(self, job: str) -> str:
         """State of a job."""

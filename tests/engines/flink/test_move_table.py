@@ -81,7 +81,7 @@ def test_every_combination_has_a_step_that_is_safe() -> None:
         if observation.outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS):
             assert step.is_end, observation
         if observation.interrupts > 1:
-            assert step in (Step.LEFT, Step.INTERRUPTED), observation
+            assert step in (Step.LEFT, Step.KEPT), observation
         if observation.interrupts or observation.returns:
             assert step is not Step.START or observation.last is Copy.MOVED, observation
         if step is Step.MOVED:

@@ -42,7 +42,8 @@ from streamplace.engines.flink.move.interruption import (
     late_records,
     sent_since,
 )
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.journal import MovePlan
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.program.program import Program
@@ -165,7 +166,7 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
         sample_of(flink.rest, "job", 0.0)
     messages: list[str] = []
     move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), messages.append)
-    assert move.rate(MovePlan("job", Layout.from_json({}), Layout.from_json({}))) is None
+    assert move.rate(MovePlan(job="job", before=Layout(), after=Layout())) is None
     assert "the rates before and after the move are not compared" in messages[0]
 
 

@@ -93,7 +93,7 @@ RETAINED = checkpoints(3, completed="s3://b/chk-3")
 ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
 TRIED = checkpoints(4, completed={"id": 3, "external_path": "s3://b/chk-3"}, savepoint=ON_TRIAL)
 """Flink still tells the path of a savepoint that was removed before the job was stopped."""
-STARTED = {"asked": NEW, "savepoint": PATH}
+STARTED = {"requested_job": NEW, "savepoint": PATH}
 Started = list[tuple[str, str, str]]
 
 
@@ -255,7 +255,7 @@ DISTURBANCES = {
     "it cannot be saved": Disturbance(NotSaved, [], OLD, saves=None),
     "it could not be saved": Disturbance(
         NotSaved, [], OLD,
-        jobs={OLD: FakeJob("RUNNING", stop=no_savepoint("no disk"))}, facts={"asked": OLD},
+        jobs={OLD: FakeJob("RUNNING", stop=no_savepoint("no disk"))}, facts={"requested_job": OLD},
     ),
     "it fails, with a checkpoint": Disturbance(
         FlinkError, [FROM_CHECKPOINT], "no disk", acts={"stop": [fails(OLD, RETAINED)]}
@@ -275,11 +275,11 @@ DISTURBANCES = {
     ),
     "Flink fails while it is saved": Disturbance(Undecided, acts={"stop": [stays_silent]}),
     "it is saved for long": Disturbance(
-        Undecided, facts={"asked": OLD},
+        Undecided, facts={"requested_job": OLD},
         jobs={OLD: FakeJob("RUNNING", stop=lambda: {"status": {"id": "IN_PROGRESS"}})},
     ),
     "others cancel it first": Disturbance(
-        FlinkError, [], CHECKPOINT, jobs={OLD: KEEPS}, facts={"asked": ""}
+        FlinkError, [], CHECKPOINT, jobs={OLD: KEEPS}, facts={"requested_job": ""}
     ),
     "another goes on from its savepoint": Disturbance(
         CopyRuns, [], "other", acts={"stop": [before(copies)]}
@@ -292,7 +292,7 @@ DISTURBANCES = {
     ),
     "it was suspended": Disturbance(
         Undecided, [], OLD,
-        jobs={OLD: FakeJob("SUSPENDED")}, facts={"asked": OLD, "savepoint": PATH},
+        jobs={OLD: FakeJob("SUSPENDED")}, facts={"requested_job": OLD, "savepoint": PATH},
     ),
     "others cancel it there": Disturbance(
         EndedByOthers, [FORWARD], CHECKPOINT, settle=1.0,
@@ -316,8 +316,10 @@ DISTURBANCES = {
     "it finishes there": Disturbance(
         starts=[FORWARD], acts={"start": [fails(NEW, RETAINED, state="FINISHED")]}, settle=1.0
     ),
-    "it had not been asked to stop": Disturbance(starts=[FORWARD], facts={"asked": OLD}),
-    "it had stopped": Disturbance(starts=[FORWARD], jobs={OLD: STOPPED}, facts={"asked": OLD}),
+    "it had not been asked to stop": Disturbance(starts=[FORWARD], facts={"requested_job": OLD}),
+    "it had stopped": Disturbance(
+        starts=[FORWARD], jobs={OLD: STOPPED}, facts={"requested_job": OLD}
+    ),
     "it had been started": Disturbance(
         jobs={OLD: STOPPED, NEW: FakeJob("RUNNING", ["dev-1"])}, facts=STARTED
     ),
@@ -341,15 +343,15 @@ DISTURBANCES = {
         jobs={OLD: STOPPED, NEW: CANCELED},
     ),
     "others cancelled it, Flink forgot": Disturbance(
-        FlinkError, [], CHECKPOINT, jobs={OLD: KEEPS}, facts={"asked": OLD}
+        FlinkError, [], CHECKPOINT, jobs={OLD: KEEPS}, facts={"requested_job": OLD}
     ),
     "it failed, Flink forgot": Disturbance(
-        FlinkError, [FROM_CHECKPOINT], BACK, facts={"asked": OLD},
+        FlinkError, [FROM_CHECKPOINT], BACK, facts={"requested_job": OLD},
         jobs={OLD: ended("FAILED", checkpoints=RETAINED)},
     ),
     "it runs, Flink forgot": Disturbance(starts=[FORWARD], acts={"stop": [after(forgets)] * 2}),
     "it stopped, Flink forgot": Disturbance(
-        starts=[FORWARD], jobs={OLD: ended("FINISHED", PATH)}, facts={"asked": OLD}
+        starts=[FORWARD], jobs={OLD: ended("FINISHED", PATH)}, facts={"requested_job": OLD}
     ),
     "it finishes before its return": Disturbance(
         FlinkError, [FORWARD], NEW,
@@ -513,7 +515,7 @@ def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
     """The command that goes on is told, if the job may have been ended."""
     silent = Rest("http://127.0.0.1:9")
     with pytest.raises(Undecided, match=r": move --resume$"):
-        replace(case.move(asked=OLD), rest=silent).run()
+        replace(case.move(requested_job=OLD), rest=silent).run()
     assert case.is_unfinished
     with pytest.raises(NoAnswer, match=r"127\.0\.0\.1:9"):
         replace(case.move(), rest=silent).run()
@@ -571,7 +573,7 @@ def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCa
         *({"taskmanagers": rows} for rows in ([], [], [task_manager("dev-1", ["dev-1"])]))
     )
     case.flink.jobs = {OLD: replace(STOPPED)}
-    case.move(asked=OLD, savepoint=PATH).run()
+    case.move(requested_job=OLD, savepoint=PATH).run()
     assert case.flink.starts == [FORWARD]
     assert "waiting: 'dev-1' have to join the cluster" in case.messages
 
@@ -583,7 +585,7 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
     case.flink.jobs = {OLD: FakeJob("RESTARTING")}
     case.flink.managers.clear()
     with pytest.raises(FlinkError, match=f"{OLD} is RESTARTING"):
-        case.move(asked=OLD).run()
+        case.move(requested_job=OLD).run()
     assert not any(line.startswith("waiting") for line in case.messages)
 
 
@@ -595,7 +597,10 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case:
         flink.jobs[NEW] = FakeJob("RUNNING", ["dev-1"])
 
     case.flink.acts["start"] = [before(taken)]
-    for journal in ({}, {"asked": OLD}):  # the second was killed before it asked for the start
+    for journal in (
+        {},
+        {"requested_job": OLD},
+    ):  # the second was killed before it asked for the start
         with pytest.raises(MoveUnderWay, match=NEW):
             case.move(**journal).run()
     assert case.flink.requests("PATCH") == []
@@ -614,19 +619,19 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     assert case.flink.starts == [(NEW, "dev-1", "file:/s/savepoint-9")]
 
 
-@pytest.mark.parametrize("asked", ["", OLD])
+@pytest.mark.parametrize("requested_job", ["", OLD])
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    case: MoveCase, asked: str
+    case: MoveCase, requested_job: str
 ) -> None:
     """By the same command; what followed a savepoint from before would be told again."""
     complete(case.folder / "savepoint-old-before", 100)
     case.flink.jobs = {}
     with pytest.raises(FlinkError, match=f"job {OLD}"):
-        case.move(asked=asked).run()
+        case.move(requested_job=requested_job).run()
     assert case.flink.starts == []
     path = complete(case.folder / "savepoint-old-new", 10)
     complete(case.folder / "savepoint-old-older", 20)
-    assert case.move(asked=asked).run().job == NEW
+    assert case.move(requested_job=requested_job).run().job == NEW
     assert case.flink.starts == [(NEW, "dev-1", path)]
 
 
@@ -648,14 +653,14 @@ def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: Mo
     case.flink.acts["start"] = [after(lambda flink: flink.jobs.clear())] * 5
     case.flink.used = set()
     with pytest.raises(Undecided, match=r": move --resume$"):
-        case.move(asked=OLD, savepoint=PATH).run()
+        case.move(requested_job=OLD, savepoint=PATH).run()
     assert case.is_unfinished
 
 
 def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCase) -> None:
     """It answers before it knows its jobs."""
     case.flink.jobs = {}
-    transaction = case.move(savepoint=PATH, asked=NEW)
+    transaction = case.move(savepoint=PATH, requested_job=NEW)
 
     def upload(sent: Submission) -> Any:
         case.flink.jobs = {BACK: FakeJob("RUNNING")}
@@ -669,7 +674,7 @@ def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCa
 def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: MoveCase) -> None:
     """A job that was still starting ran on, until the JobManager was restarted days later."""
     case.flink.jobs = {}
-    facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "asked": NEW}
+    facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "requested_job": NEW}
     with pytest.raises(FlinkError, match=f"s3://b/c .*{PATH}"):
         case.move(**facts, began=datetime(2020, 1, 1, tzinfo=UTC)).run()
     assert case.flink.starts == []
@@ -780,7 +785,7 @@ def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
     case.flink.jobs = {name: FakeJob(state, stop=stop) for name, state in states.items()}
     if states == {OLD: "FINISHED"}:
         case.flink.jobs = {OLD: STOPPED}
-    case.move(asked=OLD).claim.leave()
+    case.move(requested_job=OLD).claim.leave()
     job = next((one for one, state in states.items() if state == "RUNNING"), OLD)
     if told:
         with pytest.raises(FlinkError, match=rf"was {told}; finish it with: move --resume$"):
@@ -796,7 +801,7 @@ def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
 ) -> None:
     """Nor is one that runs said to be interrupted."""
     case.flink.jobs = {OLD: STOPPED}
-    moving = case.move(asked=OLD)
+    moving = case.move(requested_job=OLD)
     with pytest.raises(MoveUnderWay, match=f"job {OLD}"):
         mover.running_job(OLD)
     here = Holder.current()

@@ -29,8 +29,8 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay, unfinished
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
@@ -86,7 +86,7 @@ def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
         monkeypatch.setattr(acting, "CHECK_SECONDS", 0.0)
         answers = healthy("a", "b") | {f"GET /jobs/{NEW}": job("shop", "RUNNING", {})}
         move = Mock(rest=FakeFlink(answers).rest)
-        move.plan = lambda job, layout: MovePlan(job, HERE.layout, layout)
+        move.plan = lambda job, layout: MovePlan(job=job, before=HERE.layout, after=layout)
         move.run.side_effect, move.resume.side_effect = run, resume
         move.unfinished_moves.side_effect = unfinished or (lambda: [JOURNAL])
         log = WatchLog.claimed(Store.usual(), OLD, "shop", tell)
@@ -216,7 +216,7 @@ class Scene:
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
         monkeypatch.setattr(moving, "placed_upload", self.upload)
         monkeypatch.setattr(moving, "fitted", lambda _, places, *__: places)
-        plan = lambda _, job, layout: MovePlan(job, Layout(BOTH), layout)  # noqa: E731
+        plan = lambda _, job, layout: MovePlan(job=job, before=Layout(BOTH), after=layout)  # noqa: E731
         monkeypatch.setattr(FlinkMove, "plan", plan)
 
     def upload(

@@ -35,8 +35,8 @@ from streamplace.engines.flink.move.interruption import (
     sent_since,
     warm_up_seconds,
 )
-from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import refuse_ended, stopped_with
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided

@@ -28,7 +28,7 @@ class Copy(Enum):
 
 
 class JobState(Enum):
-    """JobState of that job."""
+    """State of that job."""
 
     GONE = "not listed"
     RUNNING = "RUNNING"
@@ -82,7 +82,6 @@ class Step(Enum):
     HAS_RETURNED = "the job runs where it ran before"
     KEPT = "the job continues, and was not stopped"
     REFUSED = "nothing more is asked of Flink"
-    INTERRUPTED = "interrupted; the job continues where it ran"
     FINISHED = "the job has finished by itself"
     TAKEN = "another command moves the job"
     ENDED_BY_OTHERS = "another user has ended the job"
@@ -112,7 +111,6 @@ ENDS = LEFT | {
     Step.HAS_RETURNED,
     Step.KEPT,
     Step.REFUSED,
-    Step.INTERRUPTED,
     Step.FINISHED,
     Step.TAKEN,
     Step.ENDED_BY_OTHERS,
@@ -191,7 +189,7 @@ class TableRow:
 
 
 def row(step: Step, reason: str, **conditions: object) -> TableRow:
-    """TableRow of the table, with the value, or the possible values, of what it depends on."""
+    """Row of the table, with the value, or the possible values, of what it depends on."""
     values = {
         name: value if isinstance(value, tuple) else (value,) for name, value in conditions.items()
     }
@@ -204,7 +202,7 @@ _BY_OTHERS = (JobState.CANCELLING, JobState.CANCELED, JobState.STOPPED)
 
 ROWS: tuple[TableRow, ...] = (
     # Interrupts and answers after which nothing is asked of Flink.
-    row(Step.INTERRUPTED, "nothing was asked of Flink yet",
+    row(Step.KEPT, "Flink was not asked to end it yet",
         is_interrupted=True, requested=Requested.NOTHING),
     row(Step.LEFT, "the second interrupt ends the process", is_interrupted_again=True),
     row(Step.REFUSED, "the job is as it was",
@@ -281,8 +279,6 @@ ROWS: tuple[TableRow, ...] = (
         after=(None, Step.STOP, Step.PREPARE)),
     row(Step.UNDECIDED, "Flink goes on with its stop",
         last=Copy.MOVED, state=LIVE, after=Step.STEADY, stop=(Stop.UNDER_WAY, Stop.SAVED)),
-    row(Step.INTERRUPTED, "no request has stopped it",
-        last=Copy.MOVED, state=LIVE, after=Step.STEADY, is_interrupted=True),
     row(Step.KEPT, "no request has stopped it", last=Copy.MOVED, state=LIVE, after=Step.STEADY),
     row(Step.STEADY, "a request may have its effect a little later",
         last=Copy.MOVED, state=LIVE, goes_back=True),

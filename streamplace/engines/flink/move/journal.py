@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FlinkError, chain_of, successor
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
+from streamplace.io.store import WHOLE, Claimed, Holder, Store, StoreError, Table
 from streamplace.model.message_text import listed, quoted
 
 
@@ -25,30 +25,50 @@ class MoveUnderWay(StreamplaceError):
     """Another command moves the job."""
 
 
-class Journal(Claimed):
-    """Parameters and progress of a move."""
+class MovePlan(BaseModel):
+    """Plan of a move."""
 
-    url: str  # address of the cluster
-    job: str  # the job that is moved
-    trigger: str  # id of the request that stops it
-    # Devices of its subtasks, now and afterwards.
+    model_config = WHOLE
+
+    job: str  # the running job
+    # Devices of its subtasks, before and after the move.
     before: Layout
     after: Layout
-    folder: str  # path or URI of the folder of savepoints
-    # Settings of the running job that its successors get.
+    # Settings of the running job that its successors get, and would lose otherwise.
     settings: dict[str, str] = Field(default_factory=dict)
+    # Whether no subtask moves, but the job was submitted without a placement: its slots have all
+    # resources of their TaskManagers, and it may restart on others after a failure.
+    pins: bool = False
+    name: str = ""  # name of the job
+    # Folder with a folder of checkpoints for each job; None if unknown.
+    checkpoints: str | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the job must be submitted again to run on its devices, and to stay there."""
+        return self.pins or bool(self.moved)
+
+    @property
+    def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
+        """Operators that move, with the numbers of their subtasks by device before and after."""
+        return self.after.moved_from(self.before)
+
+
+class Journal(MovePlan, Claimed):
+    """Plan, parameters and progress of a move."""
+
+    url: str  # address of the cluster
+    trigger: str  # id of the request that stops the job
+    folder: str  # path or URI of the folder of savepoints
     allow_non_restored: bool = False
     # Savepoint or checkpoint that the next job of the move starts from, once known.
     savepoint: str | None = None
-    # The last job of the move that Flink was asked to end or to start; empty before that.
-    asked: str = ""
+    # The last job of the move that Flink was to end or to start; empty before that.
+    requested_job: str = ""
     # Whether the move has failed, so that the job returns to its previous devices.
     returns: bool = False
     # Whether the job has lost devices, and so is cancelled and goes on from its last checkpoint.
     cancels: bool = False
-    name: str = ""  # name of the job
-    # Folder with a folder of checkpoints for each job; None if unknown.
-    checkpoints: str | None = None
     resume_by: str = ""  # the command that finishes the move
     began: datetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 

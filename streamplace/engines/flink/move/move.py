@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.source_lag import RATE_SECONDS, SourceFlow, source_flow
+from streamplace.engines.flink.move.decision_table import Stop
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
+    MovePlan,
     MoveUnderWay,
     broken_off,
     forget,
@@ -28,12 +31,11 @@ from streamplace.engines.flink.move.running_settings import (
     submitted_settings,
 )
 from streamplace.engines.flink.move.savepoints import (
-    UNDER_WAY,
     Savepoint,
     latest,
     path_of,
     resumable,
-    stop_status,
+    stop_of,
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
@@ -73,34 +75,6 @@ UNREPORTED = (
 )
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 """The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class MovePlan:
-    """Plan of a move."""
-
-    job: str  # the running job
-    # Devices of its subtasks, before and after the move.
-    before: Layout
-    after: Layout
-    # Settings of the running job that its new submission would lose.
-    settings: Settings = field(default_factory=dict)
-    # Whether no subtask moves, but the job was submitted without a placement: its slots have all
-    # resources of their TaskManagers, and it may restart on others after a failure.
-    pins: bool = False
-    name: str = ""  # name of the job
-    # Folder with a folder of checkpoints for each job; None if unknown.
-    checkpoints: str | None = None
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether the job must be submitted again to run on its devices, and to stay there."""
-        return self.pins or bool(self.moved)
-
-    @property
-    def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-        """Operators that move, with the numbers of their subtasks by device before and after."""
-        return self.after.moved_from(self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +118,16 @@ class FlinkMove:
         self.tell("checking that the job fits the new placement and its current one")
         program = kept_program(job, self.program)
         settings = self._checked(job, program, before, after)
-        folder = checkpoint_folder(self.rest, job, {**settings, **program.settings})
-        plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
-        if plan.moved:
-            return plan
-        return replace(plan, pins=is_placed(job, left_without(self.rest, job)) is False)
+        is_moved = after.moved_from(before)
+        return MovePlan(
+            job=job,
+            before=before,
+            after=after,
+            settings=settings,
+            pins=not is_moved and is_placed(job, left_without(self.rest, job)) is False,
+            name=document["name"],
+            checkpoints=checkpoint_folder(self.rest, job, {**settings, **program.settings}),
+        )
 
     def check(self, job: str, layout: Layout) -> None:
         """Raise an error if a job does not fit a placement; its main method runs, nothing else."""
@@ -170,7 +149,8 @@ class FlinkMove:
         """
         self._end_earlier(plan.job)
         rate = self.rate(plan)
-        journal = self._journal(plan, self._next_trigger(plan.job), self.savepoint_folder())
+        trigger, folder = self._next_trigger(plan.job), self.savepoint_folder()
+        journal = self._journal(plan, trigger=trigger, folder=folder)
         return self._carry_out(journal, lambda: MoveClaim.begin(journal), rate)
 
     def restart(self, job: str, layout: Layout) -> FlinkMoved:
@@ -188,17 +168,24 @@ class FlinkMove:
         if path is None:
             raise FlinkError(f"job {job} has no checkpoint or savepoint to continue from")
         settings, program = submitted_settings(self.rest, job), kept_program(job, self.program)
-        folder = checkpoint_folder(self.rest, job, {**settings, **program.settings})
         document = self.rest.job(job)
         tasks = zip(document["vertices"], job_operators(document), strict=True)
         whole = {name: [""] * row["parallelism"] for row, task in tasks for name in task.names}
-        where, name = layout.counted(Layout(whole)), document["name"]
-        plan = MovePlan(job, where, where, settings, name=name, checkpoints=folder)
-        saved_in = path.rpartition("/")[0]
+        where = layout.counted(Layout(whole))
+        plan = MovePlan(
+            job=job,
+            before=where,
+            after=where,
+            settings=settings,
+            name=document["name"],
+            checkpoints=checkpoint_folder(self.rest, job, {**settings, **program.settings}),
+        )
+        folder = path.rpartition("/")[0]
         with suppress(SettingError):
-            saved_in = self.savepoint_folder()
-        journal = self._journal(plan, stop_trigger(job, 0), saved_in)
-        journal = journal.model_copy(update={"cancels": True, "savepoint": path})
+            folder = self.savepoint_folder()
+        journal = self._journal(
+            plan, trigger=stop_trigger(job, 0), folder=folder, cancels=True, savepoint=path
+        )
         self._end_earlier(job)
         own = replace(self, settings=replace(self.settings, settle=0.0))
         return own._carry_out(journal, lambda: MoveClaim.begin(journal))
@@ -232,20 +219,14 @@ class FlinkMove:
                 return flow
         return None
 
-    def _journal(self, plan: MovePlan, trigger: str, folder: str) -> Journal:
+    def _journal(self, plan: MovePlan, **progress: Any) -> Journal:
         """Return the journal of a new move."""
         return Journal(
+            **dict(plan),
             url=self.rest.url,
-            job=plan.job,
-            trigger=trigger,
-            before=plan.before,
-            after=plan.after,
-            folder=folder,
-            settings=plan.settings,
             allow_non_restored=self.settings.allow_non_restored,
-            name=plan.name,
-            checkpoints=plan.checkpoints,
             resume_by=self.resume_line(plan.job),
+            **progress,
         )
 
     def _carry_out(
@@ -341,10 +322,10 @@ class FlinkMove:
         """
         for number in count():
             trigger = stop_trigger(job, number)
-            status = stop_status(self.rest, job, trigger)
-            if status is None:
+            stop, _ = stop_of(self.rest, job, trigger)
+            if stop is Stop.UNKNOWN:
                 return trigger
-            if status == UNDER_WAY or self.rest.state(job) in ENDED:
+            if stop is Stop.UNDER_WAY or self.rest.state(job) in ENDED:
                 raise MoveUnderWay(f"job {job} is stopped by another command, which moves it")
         raise AssertionError
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
+from streamplace.engines.flink.move.decision_table import Stop
 from streamplace.engines.flink.move.journal import unfinished
 from streamplace.engines.flink.rest.answers import (
     LONGEST,
@@ -38,8 +39,6 @@ from streamplace.model.message_text import quoted, shown
 
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
-UNDER_WAY = "IN_PROGRESS"
-"""Status of a stop request that Flink is still carrying out."""
 BEGUN = ("INITIALIZING", "CREATED")
 CANCELLED = frozenset({"CANCELLING", "CANCELED"})
 """Flink itself never cancels a job."""
@@ -113,18 +112,18 @@ def begin_stop(
     return str(answer["request-id"])
 
 
-def stop_answer(rest: Rest, job: str, request: str) -> dict[str, Any] | None:
-    """What became of a request that stops a job; None if Flink does not know it."""
+def stop_of(rest: Rest, job: str, request: str) -> tuple[Stop, str]:
+    """What became of a request that stops a job: with the path of its savepoint, or its failure."""
     with suppress_missing():
-        answer: dict[str, Any] = rest.get(job_path(job, "savepoints", request))
-        return answer
-    return None
-
-
-def stop_status(rest: Rest, job: str, request: str) -> str | None:
-    """Status of a request that stops a job; None if Flink does not know the request."""
-    answer = stop_answer(rest, job, request)
-    return None if answer is None else str(answer["status"]["id"])
+        answer = rest.get(job_path(job, "savepoints", request))
+        if answer["status"]["id"] != "COMPLETED":
+            return Stop.UNDER_WAY, ""
+        operation = answer.get("operation") or {}
+        if "location" in operation:
+            return Stop.SAVED, str(operation["location"])
+        cause = operation.get("failure-cause") or {}
+        return Stop.FAILED, root_cause(cause.get("stack-trace", ""))
+    return Stop.UNKNOWN, ""
 
 
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
@@ -134,21 +133,17 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     Refusal when Flink does not know the request. Raises FlinkError when the job cannot be saved.
     """
     for _ in turns(seconds):
-        if (answer := stop_answer(rest, job, request)) is None:
+        stop, text = stop_of(rest, job, request)
+        if stop is Stop.UNKNOWN:
             raise Refusal(f"Flink does not know any more that job {job} was asked to stop")
-        if answer["status"]["id"] == "COMPLETED":
-            break
-    else:
-        raise NoAnswer(
-            f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on "
-            "with it"
-        )
-    operation = answer.get("operation") or {}
-    if "location" not in operation:
-        trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
-        raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
-    rest.wait(job, ENDED)
-    return str(operation["location"])
+        if stop is Stop.FAILED:
+            raise FlinkError(f"job {job} cannot be saved: {text}")
+        if stop is Stop.SAVED:
+            rest.wait(job, ENDED)
+            return text
+    raise NoAnswer(
+        f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on with it"
+    )
 
 
 def _checkpoints_of(rest: Rest, job: str) -> Any:
@@ -239,17 +234,14 @@ def path_of(row: CheckpointAnswer) -> str | None:
 def refuse_ended(rest: Rest, job: str) -> None:
     """Raise EndedByOthers if another user has cancelled a job, or stopped it with a savepoint."""
     state = rest.state(job)
-    if state in CANCELLED:
+    if is_cancelled := state in CANCELLED:
         rest.wait(job, ENDED)
-        raise EndedByOthers(
-            f"job {job} was cancelled by another user, and is not started again"
-            f"{state_clause(rest, job)}"
-        )
-    if state == FINISHED and (path := stopped_with(rest, job)) is not None:
-        raise EndedByOthers(
-            f"job {job} was stopped by another user, and is not started again; its state is in "
-            f"{shown(path, LONGEST)}"
-        )
+    elif state != FINISHED or stopped_with(rest, job) is None:
+        return
+    raise EndedByOthers(
+        f"job {job} was {'cancelled' if is_cancelled else 'stopped'} by another user, and is not "
+        f"started again{state_clause(rest, job)}"
+    )
 
 
 def refuse_moved(path: str) -> None:

@@ -37,7 +37,6 @@ from streamplace.engines.flink.move.journal import (
     last_path,
 )
 from streamplace.engines.flink.move.savepoints import (
-    UNDER_WAY,
     CopyRuns,
     EndedByOthers,
     Savepoint,
@@ -48,7 +47,7 @@ from streamplace.engines.flink.move.savepoints import (
     refuse_ended,
     resumable,
     state_clause,
-    stop_answer,
+    stop_of,
     stopped_at,
     stopped_with,
 )
@@ -146,11 +145,11 @@ def observe(rest: Rest, journal: Journal) -> MoveObservation:
         state = JobState.STOPPED if stopped else _STATES.get(status, JobState.CHANGING)
         if last == job:
             copy = Copy.MOVED
-            stop, location = _stop_of(rest, journal)
+            stop, text = stop_of(rest, job, journal.trigger)
             if state is JobState.FAILED or (journal.cancels and state is JobState.CANCELED):
                 path = resumable(rest, job) or path
             else:
-                path = path or location or stopped
+                path = path or (text if stop is Stop.SAVED else stopped)
         elif last == journal.successor:
             copy = Copy.SUCCESSOR
         else:
@@ -158,7 +157,7 @@ def observe(rest: Rest, journal: Journal) -> MoveObservation:
             path = last_kept(rest, last) or path or last_path(journal)
     requests = {"": Requested.NOTHING, job: Requested.STOP, journal.successor: Requested.START}
     return MoveObservation(
-        requests.get(journal.asked, Requested.RETURN),
+        requests.get(journal.requested_job, Requested.RETURN),
         journal.savepoint is not None,
         journal.returns,
         journal.cancels,
@@ -180,23 +179,12 @@ _STATES = {
 }
 
 
-def _stop_of(rest: Rest, journal: Journal) -> tuple[Stop, str | None]:
-    """What became of the stop of the moved job, and the path of its savepoint."""
-    answer = stop_answer(rest, journal.job, journal.trigger)
-    if answer is None:
-        return Stop.UNKNOWN, None
-    if answer["status"]["id"] == UNDER_WAY:
-        return Stop.UNDER_WAY, None
-    location = (answer.get("operation") or {}).get("location")
-    return (Stop.FAILED, None) if location is None else (Stop.SAVED, str(location))
-
-
 def _may_have_run(journal: Journal, path: str) -> bool:
     """Whether a forgotten job may have run for long since its savepoint.
 
     Then its checkpoints are newer, and not where this machine sees them.
     """
-    was_started = journal.asked not in ("", journal.job)
+    was_started = journal.requested_job not in ("", journal.job)
     is_old = datetime.now(UTC) - journal.began > LONG_AGO
     is_first = path == journal.savepoint
     return was_started and is_old and is_first and not is_local(journal.checkpoints)
@@ -284,18 +272,20 @@ class Transaction:
                 is_answer = step is not None and not step.is_end
                 self._outcome = outcome_of(error) if is_answer else StepOutcome.SILENT
                 if self._outcome is StepOutcome.SPENT:
-                    self._used.add(self.journal.asked)
+                    self._used.add(self.journal.requested_job)
                 if self._outcome in (StepOutcome.FAILED, StepOutcome.SPENT):
                     self._reason = self._reason or str(error)
 
     def _observed(self) -> MoveObservation:
         """What decides on the next step; Flink is not asked if it does not."""
         is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
-        observation = MoveObservation(Requested.STOP if self.journal.asked else Requested.NOTHING)
+        observation = MoveObservation(
+            Requested.STOP if self.journal.requested_job else Requested.NOTHING
+        )
         if not is_over and self._interrupts < 2:
             observation = observe(self.rest, self.journal)
             if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
-                raise FlinkError(_forgotten_text(self.journal))
+                raise FlinkError(f"the JobManager no longer knows job {self.journal.job}")
         return replace(
             observation, after=self._after, outcome=self._outcome, interrupts=self._interrupts
         )
@@ -314,7 +304,7 @@ class Transaction:
 
     def _stop(self, _: MoveObservation) -> None:
         journal = self.journal
-        self._save(asked=journal.job)
+        self._save(requested_job=journal.job)
         self.tell(f"stopping job {journal.job} with a savepoint")
         self._ask_to_stop(journal.job, journal.trigger)
 
@@ -333,7 +323,7 @@ class Transaction:
 
     def _cancel(self, observation: MoveObservation) -> None:
         job = self.journal.job
-        self._save(asked=job)
+        self._save(requested_job=job)
         if observation.status not in ENDED:
             self.tell(f"cancelling job {job}")
             self.rest.cancel(job)
@@ -380,7 +370,7 @@ class Transaction:
         chain = chain_of(self.journal.job)
         used = {*self._used, *chain[:2]}
         number = chain.index(observation.job) + 1 if observation.job in chain else 2
-        job = next(each for each in chain[number:] if each not in used)
+        job = next(name for name in chain[number:] if name not in used)
         self._save(returns=True)
         self._submit(job, self.back, str(observation.path))
 
@@ -393,12 +383,12 @@ class Transaction:
     def _jar(self, submission: Submission) -> ClusterJar:
         """Jar of a submission; it is uploaded when it is first needed."""
         if submission not in self._jars:
-            self._await_devices(submission)
+            self._await_devices(submission.places.devices)
             self._jars[submission] = self._uploads.enter_context(self.upload(submission))
         return self._jars[submission]
 
-    def _await_devices(self, submission: Submission) -> None:
-        await_devices(self.rest, submission.places.devices, self.settings.seconds, self.tell)
+    def _await_devices(self, needed: set[str]) -> None:
+        await_devices(self.rest, needed, self.settings.seconds, self.tell)
 
     def _submit(self, job: str, submission: Submission, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it.
@@ -408,25 +398,25 @@ class Transaction:
         """
         jar, devices = self._jar(submission), submission.places.devices
         chain = chain_of(self.journal.job)
-        if alive := [each for each in live_states(self.rest, self.journal.job) if each != job]:
+        if alive := [name for name in live_states(self.rest, self.journal.job) if name != job]:
             raise MoveUnderWay(
                 f"a JobManager has taken over job {alive[-1]}; nothing was started. Move it again"
             )
         savepoint = Savepoint(path, self.journal.allow_non_restored)
         request = submission.program.run_request(savepoint)
-        was_asked = self.journal.asked == job
+        was_requested = self.journal.requested_job == job
 
         def await_ready() -> None:
             if self.awaits_lost:  # after a restart of the JobManager they join one after the other
-                self._await_devices(submission)
+                self._await_devices(devices)
             else:
                 refuse_lost(self.rest, devices)
             self.rest.wait_released()
 
         refuse_copy(self.rest, path, chain, self.journal.name)
         self.tell(f"starting it from its saved state on {listed(sorted(devices))}")
-        self._save(asked=job, savepoint=path)
-        if not submit(self.rest, jar, request, job, await_ready) and not was_asked:
+        self._save(requested_job=job, savepoint=path)
+        if not submit(self.rest, jar, request, job, await_ready) and not was_requested:
             raise moved_by_others(self.journal.job, job)
         try:  # another user may have submitted a copy at the same time
             refuse_copy(self.rest, path, chain, self.journal.name)
@@ -447,10 +437,10 @@ class Transaction:
         """
         job = self.journal.successor
         state, trigger = self.rest.state(job), return_trigger(job)
-        is_asked = state is not None and stop_answer(self.rest, job, trigger) is not None
-        if state == "RUNNING" or is_asked:
+        is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
+        if state == "RUNNING" or is_stopping:
             try:
-                if not is_asked:
+                if not is_stopping:
                     self._ask_to_stop(job, trigger)
                 return self._stopped_at(job, trigger)
             except NoAnswer:
@@ -478,7 +468,7 @@ class Transaction:
         try:
             self.claim.save(**changes)
         except StoreError:
-            if not self.journal.asked:
+            if not self.journal.requested_job:
                 raise
             self.claim.journal = self.journal.model_copy(update=changes)
 
@@ -504,16 +494,13 @@ class Transaction:
 
     def _kept(self, observation: MoveObservation) -> FlinkError:
         job = self.journal.job
-        if self.journal.cancels:
+        if self.journal.cancels and self.journal.requested_job:
             return FlinkError(f"job {job} was not cancelled yet, and is {observation.status}")
         return NotSaved(f"{self._reason}; job {job} continues where it ran")
 
     def _refused(self, _: MoveObservation) -> StreamplaceError:
         assert self._error is not None
         return self._error
-
-    def _interrupted(self, _: MoveObservation) -> FlinkError:
-        return FlinkError(f"job {self.journal.job} continues where it ran")
 
     def _finished(self, observation: MoveObservation) -> FlinkError:
         if observation.last is Copy.MOVED:
@@ -533,11 +520,6 @@ class Transaction:
 
     def _ended_by_others(self, observation: MoveObservation) -> StreamplaceError:
         job = observation.job
-        if observation.last is Copy.MOVED:
-            return FlinkError(
-                f"job {job} was cancelled by another user; nothing was started"
-                f"{state_clause(self.rest, job)}"
-            )
         try:
             refuse_ended(self.rest, job)
         except EndedByOthers as error:
@@ -547,10 +529,8 @@ class Transaction:
     def _not_running(self, observation: MoveObservation) -> FlinkError:
         job = observation.job
         if observation.state is JobState.FAILED:
-            return FlinkError(
-                f"job {job} has failed: {self._failure(job)}; nothing was started"
-                f"{state_clause(self.rest, job)}"
-            )
+            why = f"has failed: {self._failure(job)}; nothing was started"
+            return FlinkError(f"job {job} {why}{state_clause(self.rest, job)}")
         return FlinkError(
             f"job {job} is {observation.status}, not RUNNING any more; move it when it runs"
         )
@@ -563,22 +543,23 @@ class Transaction:
         )
 
     def _forgotten(self, _: MoveObservation) -> FlinkError:
-        journal, path = self.journal, last_path(self.journal)
-        if path is None:
+        journal = self.journal
+        text = f"the JobManager no longer knows job {journal.requested_job or journal.job}"
+        advice = "with 'streamplace flink apply --savepoint'"
+        if (path := last_path(journal)) is None:
             return FlinkError(
-                f"{_forgotten_text(journal)}, and no complete savepoint of it is known to this "
-                f"machine; if {shown(journal.folder, LONGEST)} contains one, start the job from "
-                "that with 'streamplace flink apply --savepoint', else as it was first submitted"
+                f"{text}, because it was restarted without high availability, and no complete "
+                f"savepoint of it is known to this machine; if {shown(journal.folder, LONGEST)} "
+                f"contains one, start the job from that {advice}, else as it was first submitted"
             )
         return FlinkError(
-            f"the JobManager no longer knows job {journal.asked}, which may have run since, and "
-            f"its checkpoints below {journal.checkpoints or 'the folder of checkpoints'} cannot "
-            "be seen from here; start it with 'streamplace flink apply --savepoint' from the "
-            f"newest one, or from {path} if there is none"
+            f"{text}, which may have run since, and its checkpoints below "
+            f"{journal.checkpoints or 'the folder of checkpoints'} cannot be seen from here; start "
+            f"it {advice} from the newest one, or from {path} if there is none"
         )
 
     def _stopped_by_others(self, observation: MoveObservation) -> StoppedByOthers:
-        self._save(asked=observation.job, savepoint=observation.path)  # for --resume
+        self._save(requested_job=observation.job, savepoint=observation.path)  # for --resume
         return StoppedByOthers(
             f"job {observation.job} was stopped by somebody else, with its state in "
             f"{observation.path}; this command started nothing",
@@ -587,40 +568,32 @@ class Transaction:
 
     def _not_returned(self, observation: MoveObservation) -> Undecided:
         failure = self._error or self._failure(observation.job)
-        path, job = self.journal.savepoint, self.journal.asked
-        with suppress(FlinkError):
-            path = last_kept(self.rest, job) or path
-        self._save(returns=True, savepoint=path)
-        text = f"{self._reason}; the return to the previous devices failed, too: {failure}"
+        path, job = self.journal.savepoint, self.journal.requested_job
         is_live = True  # it may be if Flink does not tell
         with suppress(FlinkError):
+            path = last_kept(self.rest, job) or path
             is_live = self.rest.state(job) not in (None, *ENDED)
+        self._save(returns=True, savepoint=path)
+        state = f"The job is not running. Its state is in {path}"
         if is_live:
-            return Undecided(
-                f"{text}. Job {job} has not ended, so do not start another one from {path}",
-                f"; when it runs or has ended, finish the move by: {self.journal.resume_by}",
-            )
+            state = f"Job {job} has not ended, so do not start another one from {path}"
         return Undecided(
-            f"{text}. The job is not running. Its state is in {path}",
-            f"; start it with: {self.journal.resume_by}",
+            f"{self._reason}; the return to the previous devices failed, too: {failure}. {state}",
+            f"; {'when it runs or has ended, ' if is_live else ''}finish the move by: "
+            f"{self.journal.resume_by}",
         )
 
     def _undecided(self, observation: MoveObservation) -> Undecided:
         journal, error = self.journal, self._error
+        text, advice = str(error or f"job {observation.job} has not ended"), "finish the move by"
         if isinstance(error, StillStarting):
-            return Undecided(
-                f"{error}. It is not stopped, and nothing else is started",
-                "; to wait for it again and finish the move, perhaps with a longer timeout: "
-                f"{journal.resume_by}",
-            )
-        if observation.outcome is StepOutcome.FAILED:  # some of its tasks take long to end
-            return Undecided(str(error), f"; finish the move by: {journal.resume_by}")
-        text = str(error) if error is not None else f"job {observation.job} has not ended"
-        return Undecided(
-            f"{text}. Whether job {journal.job} or its successor {journal.successor} runs is not "
-            "known",
-            f"; when Flink answers again, finish the move by: {journal.resume_by}",
-        )
+            text += ". It is not stopped, and nothing else is started"
+            advice = "to wait for it again and finish the move, perhaps with a longer timeout"
+        elif observation.outcome is not StepOutcome.FAILED:  # else its tasks take long to end
+            text += f". Whether job {journal.job} or its successor {journal.successor} runs is not "
+            text += "known"
+            advice = f"when Flink answers again, {advice}"
+        return Undecided(text, f"; {advice}: {journal.resume_by}")
 
     def _left(self, _: MoveObservation) -> KeyboardInterrupt:
         return KeyboardInterrupt()
@@ -642,13 +615,6 @@ def moved_by_others(job: str, later: str) -> MoveUnderWay:
     return MoveUnderWay(
         f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
         "command started nothing"
-    )
-
-
-def _forgotten_text(journal: Journal) -> str:
-    return (
-        f"the JobManager no longer knows job {journal.job}, because it was restarted without high "
-        "availability"
     )
 
 
