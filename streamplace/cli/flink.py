@@ -294,7 +294,8 @@ def advise_(
 
     The command watches the job until it is steady. It prints what the TaskManagers cost by the
     offers, rate and CPU of the job, the cheapest plan that carries the rate, with a proven bound,
-    what is not known of it, what changing would gain, and the commands that would do it.
+    what is not known of it, what changing would gain, and the commands that would do it. Without
+    --offers and --cluster, the plan uses as few of the TaskManagers as possible.
 
     The plan keeps the parallelism that the program sets: to find it, the program's main method is
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was

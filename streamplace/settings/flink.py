@@ -26,13 +26,18 @@ from streamplace.settings.convert import (
     Rate,
     SearchBudget,
     Seconds,
-    Share,
     Texts,
     Whole,
     in_tuple,
 )
 from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, option
-from streamplace.settings.plan import OffersFile
+from streamplace.settings.plan import (
+    OFFERS,
+    OWN_MACHINES,
+    Headroom,
+    OffersFile,
+    headroom_option,
+)
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -345,21 +350,9 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
         "they are offered now, such as 2x.",
     )
-    offers: OffersFile | None = option(
-        "--offers FILE", "TOML file with the types of machines and their prices.", WHERE
-    )
-    cluster: ClusterFile = option(
-        "--cluster FILE",
-        "TOML file of the machines that there are, of which the plan uses as few as possible.  "
-        "[default without --offers: the TaskManagers]",
-        WHERE,
-    )
-    headroom: Annotated[Share, Interval(ge=0, lt=1)] = option(
-        "--headroom SHARE",
-        "With --offers, share h of CPU and network cards that stays free: the plan is for 1 / "
-        "(1 − h) times the rate.",
-        default=0.03,
-    )
+    offers: OffersFile | None = OFFERS
+    cluster: ClusterFile = OWN_MACHINES
+    headroom: Headroom = headroom_option(0.03)
     budget: SearchBudget = option(
         "--budget TIME", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG
     )

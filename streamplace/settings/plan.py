@@ -117,7 +117,28 @@ def _policy_names() -> Iterable[str]:
     return (*POLICIES, "all")
 
 
+Headroom = Annotated[Share, Interval(ge=0, lt=1)]
+
+
+def headroom_option(default: float) -> Any:
+    """Option for the part of the machines that a plan does not use."""
+    return option(
+        "--headroom SHARE",
+        "Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times the "
+        "rate.",
+        default=default,
+    )
+
+
 OffersFile = Annotated[Catalogue, BeforeValidator(_offers)]
+OFFERS: OffersFile | None = option(
+    "--offers FILE", "TOML file with the types of machines and their prices.", WHERE
+)
+OWN_MACHINES: ClusterFile = option(
+    "--cluster FILE",
+    "Cluster file (TOML) of the machines that you have. The plan uses as few of them as possible.",
+    WHERE,
+)
 
 
 class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph, validate_default=True):
@@ -158,21 +179,9 @@ class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph, validate_default=True
     )
     lag: Seconds = file_key("TIME", "Time by which tuples may be late.", default=60.0)
     restart: Seconds = file_key("TIME", "Time for which a move stops the job.", default=5.0)
-    offers: OffersFile | None = option(
-        "--offers FILE", "TOML file with the types of machines and their prices.", WHERE
-    )
-    cluster: ClusterFile = option(
-        "--cluster FILE",
-        "Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
-        "possible.",
-        WHERE,
-    )
-    headroom: Annotated[Share, Interval(ge=0, lt=1)] = option(
-        "--headroom SHARE",
-        "Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times the "
-        "rate.",
-        default=0.0,
-    )
+    offers: OffersFile | None = OFFERS
+    cluster: ClusterFile = OWN_MACHINES
+    headroom: Headroom = headroom_option(0.0)
     keep_parallelism: Annotated[bool | frozenset[str], BeforeValidator(_operators)] = option(
         "--keep-parallelism",
         "Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
