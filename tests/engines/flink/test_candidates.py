@@ -470,12 +470,12 @@ def rates(
     present: Layout = PRESENT,
     held_back: frozenset[str] = B,
     cluster: Cluster = UNLIKE,
-    asked: float | None = None,
+    rate: float | None = None,
     **facts: Any,
 ) -> JobRates:
     """A job that is held back."""
     measured = Measurement(graph, cluster, True, held_back=held_back, **facts)
-    return JobRates(measured, present, asked)
+    return JobRates(measured, present, rate)
 
 
 def test_a_layout_that_doubles_one_source_does_not_double_the_others() -> None:
@@ -483,7 +483,7 @@ def test_a_layout_that_doubles_one_source_does_not_double_the_others() -> None:
     job = rates()
     assert job.of(PRESENT) == pytest.approx(105_000.0)
     assert job.of(APART) == pytest.approx(110_000.0)
-    assert rates(asked=1e6).of(APART) == pytest.approx(210_000.0)
+    assert rates(rate=1e6).of(APART) == pytest.approx(210_000.0)
 
 
 def test_sources_that_are_limited_by_different_things_have_factors_of_their_own() -> None:
@@ -508,7 +508,7 @@ def test_subtasks_of_a_source_without_shares_do_not_wait_for_each_other() -> Non
     assert rates(graph, Layout(present), shares={"readings": [0.5, 0.5]}).factors[
         0
     ] == pytest.approx(1.0)
-    assert rates(graph, Layout(present), asked=1e6).of(Layout(layout)) == pytest.approx(5_000.0)
+    assert rates(graph, Layout(present), rate=1e6).of(Layout(layout)) == pytest.approx(5_000.0)
     assert rates(graph, Layout(present), shares={"readings": [0.8, 0.2]}).of(
         Layout(layout)
     ) == pytest.approx(2_500 / 0.8 * 0.4)

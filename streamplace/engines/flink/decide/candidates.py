@@ -125,13 +125,15 @@ class Question:
         """Return a layout as it can be pinned; None if that is impossible."""
         if not layout.devices <= {*self.free} or (layout.spread_devices and not self.spreads):
             return None
-        known = self.managers
-        return layout if known is None else pinnable(layout, self.measured.graph, known)
+        if self.managers is None:
+            return layout
+        return pinnable(layout, self.measured.graph, self.managers)
 
-    def described(self, possible: Sequence[Layout]) -> Sequence[Layout]:
-        """Return layouts of which one is chosen; none if one has a TaskManager that is unknown."""
-        names = {*self.measured.cluster.devices.name}
-        return possible if all(one.devices <= names for one in possible) else ()
+    @cached_property
+    def speeds(self) -> dict[str, float]:
+        """Speed of all cores of each device together."""
+        devices = self.measured.cluster.devices
+        return dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
 
     @property
     def free(self) -> list[str]:
@@ -168,7 +170,7 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
 
     The errors of the job widen it; rates of sources that do not depend on the layout are certain.
     """
-    carried = sorted((question.rates.of(one), i) for i, one in enumerate(places))
+    carried = sorted((question.rates.of(layout), i) for i, layout in enumerate(places))
     (least, _), (value, middle), (most, _) = (carried[i] for i in (0, (len(carried) - 1) // 2, -1))
     kept = min(question.rates.kept, least)
     predicted = RateInterval(least, value, most)
@@ -183,26 +185,24 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     """Find layouts for a job: of Flink's modes, an even spread, shares by speed, and a search."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
-    found = [
-        _of_mode(question, mode, possible)
-        for mode in question.modes
-        if (possible := question.described(layouts(unpinned, question.slots, mode)))
-    ]
+    names, found = {*question.measured.cluster.devices.name}, []
+    for mode in question.modes:
+        possible = layouts(unpinned, question.slots, mode)
+        if possible and all(layout.devices <= names for layout in possible):
+            found.append(_of_mode(question, mode, possible))
     if question.free:
-        devices = question.measured.cluster.devices
-        power = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
-        speeds = {name: power[name] for name in question.free}
         places: dict[str, Layout | None] = {FOUND: searched(question, budget)}
         if question.spreads:
+            speeds = {name: question.speeds[name] for name in question.free}
             places[EVEN] = question.pinnable(even_layout(graph, question.free))
             places[BY_SPEED] = question.pinnable(layout_by_speed(graph, speeds))
         shares = question.measured.shares
         found += [
-            candidate(question, name, *possible_orders(one, shares))
-            for name, one in places.items()
-            if one is not None
+            candidate(question, name, *possible_orders(layout, shares))
+            for name, layout in places.items()
+            if layout is not None
         ]
-    return sorted(found, key=lambda one: -one.predicted.value)
+    return sorted(found, key=lambda c: -c.predicted.value)
 
 
 def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Candidate:
@@ -210,14 +210,16 @@ def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Cand
 
     The line of configuration is given only if the others carry about as much.
     """
-    by_flink = candidate(question, f"Flink's {mode}", *possible).predicted
-    best = max(possible, key=question.rates.of)
-    least = min(map(question.rates.of, possible))
+    name, rate = f"Flink's {mode}", question.rates.of
+    best = max(possible, key=rate)
     pins = question.pinnable(best)
-    one = candidate(question, f"Flink's {mode}", pins or best)
-    is_sure = (1 + WORTHWHILE) * least >= question.rates.of(best)
-    line = f"{MODE_SETTING}: {mode}" if is_sure else ""
-    return replace(one, line=line, can_be_pinned=pins is not None, by_flink=by_flink)
+    is_sure = (1 + WORTHWHILE) * min(map(rate, possible)) >= rate(best)
+    return replace(
+        candidate(question, name, pins or best),
+        line=f"{MODE_SETTING}: {mode}" if is_sure else "",
+        can_be_pinned=pins is not None,
+        by_flink=candidate(question, name, *possible).predicted,
+    )
 
 
 def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
@@ -230,11 +232,11 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
     placer, judged_by = named_placer("auto"), composed_objective("throughput")
     rates, graph, cluster = question.rates, question.measured.graph, question.measured.cluster
     only = dict.fromkeys(graph.operators.name, question.free) if question.occupied else None
-    asked = question.rate or graph.source_rate
+    rate = question.rate or graph.source_rate
     best = Layout()
     carried = 0.0
     while True:
-        problem = Problem(rates.at_rate(asked), cluster, Constraints(allowed=only))
+        problem = Problem(rates.at_rate(rate), cluster, Constraints(allowed=only))
         if question.spreads:
             problem = expand(problem.graph).problem(problem)
         result = placer.place(problem, judged_by, seed=0, budget=budget)
@@ -244,9 +246,9 @@ def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
         if not best or found > carried:
             best, carried = layout, found
         more = rates.kept + SATURATING * (carried - rates.kept)
-        if question.rate is not None or carried < asked or more > LARGEST:
+        if question.rate is not None or carried < rate or more > LARGEST:
             break
-        asked = more
+        rate = more
     fitting = question.pinnable(best)
     return searched(replace(question, spreads=False), budget) if fitting is None else fitting
 

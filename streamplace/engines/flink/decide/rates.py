@@ -192,12 +192,12 @@ class JobRates:
 
     measured: Measurement
     present: Layout  # operator → devices of its subtasks when it was measured
-    asked: float | None = None  # tuples/s of all sources together; None for as much as possible
+    rate: float | None = None  # tuples/s of all sources together; None for as much as possible
 
     @property
     def is_open(self) -> bool:
         """Whether the held-back sources are maximised; otherwise all sources are one flow."""
-        return self.asked is None and self.measured.is_limited and bool(self.measured.held_back)
+        return self.rate is None and self.measured.is_limited and bool(self.measured.held_back)
 
     @cached_property
     def kept(self) -> float:

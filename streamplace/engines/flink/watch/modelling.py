@@ -96,12 +96,10 @@ class JobModeller:
 
         Fast ones come first, and of equal ones those in use.
         """
-        devices, used = question.measured.cluster.devices, question.present.devices
-        names = frozenset(devices.name)
+        names, used = frozenset(question.speeds), question.present.devices
         job = replace(question, occupied=question.occupied | names.difference(managers))
-        speed = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
         order = sorted(
-            job.free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name)
+            job.free, key=lambda name: (-float(f"{job.speeds[name]:.1g}"), name not in used, name)
         )
         most = len(order) if self.at_most is None else min(self.at_most, len(order))
         found = candidates(job, self.budget)
