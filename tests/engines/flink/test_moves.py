@@ -28,7 +28,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.running_settings import UNTOLD, lost, running_settings
+from streamplace.engines.flink.move.running_settings import LATER, lost, running_settings
 from streamplace.engines.flink.move.savepoints import checkpoint_totals
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import placed_upload
@@ -382,5 +382,5 @@ def test_settings_that_flink_would_take_anyway_are_not_lost() -> None:
     assert lost(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}
     assert lost(running, {"state.backend.type": "rocksdb"}) == {}
     key = "execution.checkpointing.dir"
-    assert lost({key: UNTOLD}, {}) == {key: (UNTOLD, "")}
-    assert lost({key: UNTOLD}, {key: "s3://b"}) == {}
+    assert lost({key: LATER}, {}) == {key: (LATER, "")}
+    assert lost({key: LATER}, {key: "s3://b"}) == {}

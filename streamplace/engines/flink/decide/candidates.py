@@ -278,7 +278,7 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
     >>> layouts(graph, {"a": 2}, "NONE")
     [Layout({'src': ['a'], 'map': ['a', 'a']})]
-    >>> {tuple(one["map"]) for one in layouts(graph, {"a": 2, "b": 2}, "SLOTS")} <= {
+    >>> {tuple(layout["map"]) for layout in layouts(graph, {"a": 2, "b": 2}, "SLOTS")} <= {
     ...     ("a", "b"), ("b", "a")}
     True
     """
@@ -361,12 +361,12 @@ def local_bundles(graph: StreamGraph) -> list[Bundle]:
         others = []
         for i in range(number):
             near = chain.from_iterable(_near(i, number, *sender) for sender in senders)
-            if (free := next((one for one in near if one not in joined), None)) is None:
+            if (free := next((bundle for bundle in near if bundle not in joined), None)) is None:
                 others.append(i)
             else:
                 joined[free] = i
         own = opened.setdefault(groups[v], [])
-        left = [one for one in own if one not in joined]
+        left = [bundle for bundle in own if bundle not in joined]
         new = range(len(bundles), len(bundles) + max(0, len(others) - len(left)))
         bundles += [[] for _ in new]
         own += new
@@ -455,7 +455,7 @@ def _by_number_of_subtasks(
     load, left = dict.fromkeys(taken, 0), list(taken)
     pairs = []
     for bundle in sorted(bundles, key=len, reverse=True):
-        device = min(left, key=lambda one: load[one])
+        device = min(left, key=lambda name: load[name])
         left.remove(device)
         load[device] += len(bundle)
         pairs.append((bundle, device))

@@ -152,17 +152,17 @@ class Proposal:
         A job that keeps up is moved only if the user asks for a higher rate and another layout
         should carry more of it. No measurement can confirm that before this rate arrives.
         """
-        others = [one for one in self.candidates if one.can_be_pinned and not self.is_tried(one)]
+        others = [c for c in self.candidates if c.can_be_pinned and not self.is_tried(c)]
         if self.where.is_limited:
-            value = {one.name: self.optimistic(one) for one in others}
+            value = {other.name: self.optimistic(other) for other in others}
             least = (1 + WORTHWHILE) * self.best.rate
         else:
-            asked, rates = self.question.rate, self.question.rates
-            if asked is None or self.where is not self.trials[0]:
+            offered, rates = self.question.rate, self.question.rates
+            if offered is None or self.where is not self.trials[0]:
                 return None
-            value = {one.name: min(asked, one.predicted.value) for one in others}
-            least = (1 + CLEAR) * min(asked, rates.of(rates.present))
-        target = max(others, key=lambda one: (value[one.name], -one.order), default=None)
+            value = {other.name: min(offered, other.predicted.value) for other in others}
+            least = (1 + CLEAR) * min(offered, rates.of(rates.present))
+        target = max(others, key=lambda other: (value[other.name], -other.order), default=None)
         return None if target is None or value[target.name] <= least else target
 
     def is_tried(self, candidate: Candidate) -> bool:
@@ -176,13 +176,13 @@ class Proposal:
             for trial in self.trials
         )
 
-    def _is_as(self, layout: Layout, known: Layout) -> bool:
+    def _is_as(self, layout: Layout, other: Layout) -> bool:
         """Whether layouts differ by an exchange of TaskManagers that changes no predicted rate."""
         here = self.question.measured.cluster.devices.name
-        if layout.groups != known.groups or not layout.devices | known.devices <= {*here}:
+        if layout.groups != other.groups or not layout.devices | other.devices <= {*here}:
             return False
         rate = self.question.rates.of
-        return abs(rate(layout) - rate(known)) <= NOISE * rate(known)
+        return abs(rate(layout) - rate(other)) <= NOISE * rate(other)
 
     @property
     def interruption(self) -> Interruption:
@@ -208,27 +208,27 @@ class Proposal:
 
         Earlier moves do not correct it.
         """
-        known = {device for trial in trials if trial.runs for device in trial.layout.devices}
+        used = {device for trial in trials if trial.runs for device in trial.layout.devices}
         cores = cores_of(self.measured.cluster.devices, self.measured.graph)
-        warm, cold = layout.devices & known, layout.devices - known
-        expected = self.interruptions.on(
-            [cores.get(one, 1.0) for one in warm], [cores.get(one, 1.0) for one in cold]
+        warm, cold = (
+            [cores.get(device, 1.0) for device in devices]
+            for devices in (layout.devices & used, layout.devices - used)
         )
-        return not cold, expected
+        return not cold, self.interruptions.on(warm, cold)
 
     def distance(self, layout: Layout) -> float:
         """Share of the subtasks that are elsewhere than in the nearest measured layout."""
-        runs = [trial.layout for trial in self.trials if trial.runs]
-        moved = min(layout.number_moved_from(known) for known in runs)
+        moved = min(layout.number_moved_from(t.layout) for t in self.trials if t.runs)
         return moved / sum(map(len, layout.values()))
 
     def optimistic(self, candidate: Candidate) -> float:
         """Upper end of the rate of a layout, raised by its distance from measured ones."""
-        asked, kept, high = self.question.rate, candidate.kept, candidate.predicted.high
-        rate = kept + (high - kept) * exp(UNLIKE * self.distance(candidate.layout))
-        if self.question.rates.contradiction is not None:
-            rate = inf
-        return rate if asked is None else min(rate, asked)
+        offered, kept = self.question.rate, candidate.kept
+        rate = inf
+        if self.question.rates.contradiction is None:
+            more = exp(UNLIKE * self.distance(candidate.layout))
+            rate = kept + (candidate.predicted.high - kept) * more
+        return rate if offered is None else min(rate, offered)
 
     def sentences(self) -> Iterator[str]:
         """Sentences on the measured rate and the next step."""
@@ -271,9 +271,11 @@ class Proposal:
         named = replace(first, name=BEFORE) if others else first
         rows = [named.row(is_where=first is self.where)]
         rows += [trial.row(is_where=trial is self.where) for trial in others]
-        for one in self.candidates:
-            if not self.is_tried(one):
-                rows.append((one.name, digits(one.shown.value), one.shown.ends, "predicted", ""))
+        rows += [
+            (other.name, digits(other.shown.value), other.shown.ends, "predicted", "")
+            for other in self.candidates
+            if not self.is_tried(other)
+        ]
         line = self.where.line
         words = [f"Flink's own setting gives about this rate without pins: {line}"] if line else []
         return Report(
@@ -283,8 +285,8 @@ class Proposal:
     @property
     def stopped(self) -> float | None:
         """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
-        known = [trial.interruption for trial in self.trials if trial.interruption is not None]
-        return sum(known) if known else None
+        times = [trial.interruption for trial in self.trials if trial.interruption is not None]
+        return sum(times) if times else None
 
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
@@ -333,7 +335,8 @@ class JobImprover:
     tell: Callable[[str], None] = field(default=lambda _: None)
     tries: int = TRIES  # most layouts that are tried
     most_interruption: float = inf  # most seconds for which the job may be stopped in all
-    agrees: Callable[[str], bool] = field(default=lambda _: True)  # asked before every trial
+    # Whether the user agrees to the next trial.
+    agrees: Callable[[str], bool] = field(default=lambda _: True)
     # Finds layouts, and predicts them.
     decides: Callable[[Question], Sequence[Candidate]] = candidates
     # Errors of the predictions for a measured graph, from which intervals are computed.
@@ -503,7 +506,7 @@ class JobImprover:
             moved = self._moved(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best measured layout")
         back = replace(best, interruption=(best.interruption or 0.0) + (moved.interruption or 0.0))
-        trials = tuple(back if one is best else one for one in proposal.trials)
+        trials = tuple(back if trial is best else trial for trial in proposal.trials)
         return replace(
             proposal, job=moved.job, trials=trials, where=back, savepoint=moved.savepoint
         )

@@ -214,9 +214,9 @@ class JobRates:
         """Measured tuples/s of each source that the present layout sustains, by its row."""
         operators, flow = self.measured.graph.operators, self.measured.flow
         rates = operators.rate.copy()
-        for name, one in flow.sources.items() if flow is not None else ():
-            if one.is_limited and one.sustained is not None:
-                rates[operators.index(name)] = one.sustained
+        for name, source in flow.sources.items() if flow is not None else ():
+            if source.is_limited and source.sustained is not None:
+                rates[operators.index(name)] = source.sustained
         return rates
 
     @cached_property
@@ -228,10 +228,10 @@ class JobRates:
         for _ in range(STEPS):
             flows = now.costing(answer)
             carried = np.bincount(now.source, now.rates * flows.filled(), len(answer))
-            known = (carried > TINY * rates) & (carried < inf)
+            is_wrong = (carried > TINY * rates) & (carried < inf)
             if not measured.is_limited:  # it may carry more than it was offered
-                known &= carried < rates
-            off = np.where(known, carried / np.where(known, rates, 1.0), 1.0)
+                is_wrong &= carried < rates
+            off = np.where(is_wrong, carried / np.where(is_wrong, rates, 1.0), 1.0)
             answer = answer * off
             if abs(off - 1).max() <= TINY:
                 break
@@ -309,8 +309,8 @@ class JobRates:
             return np.zeros(len(rows), np.int64)
         measured, flow = self.measured, self.measured.flow
         lags = {} if flow is None else flow.sources
-        known = {name for name, one in lags.items() if any(sub.arrived for sub in one.subtasks)}
-        names, tied = measured.graph.operators.name, known | measured.shares.keys()
+        read = {name for name, lag in lags.items() if any(sub.arrived for sub in lag.subtasks)}
+        names, tied = measured.graph.operators.name, read | measured.shares.keys()
         keys = [(row, 0 if names[row] in tied else i) for i, row in enumerate(rows.tolist())]
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         return np.array([number[key] for key in keys], np.int64)

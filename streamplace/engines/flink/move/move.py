@@ -23,7 +23,7 @@ from streamplace.engines.flink.move.journal import (
 )
 from streamplace.engines.flink.move.running_settings import (
     CHECKPOINTING,
-    UNTOLD,
+    LATER,
     Settings,
     checkpoint_folder,
     lost,
@@ -337,14 +337,14 @@ class FlinkMove:
         given = program.settings
         changes = lost(running, planned)
         carried = {
-            key: was for key, (was, _) in changes.items() if key not in given and was != UNTOLD
+            key: was for key, (was, _) in changes.items() if key not in given and was != LATER
         }
         again = program.with_settings(carried)
         left = lost(running, check(self.rest, self.flink, again, before, job))
         for key, (was, will_be) in sorted((changes | left).items()):
             if key in carried and key not in left:
                 self.tell(f"  {key}: {was}, as in the running job")
-            elif was == UNTOLD:
+            elif was == LATER:
                 self.tell(f"note: {key} is {was} and is not preserved; set it with -D")
             else:
                 why = "as -D says" if key in given else "as the job's program says"

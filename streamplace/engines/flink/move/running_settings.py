@@ -43,7 +43,7 @@ DEFAULTS: Settings = {
     "pipeline.operator-chaining.enabled": "true",
 }
 """Flink's defaults."""
-UNTOLD = "(a folder that Flink tells once a checkpoint has completed)"
+LATER = "(a folder that Flink reports once a checkpoint has completed)"
 """Stands for the checkpoint folder of a job that has not completed a checkpoint yet."""
 _AMOUNTS = re.compile(r"PT[\dA-Z.]*[\dA-Z]|\d+(?:\.\d+)?")
 """Durations and numbers in what Flink says of a restart strategy."""
@@ -80,7 +80,7 @@ def running_settings(rest: Rest, job: str) -> Settings:
     if (checkpoints := checkpoint_settings(rest, job)) is not None:
         settings |= _checkpointing(checkpoints)
         if checkpoints.get("checkpoint_storage") == "FileSystemCheckpointStorage":
-            settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or UNTOLD
+            settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or LATER
     return settings
 
 
@@ -91,7 +91,7 @@ def submitted_settings(rest: Rest, job: str) -> Settings:
     """
     with suppress_missing():
         running = running_settings(rest, job)
-        return {key: value for key, value in running.items() if value != UNTOLD}
+        return {key: value for key, value in running.items() if value != LATER}
     return {}
 
 
@@ -103,7 +103,7 @@ def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tu
     return {
         key: (was, will_be)
         for key, (was, will_be) in pairs.items()
-        if was != will_be and not (was == UNTOLD and will_be)
+        if was != will_be and not (was == LATER and will_be)
     }
 
 
@@ -141,7 +141,7 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
 def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:
     """Folder in which successors of a job keep their checkpoints; None if unknown."""
     keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")
-    named = [settings[key] for key in keys if key in settings and settings[key] != UNTOLD]
+    named = [settings[key] for key in keys if key in settings and settings[key] != LATER]
     if named:
         return named[0]
     if (folder := _present_folder(rest, job)) is not None:

@@ -283,8 +283,8 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         if same_place(path, restored):
             raise _refused(other, state, path)
         is_of_chain = restored is not None and _is_of(restored, chain)
-        is_untold = maker(restored or "") == other or (ended is None and restored is None)
-        if not is_of_chain and not (chain and is_untold and rest.job(other)["name"] == name):
+        is_hidden = maker(restored or "") == other or (ended is None and restored is None)
+        if not is_of_chain and not (chain and is_hidden and rest.job(other)["name"] == name):
             continue
         if ended is not None and 0 < _moment(rest, other, BEGUN) < ended:
             continue
@@ -352,7 +352,7 @@ def same_place(path: str, other: str | None) -> bool:
     *place, plain = _parts(path)
     *other_place, other_plain = _parts(other)
     pairs = zip(place, other_place, strict=True)
-    return plain == other_plain and all(one == two or "" in (one, two) for one, two in pairs)
+    return plain == other_plain and all(a == b or "" in (a, b) for a, b in pairs)
 
 
 def _parts(path: str) -> tuple[str, str, str]:

@@ -334,16 +334,16 @@ class Rest:
 
     def _patiently(self, ask: Callable[..., T], *words: object) -> T:
         """Result of a function, which is called again while there is no answer and patience."""
-        deadline, is_told = time.monotonic() + self.patience, False
+        deadline, is_first = time.monotonic() + self.patience, True
         while True:
             try:
                 return ask(*words)
             except NoAnswer as error:
                 if time.monotonic() >= deadline:
                     raise
-                if not is_told:
+                if is_first:
                     self.tell(f"{error}; trying again")
-                is_told = True
+                is_first = False
             time.sleep(POLL_SECONDS)
 
     def _parsed(self, path: str, content: bytes) -> Any:

@@ -169,8 +169,8 @@ def placed_subtasks(
 ) -> list[tuple[tuple[str, ...], list[Subtask]]]:
     """Names of the operators of each task of a job, and its subtasks."""
     return [
-        (one.names, rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
-        for row, one in zip(document["vertices"], job_operators(document), strict=True)
+        (task.names, rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
+        for row, task in zip(document["vertices"], job_operators(document), strict=True)
     ]
 
 
@@ -183,11 +183,11 @@ def layout_of(rest: Rest, job: str, document: Job) -> Layout:
     found: dict[str, list[str]] = {}
     used, running = set[str](), set[str]()
     for names, subtasks in placed_subtasks(rest, job, document):
-        devices = [str(one.get("taskmanager-id") or "") for one in subtasks]
+        devices = [str(subtask.get("taskmanager-id") or "") for subtask in subtasks]
         found.update(dict.fromkeys(names, devices))
         used.update(devices)
         pairs = zip(devices, subtasks, strict=True)
-        running.update(device for device, one in pairs if one.get("status") != FINISHED)
+        running.update(device for device, row in pairs if row.get("status") != FINISHED)
     released = (used - running).difference(rest.offered()) if used - running else set[str]()
     layout = Layout(found)
     return layout if released == used else layout.without(released)

@@ -192,7 +192,9 @@ class WatchState:
             return cls(watched=watched)
         at, last = moves[-1]
         tried = _with_moves((), moves, now)
-        return cls(None, watched, False, at, _is_saving(last), tried=tried, n_moves=len(moves))
+        before, after = last.machines
+        is_saving = last.kind == "move" and after < before
+        return cls(None, watched, False, at, is_saving, tried=tried, n_moves=len(moves))
 
     def model_at(self, sample: JobSample) -> JobModel | None:
         """Model of a job that was measured before, if nothing but its rate has changed since.
@@ -411,7 +413,7 @@ def still_fail(before: JobSample | None, now: JobSample, failed_before: bool) ->
 
 
 def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]:
-    return tuple(known for known in tried if now - known.at < DAY_SECONDS)
+    return tuple(layout for layout in tried if now - layout.at < DAY_SECONDS)
 
 
 def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[TriedLayout, ...]:
@@ -419,12 +421,11 @@ def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[T
 
     A job that keeps up at a lower rate does not show that the layout carries no more.
     """
-    rest = tuple(known for known in tried if not known.trial.is_at(trial.layout))
-    before = next((known.trial for known in tried if known.trial.is_at(trial.layout)), None)
-    is_less = before is not None and before.rate >= trial.rate
-    if is_less and not (trial.is_limited or trial.failure):
+    others = tuple(other for other in tried if not other.trial.is_at(trial.layout))
+    had_more = any(old.rate >= trial.rate for _, old in tried if old.is_at(trial.layout))
+    if had_more and not (trial.is_limited or trial.failure):
         return tuple(tried)
-    return (*rest, TriedLayout(at, trial))
+    return (*others, TriedLayout(at, trial))
 
 
 def _with_moves(
@@ -670,7 +671,7 @@ class Guards:
         decisions = [decision for _, decision in observation.moves]
         if state.checkpoints_fail:
             return "its checkpoints fail"
-        if choice.returns and not (decisions and _is_failed_return(decisions[-1])):
+        if choice.returns and not any(map(_is_failed_return, decisions[-1:])):
             return ""
         for hours in self.quiet if not choice.returns else ():
             if observation.hour in hours:
@@ -697,12 +698,6 @@ def wasted(moves: Sequence[WatchDecision]) -> int:
         number += move.state != MOVED or was_left
         was_left = move.state == MOVED and move.kind == "return"
     return number
-
-
-def _is_saving(move: WatchDecision) -> bool:
-    """Whether a move was one to fewer TaskManagers."""
-    before, after = move.machines
-    return move.kind == "move" and after < before
 
 
 def _is_failed_return(move: WatchDecision) -> bool:
