@@ -21,7 +21,6 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
     fixed_parts,
     with_loose_streams,
 )
-from streamplace.engines.flink.cpu.charging import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
@@ -58,29 +57,8 @@ from streamplace.planning.result import PlanResult
 
 _NUMBER = re.compile(r"-\d+\Z")
 """End of the name of one of several machines of an offer, as in ``small-0``."""
-CPU_WORDS = {
-    MEASURED: "CPU time of threads",
-    SHARED: "CPU time of threads of one name",
-    OF_PROCESS: "CPU time of TaskManagers",
-    BUSY: "busy time",
-    UNKNOWN: "nothing",
-}
 FOLDER = Path("plan")
 """Folder of a plan in commands if none is named."""
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorLoad:
-    """CPU and parallelism of an operator, now and in the plan."""
-
-    name: str
-    cpu: float  # core seconds per tuple; 0 if none passed
-    fixed: float  # cores at any rate
-    source: str  # how the CPU was measured
-    # Number of its subtasks, now and in the plan.
-    parallelism: int
-    planned: int
-    max_parallelism: int  # most subtasks that can have work; 0 if that is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +105,6 @@ class Advice(Displayed):
     # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
     # predicted; None if unknown.
     carried: RateInterval | None
-    operators: tuple[OperatorLoad, ...]  # CPU and parallelism of every operator
     plan: PlanResult  # the cheapest plan that was found, with its bound
     interruption: Interruption  # seconds for which changing stops the job
     # Shell commands that change the job, line by line; empty if nothing should change.
@@ -163,7 +140,6 @@ class Advice(Displayed):
             *_sources(self.flow),
             *_today(self),
             Detail(_machines(self.current)),
-            Detail(_operators(self.operators)),
             *_plan(self.plan),
             *(Detail(f"note: {note}") for note in self.notes),
             *_change(self),
@@ -189,7 +165,6 @@ class Advice(Displayed):
                 "taskmanagers": [asdict(machine) for machine in self.current.machines],
             },
             "priced": self.current.is_priced,
-            "operators": [asdict(operator) for operator in self.operators],
             "plan": self.plan.to_json(),
             "gain": self.gain,
             "interruption": self.interruption.value,
@@ -263,23 +238,6 @@ def _machines(current: CurrentMachines) -> Sheet:
         for machine in current.machines
     )
     return Sheet(("TaskManager", "size", "offer", "subtasks"), rows)
-
-
-def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
-    rows = tuple(
-        (
-            operator.name,
-            duration(operator.cpu),
-            f"{operator.fixed:.3g}",
-            operator.source,
-            str(operator.parallelism),
-            str(operator.planned),
-            str(operator.max_parallelism or "unknown"),
-        )
-        for operator in operators
-    )
-    head = ("operator", "CPU per tuple", "cores besides", "measured by", "subtasks", "planned")
-    return Sheet((*head, "at most"), rows, names=0)
 
 
 def _plan(plan: PlanResult) -> Iterator[Part]:
@@ -375,7 +333,6 @@ def advise(
         flow,
         current,
         carried,
-        _operator_loads(profile, plan),
         plan,
         expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
         () if is_enough else tuple(change),
@@ -451,25 +408,6 @@ def _planned(
     if abs(constant - operators.constant).sum() <= NOISE * work.sum():
         return plan
     return planned(graph.with_operators(replace(operators, constant=constant)), machines, settings)
-
-
-def _operator_loads(profile: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
-    constant, operators = profile.constant, plan.graph.operators
-    loads = []
-    for task in profile.tasks:
-        fixed, cpu, tuples = constant[task.id], profile.cpu[task.id], profile.tuples[task.id]
-        loads.append(
-            OperatorLoad(
-                task.name,
-                max(0.0, cpu.cores - fixed) / tuples if tuples else 0.0,
-                fixed,
-                CPU_WORDS[cpu.source],
-                task.parallelism,
-                plan.parallelism[task.name],
-                int(operators.max_parallelism[operators.index(task.name)]),
-            )
-        )
-    return tuple(loads)
 
 
 def _notes(
