@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.move.move import FlinkMove
     from streamplace.engines.flink.move.transaction import FlinkMoved
     from streamplace.engines.flink.program.program import Program
-    from streamplace.engines.flink.rest.client import Rest
 
 LOG = logging.getLogger(__name__)
 Moves = dict[str, tuple[dict[str, int], dict[str, int]]]
@@ -66,7 +65,6 @@ def move_(
     has submitted or moved the job on this machine.
     """
     from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.move.interruption import late_records
 
     engine = settings.engine(say)
     is_known = settings.resume and jar is None and not arguments
@@ -87,11 +85,9 @@ def move_(
         return
     plan = move.plan(running, Layout.read(settings.placement))
     _say_plan(plan)
-    late = late_records(engine.rest, running)
     moved = move.run(plan) if plan.is_needed and not settings.dry_run else None
     if moved is not None:
         _follow(move, moved, settings.placement)
-        _say_late(engine.rest, moved.job, late)
     _show(moved, running, plan.moved, as_json)
 
 
@@ -128,7 +124,6 @@ def _improve(
     """Measure a job, try layouts, and end in the best measured one."""
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.measure.profile import Remedy
-    from streamplace.engines.flink.move.interruption import late_records
     from streamplace.engines.flink.move.transaction import FlinkMoved
     from streamplace.engines.flink.rest.client import RETRY_SECONDS
 
@@ -169,13 +164,11 @@ def _improve(
         say_report(proposal.report())
         _show(None, job, {} if plan is None else plan.moved, as_json, proposal.to_json())
         return
-    late = late_records(engine.rest, job)
     proposal = improver.run(proposal)
     say_report(proposal.report())
     moved = None
     if proposal.job != job:
         moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
-        _say_late(engine.rest, moved.job, late)
     _show(moved, job, proposal.moved, as_json, proposal.to_json())
 
 
@@ -186,17 +179,6 @@ def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
 
     if (predicted := read_prediction(placement)) is not None:
         compare(move.rest, moved.job, predicted, say)
-
-
-def _say_late(rest: "Rest", job: str, before: float) -> None:
-    """Say how many records the windows of a moved job have dropped, as each job counts from 0."""
-    from streamplace.engines.flink.move.interruption import late_records
-
-    if (late := late_records(rest, job)) > 0:
-        say(
-            f"note: {late:g} records came too late for their windows since the move, and were "
-            f"dropped ({before:g} before the move)"
-        )
 
 
 def _say_plan(plan: "MovePlan") -> None:

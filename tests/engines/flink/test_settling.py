@@ -39,7 +39,6 @@ from streamplace.engines.flink.move.interruption import (
     draining_seconds,
     expected_interruptions,
     interruption_of,
-    late_records,
     sent_since,
 )
 from streamplace.engines.flink.move.journal import MovePlan
@@ -314,18 +313,6 @@ def test_what_sources_have_sent_is_read_when_flink_has_fetched_it_anew() -> None
     assert sent_since(FakeFlink(answers).rest, "job") == (15.0, 200.0)
     for untold in (answers | {sent: []}, {}):
         assert sent_since(FakeFlink(untold).rest, "job") is None
-
-
-def test_records_that_windows_have_dropped_are_counted() -> None:
-    """Of all operators that count them; Flink may tell nothing."""
-    path = f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics"
-    names = ["a.numLateRecordsDropped", "b.numLateRecordsDropped"]
-    answers = ANSWERS | {
-        path: [{"id": name} for name in (*names, "numRecordsIn")],
-        f"{path}?agg=sum&get={','.join(names)}": [{"id": name, "sum": 3.0} for name in names],
-    }
-    assert late_records(FakeFlink(answers).rest, JOB) == 6.0
-    assert late_records(FakeFlink().rest, JOB) == 0.0
 
 
 def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:

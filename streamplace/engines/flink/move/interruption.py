@@ -190,17 +190,6 @@ def _sent(rest: Rest, job: str, document: Job) -> float | None:
     return total
 
 
-def late_records(rest: Rest, job: str) -> float:
-    """Records that windows of a job have dropped because they came late; 0 if unknown."""
-    late = 0.0
-    with suppress(FlinkError):
-        for vertex in rest.job(job)["vertices"]:
-            path = _path(job, vertex["id"])
-            names = [row["id"] for row in rest.get(path) if "numLateRecordsDropped" in row["id"]]
-            late += sum(_metrics(rest, path, names).values())
-    return late
-
-
 def _path(job: str, vertex: str) -> str:
     return job_path(job, "vertices", vertex, "subtasks", "metrics")
 
