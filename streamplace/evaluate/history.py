@@ -137,11 +137,11 @@ def _parts(record: WatchRecord) -> list[Part]:
 def _decision_row(decision: WatchDecision) -> tuple[str, ...]:
     before, after = decision.machines
     outcome = f"{decision.state}: {decision.outcome}" if decision.outcome else decision.state
-    model = decision.model
+    carries = decision.carries
     return (
         _moment(decision.at),
         f"{decision.kind}, {before} → {after}",
-        "—" if model is None else f"{digits(model.value)} ({model.ends})",
+        "—" if carries is None else f"{digits(carries.value)} ({carries.ends})",
         "—" if decision.measured is None else digits(decision.measured),
         outcome,
         decision.reason,
@@ -162,12 +162,10 @@ def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
     times = [since(row.at) for row in record.rounds]
     rates.plot(times, [row.arriving for row in record.rounds], color=PALETTE[7], label="rate")
     top = max(row.arriving for row in record.rounds)
-    rated = [row for row in record.rounds if row.value is not None]
+    rated = [(since(row.at), *row.carries) for row in record.rounds if row.carries is not None]
     if rated:
-        at = [since(row.at) for row in rated]
-        values = [row.value or 0.0 for row in rated]
+        at, low, values, high = zip(*rated, strict=True)
         top = max(top, *values)
-        low, high = [row.low or 0.0 for row in rated], [row.high or 0.0 for row in rated]
         rates.step(at, values, where="post", color=PALETTE[0], label="capacity")
         rates.fill_between(
             at, low, high, step="post", alpha=0.2, color=PALETTE[0], label="its interval"

@@ -30,10 +30,7 @@ class WatchRound:
     is_limited: bool
     backlog: float  # tuples that wait; 0 if unknown
     machines: int  # number of TaskManagers with subtasks of the job
-    # Tuples/s that the present layout carries; None while the job is not measured.
-    low: float | None = None
-    value: float | None = None
-    high: float | None = None
+    carries: RateInterval | None = None  # of the present layout; None while it is not measured
     limit: str = ""  # the resource that limits the layout first
     # The present plan, and the rate and the machines of all plans; empty while not measured.
     level: int = -1
@@ -64,10 +61,7 @@ class WatchDecision:
     layout: dict[str, list[str] | str]
     machines: tuple[int, int]  # numbers of TaskManagers of the job, before and afterwards
     reason: str
-    # Tuples/s that were predicted; None without a prediction.
-    low: float | None = None
-    value: float | None = None
-    high: float | None = None
+    carries: RateInterval | None = None  # what was predicted; None without a prediction
     # What became of it, and why.
     state: str = BEGUN
     outcome: str = ""
@@ -75,13 +69,6 @@ class WatchDecision:
     measured: float | None = None  # tuples/s afterwards; None if not measured
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
     spread: float = 0.0  # spread of the profile from which it was predicted
-
-    @property
-    def model(self) -> RateInterval | None:
-        """What was predicted; None without a prediction."""
-        if self.low is None or self.value is None or self.high is None:
-            return None
-        return RateInterval(self.low, self.value, self.high)
 
 
 @dataclass(frozen=True, slots=True)

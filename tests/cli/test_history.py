@@ -11,6 +11,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.store import Store
 from streamplace.io.watches import WatchDecision, WatchRound
+from streamplace.model.prediction_intervals import RateInterval
 
 RUNS = [
     LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "flink move", "2026-01-02T10:00:00"),
@@ -56,11 +57,11 @@ def watched() -> None:
     for minute, machines in ((0, 1), (1, 2)):
         at = f"2026-01-02T10:0{minute}:00+00:00"
         record = WatchRound(at, 60.0 * minute, "a" * 32, 95.0, 95.0, False, 0.0, machines)
-        layout = {"low": 90.0 * machines, "value": 100.0 * machines, "high": 110.0 * machines}
-        log.add(replace(record, **layout, words=f"{machines} carry it"))
+        carries = RateInterval(90.0 * machines, 100.0 * machines, 110.0 * machines)
+        log.add(replace(record, carries=carries, words=f"{machines} carry it"))
     decision = WatchDecision(
         "2026-01-02T10:00:30+00:00", "move", "a" * 32, "b" * 32, {"map": "d"}, (1, 2), "it grew",
-        180.0, 200.0, 220.0, "moved", "interrupted for 1.5 s", "b" * 32, 96.0,
+        RateInterval(180.0, 200.0, 220.0), "moved", "interrupted for 1.5 s", "b" * 32, 96.0,
     )  # fmt: skip
     log.begin(decision)
 

@@ -526,7 +526,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
     def of(engine: Any, layout: Layout, managers: str, **facts: Any) -> JobModel:
         monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
-        improver = JobImprover(engine, None, errors_of=lambda _: None, **given)
+        improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)
         return modeller("job", {*managers.split()}, ())
 

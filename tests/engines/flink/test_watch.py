@@ -617,7 +617,8 @@ def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
     assert seen == [(NEW, Layout({"map": ["dev-0"]}))] * 2
 
 
-ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, 90.0, 100.0, 110.0)
+CARRIES = RateInterval(90.0, 100.0, 110.0)
+ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, CARRIES)
 
 
 def test_metrics_are_served_on_loopback_alone() -> None:

@@ -105,7 +105,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(mover: MakeMover)
     assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
-    assert (decision.value, decision.measured) == (100.0, None)
+    assert (decision.carries, decision.measured) == (CARRIES, None)
     assert read_records(Store.usual())[0].job == NEW
     one.note_rate(decision, 95.0, is_limited=False)
     assert [one.measured for one in one.log.decisions.values()] == [95.0]

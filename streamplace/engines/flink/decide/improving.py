@@ -49,9 +49,8 @@ from streamplace.io.ledger import MOVE, NOISE, errors_for
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
-from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
-from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
@@ -339,10 +338,6 @@ class JobImprover:
     agrees: Callable[[str], bool] = field(default=lambda _: True)
     # Finds layouts, and predicts them.
     decides: Callable[[Question], Sequence[Candidate]] = candidates
-    # Errors of the predictions for a measured graph, from which intervals are computed.
-    errors_of: Callable[[StreamGraph], PredictionErrors | None] = field(
-        default=lambda graph: errors_for(graph, by=MOVE)
-    )
 
     def propose(
         self, job: str, observed: Observed = MappingProxyType({}), trials: Sequence[Trial] = ()
@@ -354,7 +349,7 @@ class JobImprover:
         """
         rest = self.engine.rest
         measured = self.engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
-        errors = self.errors_of(measured.graph)
+        errors = errors_for(measured.graph, by=MOVE)
         question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out and not trials:

@@ -160,11 +160,6 @@ class MoveObservation:
         return self.returns or self.interrupts > 0 or self.outcome is StepOutcome.FAILED
 
     @property
-    def is_done(self) -> bool:
-        """Whether the last step is done."""
-        return self.outcome is StepOutcome.DONE
-
-    @property
     def is_interrupted(self) -> bool:
         """Whether the process was interrupted."""
         return self.interrupts > 0
@@ -216,7 +211,7 @@ ROWS: tuple[TableRow, ...] = (
     row(Step.RETURN, "the id was used, so the next one is taken",
         last=Copy.NONE, outcome=StepOutcome.SPENT),
     row(Step.RETURN, "no other copy can start any more",
-        last=Copy.NONE, after=Step.END, is_done=True),
+        last=Copy.NONE, after=Step.END, outcome=StepOutcome.DONE),
     row(Step.END, "a start that is under way must have no effect",
         last=Copy.NONE, returns=True),
     row(Step.END, "a start that is under way must have no effect",

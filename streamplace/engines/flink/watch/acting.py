@@ -115,7 +115,6 @@ class WatchMover:
         plan = self.move.plan(job, target.layout)
         if not plan.is_needed:
             return job
-        low, value, high = (None,) * 3 if target.measured is not None else target.carries
         decision = WatchDecision(
             utc_now(),
             "return" if choice.returns else "move",
@@ -124,9 +123,7 @@ class WatchMover:
             target.layout.to_json(),
             (here.machines, target.machines),
             choice.words,
-            low,
-            value,
-            high,
+            None if target.measured is not None else target.carries,
             kept=target.kept,
             spread=target.spread,
         )
@@ -149,7 +146,7 @@ class WatchMover:
         """Write the measured rate after a move, beside the predicted one."""
         name = str(self.move.rest.job(decision.after)["name"])
         self.log.note_rate(decision, rate)
-        if (carries := decision.model) is None:
+        if (carries := decision.carries) is None:
             return
         self.log.tell(f"{digits(rate)} tuples/s were measured there, {carries} were predicted")
         kept, spread = decision.kept, decision.spread

@@ -487,13 +487,10 @@ def _with_predictions(
     facts: WatchRound, model: JobModel, here: LayoutOption, others: Sequence[LayoutOption]
 ) -> WatchRound:
     """Add the predictions for its layout and the others to a round."""
-    low, value, high = here.carries
     options = (here, *others)
     return replace(
         facts,
-        low=low,
-        value=value,
-        high=high,
+        carries=here.carries,
         kept=here.kept,
         limit=model.limit,
         level=model.sizes.index(here.machines),
@@ -602,12 +599,11 @@ def state_words(facts: WatchRound) -> str:
         lag += f" ({facts.growth:+.4g}/s)"
     if facts.falls_behind and facts.growth is None:
         lag += ", held back"
-    if facts.value is None:
+    if (carries := facts.carries) is None:
         return rate + lag
-    load = percent(min(1.0, facts.rate / facts.value) if facts.value else 1.0)
+    load = percent(min(1.0, facts.rate / carries.value) if carries.value else 1.0)
     if facts.shows_capacity:
-        return f"{rate}{lag}; it carries {digits(facts.value)} tuples/s (measured)"
-    carries = RateInterval(facts.low or 0.0, facts.value, facts.high or 0.0)
+        return f"{rate}{lag}; it carries {digits(carries.value)} tuples/s (measured)"
     return f"{rate}{lag}; it carries {carries}, limited by {facts.limit} ({load} in use)"
 
 

@@ -61,9 +61,8 @@ class WatchMetrics:
         for key, (_, value_of) in GAUGES.items():
             self._gauges[key].labels(self._name).set(value_of(facts))
         self._capacity.clear()
-        for end, rate in {"low": facts.low, "predicted": facts.value, "high": facts.high}.items():
-            if rate is not None:
-                self._capacity.labels(self._name, end).set(rate)
+        for end, rate in zip(("low", "predicted", "high"), facts.carries or (), strict=False):
+            self._capacity.labels(self._name, end).set(rate)
 
 
 @contextmanager
