@@ -322,9 +322,7 @@ def advise(
         and not current.unmatched
         and current.cost <= plan.cost
     )
-    expected = expected_interruptions(
-        rest, job.id, (profile.name, [*profile.tasks], [*profile.edges])
-    )
+    expected = expected_interruptions(rest, job.id)
     change = change_commands(rest, job.id, current, plan, folder)
     return Advice(
         job.id,

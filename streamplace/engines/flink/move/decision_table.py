@@ -269,7 +269,7 @@ ROWS: tuple[TableRow, ...] = (
         after=(None, Step.PREPARE, Step.STOP, Step.AWAIT_STOP)),
     row(Step.AWAIT_STOP, "the request may have arrived",
         last=Copy.MOVED, stop=(Stop.UNDER_WAY, Stop.SAVED), after=Step.STOP),
-    row(Step.AWAIT_STOP, "it tells why it has failed",
+    row(Step.AWAIT_STOP, "it reports why it has failed",
         last=Copy.MOVED, stop=Stop.FAILED, state=(*LIVE, JobState.FAILED), outcome=StepOutcome.DONE,
         after=(None, Step.STOP, Step.PREPARE)),
     row(Step.UNDECIDED, "Flink goes on with its stop",

@@ -23,7 +23,7 @@ from streamplace.engines.flink.measure.sampling import UPDATE_SECONDS, sent_by
 from streamplace.engines.flink.move.savepoints import latest
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
-from streamplace.engines.flink.rest.plan import JobPlan, read_plan, source_names
+from streamplace.engines.flink.rest.plan import read_plan, source_names
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
@@ -90,9 +90,9 @@ class Interruptions(NamedTuple):
         )
 
 
-def expected_interruptions(rest: Rest, job: str, plan: JobPlan | None = None) -> Interruptions:
-    """Predict the interruption of a running job by a move; its plan may have been read already."""
-    stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
+def expected_interruptions(rest: Rest, job: str) -> Interruptions:
+    """Read what the interruption of a running job by a move is predicted from."""
+    stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
     return Interruptions(stop, started_seconds(rest, job))
 
 
@@ -111,7 +111,7 @@ def interruption_of(rest: Rest, old: str, new: str) -> float | None:
 
 
 def sent_since(rest: Rest, job: str) -> Sent | None:
-    """Read what the sources of a job have sent since it runs; None if Flink does not tell.
+    """Read what the sources of a job have sent since it runs; None if Flink reports none.
 
     Flink answers with what it last fetched from the TaskManagers, so its next value is awaited.
     """
@@ -180,7 +180,7 @@ def _ran(times: Iterable[Mapping[str, float]]) -> float:
 
 
 def _sent(rest: Rest, job: str, document: Job) -> float | None:
-    """Tuples that the sources of a job have sent since they began; None if Flink does not tell."""
+    """Tuples that the sources of a job have sent since they began; None if Flink reports none."""
     total = 0.0
     for vertex, name in source_names(document).items():
         sums = _metrics(rest, _path(job, vertex), [sent_by(name)])
@@ -195,7 +195,7 @@ def _path(job: str, vertex: str) -> str:
 
 
 def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") -> dict[str, float]:
-    """Metrics of a task by name, combined over its subtasks, as far as Flink tells numbers."""
+    """Metrics of a task by name, combined over its subtasks, as far as Flink reports numbers."""
     if not names:
         return {}
     query = ",".join(quote(name, safe="") for name in names)
@@ -203,15 +203,15 @@ def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") ->
     return {row["id"]: row[how] for row in rows if isinstance(row.get(how), int | float)}
 
 
-def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
+def draining_seconds(rest: Rest, job: str) -> float:
     """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
 
     Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
     senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
-    does not tell which of its outputs a queue is for; it is divided as its readers read bytes.
+    does not report which of its outputs a queue is for; it is divided as its readers read bytes.
     """
     with suppress(FlinkError):
-        _, tasks, edges = plan or read_plan(rest, job)
+        _, tasks, edges = read_plan(rest, job)
         waiting: dict[str, float] = {}
         queues = {task.id: _largest(rest, job, task.id) for task in tasks}
         number = {task.id: task.parallelism for task in tasks}

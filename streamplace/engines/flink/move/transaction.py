@@ -1,4 +1,4 @@
-"""The transaction of a move: in the end one copy of the job runs, or the user is told what to do.
+"""The transaction of a move: in the end one copy of the job runs, or a message says what to do.
 
 A loop observes, decides by the table (`decision_table`), and acts, until an end is decided. So what
 is done next is the same whether the move begins, goes on after an error, or is resumed. Requests to
@@ -233,7 +233,7 @@ class Transaction:
     def run(self) -> FlinkMoved:
         """Carry the move out, or finish it, from whatever state it is in.
 
-        Raises the error that the end tells, and KeyboardInterrupt after an interrupt.
+        Raises the error of the end, and KeyboardInterrupt after an interrupt.
         """
         step = Step.LEFT  # after an interrupt while another one is handled
         with self._uploads:
@@ -473,7 +473,7 @@ class Transaction:
             self.claim.journal = self.journal.model_copy(update=changes)
 
     def _failure(self, job: str) -> str:
-        """Cause of a job's failure, as far as Flink tells it."""
+        """Cause of a job's failure, as far as Flink reports it."""
         with suppress(FlinkError):
             return self.rest.failure(job)
         return "its cause is not known"
@@ -569,7 +569,7 @@ class Transaction:
     def _not_returned(self, observation: MoveObservation) -> Undecided:
         failure = self._error or self._failure(observation.job)
         path, job = self.journal.savepoint, self.journal.requested_job
-        is_live = True  # it may be if Flink does not tell
+        is_live = True  # it may be if Flink does not answer
         with suppress(FlinkError):
             path = last_kept(self.rest, job) or path
             is_live = self.rest.state(job) not in (None, *ENDED)

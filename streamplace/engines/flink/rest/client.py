@@ -54,7 +54,7 @@ ANSWER_BYTES = 64 * 2**20
 POLL_SECONDS = 0.1
 """Pause before Flink is asked again, whether it did not answer or something is awaited."""
 AFTER_SECONDS = 10.0
-"""Maximum time until Flink has released the slots of a job that has ended, and tells why."""
+"""Maximum time until Flink has released the slots of a job that has ended, and reports why."""
 RETRY_SECONDS = 60.0
 """Time for which a request without an answer is repeated, and a job begins or ends (judgement)."""
 EFFECT_SECONDS = 3.0

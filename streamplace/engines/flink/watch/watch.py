@@ -231,7 +231,7 @@ class Watch:
             return
         try:
             job = self.rounds.pass_round(run.id)
-        except NoAnswer:  # the next look at its health reports it, and waits
+        except NoAnswer:  # the next check of its health reports it, and waits
             return
         except FlinkError as error:  # it may be restarting, or have ended
             notices(str(error))
