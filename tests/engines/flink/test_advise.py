@@ -28,7 +28,7 @@ from fake_flink import (
     task_manager,
 )
 
-from streamplace.engines.flink.advise import fixed_parallelism
+from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.advise.fixed_parallelism import PlannedProgram
 from streamplace.engines.flink.measure.profile import JobProfile
@@ -259,14 +259,14 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
 
 def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would take one subtask of each operator; another program is refused."""
-    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
+    monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
     assert advised(shop()).plan.parallelism == {"src": 1, "split": 1, "out": 1}
     advice = advised(shop(), program=program)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
-    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(3))
+    monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(3))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advised(shop(), program=program)
 

@@ -18,7 +18,8 @@ import numpy as np
 from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
 from streamplace.engines.flink.advise.fixed_parallelism import (
     FixedParts,
-    fixed_parts,
+    parts_fixed_by,
+    planned_twice,
     with_loose_streams,
 )
 from streamplace.engines.flink.decide.candidates import in_one_group
@@ -386,7 +387,7 @@ def _fixed(
             "the plan may change the parallelism of all operators; to keep what the program sets, "
             "name its jar and arguments, as in: JAR -- ARGUMENTS"
         )
-    fixed = fixed_parts(rest, program, tasks)
+    fixed = parts_fixed_by(planned_twice(rest, program), program.jar, tasks)
     names = f"{listed(sorted(fixed.tasks))}, so the plan keeps it" if fixed.tasks else "no operator"
     return fixed, f"the program of the job sets the parallelism of {names}"
 

@@ -75,17 +75,13 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     return PlannedProgram(names, fixed, _loose(low, high, fixed.keys()))
 
 
-def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> FixedParts:
-    """Find the parts of a running job that its program fixes; Flink may have chained its tasks.
-
-    A program that sets another parallelism than the job has is not that of the job, and raises
-    FlinkError. Operators may share a name and have different numbers.
-    """
-    return parts_fixed_by(planned_twice(rest, program), program.jar, tasks)
-
-
 def parts_fixed_by(planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask]) -> FixedParts:
-    """Find the parts of a running job that a planned program fixes; its jar is for messages."""
+    """Find the parts of a running job that a planned program fixes; its jar is for messages.
+
+    Flink may have chained the tasks of the job. A program that sets another parallelism than the
+    job has is not that of the job, and raises FlinkError. Operators may share a name and have
+    different numbers.
+    """
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
     fixed: dict[str, set[int]] = {}
     for id_, number in planned.fixed.items():
