@@ -221,6 +221,16 @@ def test_what_a_family_generates_is_written_and_read(folder: Path) -> None:
     assert describe(["problems.jsonl", "graph.json"]).operators[-1] == 2
 
 
+@pytest.mark.parametrize(
+    "noun", ["graph", "graphs", "cluster", "constraints", "placement", "problem", "problems"]
+)
+@pytest.mark.parametrize("value", [3, [None]])
+def test_what_is_written_must_be_of_its_kind(folder: Path, noun: str, value: Any) -> None:
+    with pytest.raises(StreamplaceError, match=r"3|None"):
+        getattr(streamplace, f"write_{noun}")(value, "new.jsonl")
+    assert not Path("new.jsonl").exists()
+
+
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "graph": (lambda: place(3), "graph is 3"),  # type: ignore[arg-type]
     "cluster of a flag": (lambda: place(PIPE, True), "cluster is True"),
@@ -252,7 +262,12 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "folder": (lambda: train("dream", [PIPE], 3), "out is 3"),  # type: ignore[arg-type]
     "graphs": (lambda: train("dream", 3, "x"), "data is 3"),  # type: ignore[arg-type]
     "path": (lambda: read_graph(None), "path is None"),  # type: ignore[arg-type]
-    "cluster of a problem": (lambda: Problem(PIPE, None), "not None"),  # type: ignore[arg-type]
+    "cluster of a problem": (lambda: Problem(PIPE, None), "None"),  # type: ignore[arg-type]
+    "rules": (lambda: Problem(PIPE, Cluster.uniform(2), 5), "5"),  # type: ignore[arg-type]
+    "rates of plans": (
+        lambda: streamplace.plan_frontier(PIPE, 7, offers=[streamplace.Offer("s", 1)]),  # type: ignore[arg-type]
+        "7",
+    ),
     "devices": (lambda: Cluster.of("x"), "'x'"),  # type: ignore[arg-type]
     "scale": (lambda: what_if(PIPE, scale=True), "scale is True"),  # type: ignore[arg-type]
     "too large a number": (lambda: Operator("a", ipt=10**400), "ipt"),

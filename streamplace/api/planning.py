@@ -17,6 +17,7 @@ from streamplace.errors import GraphError, ProblemError, SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
+from streamplace.model.columns import checked_kind
 from streamplace.model.graph import StreamGraph
 from streamplace.model.profile_trust import check_trust
 from streamplace.model.units import Quantity, tuple_rate
@@ -142,7 +143,7 @@ def plan_frontier(
     [1, 2, 4]
     """
     request = PlanRequest.of(graph, PlanSettings.of(locals()))
-    return request.frontier(map(tuple_rate, rates))
+    return request.frontier(map(tuple_rate, checked_kind(rates, Iterable)))
 
 
 def plan_schedule(

@@ -15,7 +15,7 @@ from streamplace.io.files import LARGEST_TOML, file_path, located, read_bytes, s
 from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import BPS, Cluster, check_size
-from streamplace.model.columns import rules_of
+from streamplace.model.columns import checked_kind, rules_of
 from streamplace.model.devices import Device, Devices
 from streamplace.model.message_text import shown
 from streamplace.model.units import (
@@ -36,7 +36,7 @@ def read_cluster(name: str | PathLike[str]) -> Cluster:
 
 def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
     """Write a cluster as a TOML file, which `read_cluster` and ``--cluster`` read."""
-    write_text(file_path(path), cluster_text(cluster))
+    write_text(file_path(path), cluster_text(checked_kind(cluster, Cluster)))
 
 
 def cluster_text(cluster: Cluster) -> str:

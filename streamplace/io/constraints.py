@@ -7,6 +7,7 @@ import tomli_w
 
 from streamplace.io.files import LARGEST_TOML, file_path, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
+from streamplace.model.columns import checked_kind
 from streamplace.model.constraints import Constraints
 
 
@@ -18,7 +19,8 @@ def read_constraints(name: str | PathLike[str]) -> Constraints:
 
 def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
     """Write constraints as a TOML file, which `read_constraints` and ``--constraints`` read."""
-    write_text(file_path(path), tomli_w.dumps(constraints_to_tables(constraints)))
+    rules = checked_kind(constraints, Constraints)
+    write_text(file_path(path), tomli_w.dumps(constraints_to_tables(rules)))
 
 
 def parse_constraints(content: bytes, where: str) -> Constraints:

@@ -24,6 +24,7 @@ from streamplace.model.message_text import quoted, shown
 
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
+MOST_EMPTY_LINES = 2**20
 LARGEST_TOML = 16 * 2**20
 LONGEST_PATH = 500
 REMEDY = "wait until it has ended, or choose another folder"
@@ -53,7 +54,7 @@ def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Read numbered non-empty lines of at most 64 MiB, one after the other."""
     with reading(path), _open(path) as file:
-        number = 0
+        number = empty = 0
         while line := file.readline(LONGEST_LINE + 1):
             number += 1
             if len(line) > LONGEST_LINE:
@@ -63,6 +64,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 )
             if line.strip():
                 yield number, line
+            elif (empty := empty + 1) > MOST_EMPTY_LINES:
+                raise FormatError(f"{spot(path)}:{number}: too many empty lines; remove them")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

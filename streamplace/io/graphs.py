@@ -16,7 +16,7 @@ from streamplace.io.lines import LINES, lines_of
 from streamplace.io.parsing import parse_json, untyped
 from streamplace.io.schema import OperatorJson, StreamJson
 from streamplace.model.arrays import Floats
-from streamplace.model.columns import FieldRule, NumberRule, rules_of
+from streamplace.model.columns import FieldRule, NumberRule, checked_kind, rules_of
 from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import ALL, EACH, Operators, Window
@@ -98,7 +98,7 @@ def write_graph(graph: StreamGraph, name: str | Path) -> None:
 def _readable(graph: StreamGraph) -> str:
     """JSON with one operator or stream per line."""
     fields = []
-    for key, value in graph_to_dict(graph).items():
+    for key, value in graph_to_dict(checked_kind(graph, StreamGraph)).items():
         if key in ("operators", "streams"):
             text = "[" + ",".join("\n  " + _compact(row) for row in value) + "\n ]"
         else:
@@ -113,7 +113,7 @@ def _compact(value: Any) -> str:
 
 def write_graphs(graphs: Iterable[StreamGraph], path: str | Path) -> int:
     """Write a data set, one graph per line, and return their number."""
-    return write_lines(map(_named_line, graphs), file_path(path), "graph")
+    return write_lines(map(_named_line, checked_kind(graphs, Iterable)), file_path(path), "graph")
 
 
 def _named_line(graph: StreamGraph) -> tuple[str, bytes]:

@@ -17,6 +17,7 @@ from streamplace.io.files import (
     write_text,
 )
 from streamplace.io.parsing import parse_json, parse_tables, untyped
+from streamplace.model.columns import checked_kind
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.prediction_intervals import RateInterval
@@ -153,5 +154,6 @@ def order_facts(placement: Placement) -> dict[str, Any]:
 
 def write_placement(placement: Placement, path: str | PathLike[str], **facts: Any) -> None:
     """Write a placement, with other fields such as ``graph`` and ``placer``."""
-    document = {**facts, "assignment": placement.as_dict(), **order_facts(placement)}
+    chosen = checked_kind(placement, Placement)
+    document = {**facts, "assignment": chosen.as_dict(), **order_facts(chosen)}
     write_text(file_path(path), json_text(document))

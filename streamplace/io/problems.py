@@ -30,6 +30,7 @@ from streamplace.io.graphs import (
 from streamplace.io.lines import LINES
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
+from streamplace.model.columns import checked_kind
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
@@ -94,18 +95,21 @@ def write_problem(problem: AnyProblem, path: str | Path) -> None:
 
 def write_problems(problems: Iterable[AnyProblem], path: str | Path) -> int:
     """Write a data set of problems or graphs, one per line, and return their number."""
-    lines = (
-        (item.name if isinstance(item, StreamGraph) else item.graph.name, problem_line(item))
-        for item in problems
-    )
+    lines = map(_named_line, checked_kind(problems, Iterable))
     return write_lines(lines, file_path(path), "problem")
+
+
+def _named_line(problem: AnyProblem) -> tuple[str, bytes]:
+    line = problem_line(problem)
+    return problem.name if isinstance(problem, StreamGraph) else problem.graph.name, line
 
 
 def problem_line(problem: AnyProblem) -> bytes:
     """One line of a data set: of a problem, or of a graph alone."""
     if isinstance(problem, StreamGraph):
         return graph_line(problem)
-    text = json.dumps(problem_to_dict(problem), separators=(",", ":"), ensure_ascii=False)
+    document = problem_to_dict(problem)
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     return encoded(text + "\n", f"problem {quoted(problem.graph.name)}")
 
 
@@ -117,6 +121,8 @@ def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
     >>> problem_to_dict(Problem(pipe, Cluster.uniform(1)))["cluster"]["devices"]
     [{'name': 'd0', 'mips': 2500}]
     """
+    if not isinstance(problem, Draft):
+        checked_kind(problem, Problem)
     document: dict[str, Any] = {"graph": graph_to_dict(problem.graph)}
     if isinstance(problem, Problem):
         document["cluster"] = cluster_to_tables(problem.cluster)

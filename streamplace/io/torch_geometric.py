@@ -19,6 +19,7 @@ from streamplace.model.columns import CountRule, NumberRule
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import NUMERIC_COLUMNS, Devices
 from streamplace.model.graph import StreamGraph
+from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Moving, Problem
 
@@ -121,6 +122,8 @@ def from_torch_geometric(data: "Data") -> StreamGraph | Problem:
     >>> from_torch_geometric(data).operators.name
     ('0', '1', '2')
     """
+    if not hasattr(data, "num_nodes"):
+        raise FormatError(f"{WHERE} is {quoted(data)}; it must be a Data of torch-geometric")
     rest = json.loads(data[REST]) if REST in data else {}
     document = rest.get("graph", {"name": "graph"})
     ends = _ends(data)

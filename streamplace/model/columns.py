@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamplace.errors import GraphError, StreamplaceError, UnitError
+from streamplace.errors import GraphError, SettingError, StreamplaceError, UnitError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.mixins import call_of, same_fields
@@ -26,6 +26,7 @@ Numbers = TypeVar("Numbers")
 Counts = TypeVar("Counts")
 TagSets = TypeVar("TagSets")
 R = TypeVar("R")
+T = TypeVar("T")
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
@@ -427,6 +428,13 @@ def checked_rows(
         if not isinstance(row, kind):
             raise error(f"{quoted(row)} is no {noun}; write each {noun} as {example}")
     return rows
+
+
+def checked_kind(value: T, kind: type, error: type[StreamplaceError] = SettingError) -> T:
+    """Value itself, which must be of a kind."""
+    if not isinstance(value, kind):
+        raise error(f"{quoted(value)} is given where a {kind.__name__} is needed")
+    return value
 
 
 def name_column(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import frozen, reduced
+from streamplace.model.columns import checked_kind, frozen, reduced
 from streamplace.model.compiled_constraints import PlacementRules, compile_rules
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -128,15 +128,14 @@ class Problem(Caching, Pictured):
         known: Placement | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
-        for kind, part in ((StreamGraph, graph), (Cluster, cluster)):
-            if not isinstance(part, kind):
-                raise ProblemError(f"a problem needs a {kind.__name__}, not {quoted(part)}")
-        put("graph", graph)
-        put("cluster", cluster)
-        put("constraints", constraints or Constraints())
+        put("graph", checked_kind(graph, StreamGraph, ProblemError))
+        put("cluster", checked_kind(cluster, Cluster, ProblemError))
+        rules = Constraints() if constraints is None else constraints
+        put("constraints", checked_kind(rules, Constraints, ProblemError))
         put("seconds", None if seconds is None else self._checked_seconds(seconds))
         size = self.n_operators, self.n_devices
-        put("moving", None if moving is None else moving.fitting(*size))
+        costs = None if moving is None else checked_kind(moving, Moving, ProblemError)
+        put("moving", None if costs is None else costs.fitting(*size))
         found = None if known is None else known.index
         put("rules", compile_rules(graph, cluster, self.constraints, found))
 

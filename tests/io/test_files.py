@@ -16,7 +16,14 @@ from problems import parse_graph
 from refusals import refusal_of
 
 from streamplace.errors import FormatError
-from streamplace.io.files import read_bytes, read_lines, read_toml, write_text, writing
+from streamplace.io.files import (
+    MOST_EMPTY_LINES,
+    read_bytes,
+    read_lines,
+    read_toml,
+    write_text,
+    writing,
+)
 from streamplace.io.parsing import parse_as, parse_toml_text
 
 MANY, LITTLE = 50_000, 2**25
@@ -79,6 +86,14 @@ def test_a_small_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(64 * 2**20), 1))
     assert "16 MiB" in refused(read_toml, path)
+
+
+def test_empty_lines_without_end_are_refused(tmp_path: Path) -> None:
+    """They pack a thousandfold."""
+    file = tmp_path / "empty.jsonl.gz"
+    file.write_bytes(gzip.compress(b"\n" * (MOST_EMPTY_LINES + 1)))
+    with pytest.raises(FormatError, match=f":{MOST_EMPTY_LINES + 1}:"):
+        list(read_lines(file))
 
 
 def test_an_endless_line_is_refused(tmp_path: Path) -> None:
