@@ -133,7 +133,7 @@ def problems(draw: Callable[..., Any], sources: int = 1, most_operators: int = 6
         reject()
 
 
-@pytest.mark.parametrize("sources", [1, 2])
+@pytest.mark.parametrize("sources", [1, 2, 3])
 @given(data=st.data())
 def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> None:
     """Small problems of all kinds, against every placement there is."""
@@ -143,9 +143,13 @@ def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> 
     assert result.bound == pytest.approx(result.value, abs=1e-6)
 
 
-@given(problems(), st.integers(1, 40))
-def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluations: int) -> None:
+@pytest.mark.parametrize("sources", [1, 3])
+@given(data=st.data(), evaluations=st.integers(1, 40))
+def test_the_bound_holds_however_early_the_budget_ends(
+    sources: int, data: st.DataObject, evaluations: int
+) -> None:
     """What is claimed after a few evaluations is true."""
+    problem = data.draw(problems(sources))
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_of_all(problem)
     assert result.value <= optimum + 1e-9

@@ -80,7 +80,7 @@ class Prover:
         """Apply all methods until done or out of budget."""
         for step, effort in (
             *self._quick_methods,
-            (self._close, NODES_MORE),
+            (self.close, NODES_MORE),
             (self._bisect, STEPS_MORE),
             (self._solve, 0),
         ):
@@ -88,12 +88,18 @@ class Prover:
                 return
             step(effort)
 
-    def try_full_rate(self) -> None:
-        """Search for a placement without overload by the quick methods, while one may exist."""
+    def prove_quickly(self) -> None:
+        """Apply the quick methods until done or out of budget."""
         for step, effort in self._quick_methods:
-            if self.done or self._meter.over or self.least > 1 + 4 * ROUNDING:
+            if self.done or self._meter.over:
                 return
             step(effort)
+
+    def least_of(self, units: Units) -> float:
+        """Lower bound, at least 1, of the peak load of the same units with other loads."""
+        other = Prover(units, self.place, Meter(self._meter.up_to(MOVES), MOVES), self._seed, 1)
+        other.prove_quickly()
+        return other.least
 
     @property
     def _quick_methods(self) -> tuple[tuple[Callable[[int], None], int], ...]:
@@ -141,7 +147,7 @@ class Prover:
         while nodes > 0 and not (self.done or self._meter.over):
             nodes -= self._place_below(self._cut, nodes)
 
-    def _close(self, nodes: int) -> None:
+    def close(self, nodes: int) -> None:
         """Branch and bound from below: tight limits are quickly refuted, or met and optimal."""
         quota = nodes // 64 + 1
         while nodes > 0:
@@ -178,32 +184,21 @@ class Prover:
 
     def _bisect(self, steps: int) -> None:
         """Raise the lower bound by bisection, and try the placements that hub patterns suggest."""
-        if self._refuted(self._cut, steps):
+        if refuted(self.units, self._cut, steps):
             return self._exclude(self._cut)
         high = self._cut
         for _ in range(HALVINGS):
             if self._meter.over or high <= self.least * (1 + ROUNDING):
                 break
             middle = (self.least + high) / 2
-            if self._refuted(middle, steps):
+            if refuted(self.units, middle, steps):
                 self._exclude(middle)
             else:
                 high = middle
         self._name_patterns(high, steps)
-        if not self.done and self._refuted(self._cut, steps):
+        if not self.done and refuted(self.units, self._cut, steps):
             self._exclude(self._cut)
         return None
-
-    def _refuted(self, cut: float, steps: int) -> bool:
-        """Whether some relaxation shows that no placement has all loads below the cut."""
-        smaller = contracted(self.units, cut)
-        if smaller is None or peak_bounds.hopeless(peak_bounds.limits_below(smaller[0], cut)):
-            return True
-        units, _ = smaller
-        return any(
-            peak_bounds.spread(hub, cut, units.n_devices, steps)[0] == peak_bounds.NO
-            for hub in peak_bounds.hubs_of(units)
-        )
 
     def _name_patterns(self, cut: float, steps: int) -> None:
         """Anneal from the patterns that fit the cut, swapping only units of one kind."""
@@ -234,6 +229,18 @@ class Prover:
             self._adopt(answer.place[group])
         self.least = max(self.least, min(answer.least, self.peak))
         return None
+
+
+def refuted(units: Units, cut: float, steps: int) -> bool:
+    """Whether some relaxation shows that no placement has all loads below the cut."""
+    smaller = contracted(units, cut)
+    if smaller is None or peak_bounds.hopeless(peak_bounds.limits_below(smaller[0], cut)):
+        return True
+    units, _ = smaller
+    return any(
+        peak_bounds.spread(hub, cut, units.n_devices, steps)[0] == peak_bounds.NO
+        for hub in peak_bounds.hubs_of(units)
+    )
 
 
 def _throughput(peak: float) -> float:

@@ -1,29 +1,24 @@
 """The highest throughput, proven by the least peak load from a first placement.
 
-With several sources rates are max–min fair, which the peak load does not determine. If there are
-few placements, all are tried; otherwise a local search finds a good one, and a linear programme
-bounds it: no operator can use more than its best device, or a core of it, and all together no more
-than all devices.
+With several sources rates are max–min fair, which the peak load does not determine; see
+`several_sources`.
 """
 
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from streamsim import throughput
-from streamsim.equation import n_resources
-from streamsim.filling import flow_shares
 
-from streamplace.model.arrays import ROUNDING, Floats, Ints
+from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.model.least_peak import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.peak_bounds import powers
-from streamplace.placers.exact.prover import MOVES, SLICE, SLICE_CELLS, Prover
-from streamplace.placers.exact.units import Units, are_legal, units_of
-from streamplace.placers.incumbent import Incumbent, handing_on
+from streamplace.placers.exact.prover import MOVES, Prover
+from streamplace.placers.exact.several_sources import FairIncumbent, prove_sources
+from streamplace.placers.exact.units import units_of
+from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 
@@ -38,11 +33,6 @@ LEAST_RATE = 1e-9
 """Throughput below which a placement counts as carrying nothing."""
 CLEARLY = 1e-7
 """Share by which a placement beside constant loads must be faster to be looked for."""
-MOST_PLACEMENTS = 200_000
-MOST_SHARES = 2_000_000
-KICK = 3
-MOST_PRESSURE = 1e12
-"""Largest pressure of constant loads that the solver receives."""
 
 
 def prove_throughput(
@@ -64,12 +54,15 @@ def prove_throughput(
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
     several = problem.instance.n_groups > 1
-    prove = prover.try_full_rate if several else prover.prove
+    prove = prover.prove_quickly if several else prover.prove
     if tractable:
         with handing_on(lambda: _interrupted(problem, unit, prover.place, prover.least)):
             prove()
     if several and prover.peak > 1:
-        return _prove_sources(problem, objective, unit, first, prover, meter, seed)
+        meter.trace.clear()
+        fair = FairIncumbent(problem, objective, unit, meter)
+        fair.judge(np.stack((prover.place, first)))  # the peak limits only the slowest source
+        return prove_sources(fair, prover, meter, seed, tractable)
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
         provers = partial(Prover, meter=meter, seed=seed, workers=workers)
@@ -126,37 +119,6 @@ def _prove_constants(
     return best, least
 
 
-def _prove_sources(
-    problem: Problem,
-    objective: Objective,
-    unit: Ints,
-    first: Ints,
-    prover: Prover,
-    meter: Meter,
-    seed: int,
-) -> Found:
-    """Prove or bound the throughput if sources reach different rates.
-
-    The prover lowers the peak, which limits only the slowest source, so that its placement may be
-    worse than the ``first`` one.
-    """
-    units = prover.units
-    meter.trace.clear()
-    best = BatchIncumbent(problem, objective, unit, meter)
-    best.judge(np.stack((prover.place, first)))
-
-    def answer(bound: float | None = None) -> Found:
-        return best.answer(problem.placement(problem.canonical(best.solution[unit])), bound)
-
-    with handing_on(answer):
-        if units.n_units * np.log(units.n_devices) <= np.log(MOST_PLACEMENTS):
-            whole = _try_all(units, best)
-        else:
-            whole = False
-            _climb(units, best, np.random.default_rng(seed))
-    return answer(best.value if whole else max(_rate_bound(problem, units, unit), best.value))
-
-
 def _best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...]) -> Ints | None:
     """Devices of the best of some placements; None if there are none."""
     for placement in start:
@@ -181,112 +143,3 @@ def _first(problem: Problem, objective: Objective, seed: int, meter: Meter) -> I
     if not tries:
         return problem.repaired(np.zeros(problem.n_operators, np.int32))
     return max(tries, key=lambda result: result.value).placement.index
-
-
-class BatchIncumbent(Incumbent[Ints]):
-    """The best placement of the units so far by the objective, from batches of placements."""
-
-    def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
-        super().__init__(operator.gt, meter)
-        self._problem, self._objective, self._unit = problem, objective, unit
-        graph, d = problem.graph, problem.n_devices
-        cells = n_resources(d) + graph.n_operators + graph.n_streams
-        self._batch = max(1, min(SLICE, SLICE_CELLS // cells))
-
-    def judge(self, places: Ints) -> tuple[Ints, float]:
-        """Evaluate legal placements of the units [B, U]; return the best of these and its value."""
-        values = self._objective.evaluate(self._problem, places[:, self._unit])
-        self.meter.spend(len(places))
-        i = int(np.argmax(values))
-        self.offer(places[i].copy(), values[i])
-        return places[i], float(values[i])
-
-    def affordable(self, places: Ints) -> Iterator[Ints]:
-        """Divide placements into batches that are judged in little time, until the budget ends."""
-        while size := self.meter.chunk(min(len(places), self._batch)):
-            yield places[:size]
-            places = places[size:]
-
-
-def _try_all(units: Units, best: BatchIncumbent) -> bool:
-    """Evaluate every legal placement within the budget; return whether that was all of them."""
-    n, d = units.n_units, units.n_devices
-    digits = d ** np.arange(n)  # placements are numbers in base D
-    for start in range(0, d**n, SLICE):
-        numbers = np.arange(start, min(start + SLICE, d**n))
-        batch = (numbers[:, None] // digits % d).astype(np.int32)
-        legal = batch[are_legal(units, batch)]
-        tried = 0
-        for places in best.affordable(legal):
-            best.judge(places)
-            tried += len(places)
-        if tried < len(legal):
-            return False
-    return True
-
-
-def _climb(units: Units, best: BatchIncumbent, rng: np.random.Generator) -> None:
-    """Move single units while that helps, then move some at random and repeat."""
-    meter = best.meter
-    now, value = best.judge(best.solution[None, :])
-    while not meter.over and best.value < 1:
-        step, step_value = _best_move(units, now, best)
-        if step_value > value:
-            now, value = step, step_value
-            continue
-        kicked = best.solution.copy()
-        some = rng.integers(units.n_units, size=min(KICK, units.n_units))
-        kicked[some] = rng.integers(units.n_devices, size=len(some))
-        if not meter.over and are_legal(units, kicked[None, :])[0]:
-            now, value = best.judge(kicked[None, :])
-
-
-def _rate_bound(problem: Problem, units: Units, unit: Ints) -> float:
-    """Relative throughput that no placement exceeds."""
-    instance = problem.instance
-    sources = instance.sources
-    if len(sources) * problem.n_operators > MOST_SHARES:
-        return 1.0
-    shares, types = flow_shares(instance).T, instance.device_type
-    open_to = np.isfinite(units.load)[unit]
-    power, _ = powers(units)
-    work = np.where(open_to, instance.load[:, types] * power, np.inf).min(axis=1)
-    together = work @ shares / power.sum()
-    pressure = np.maximum(instance.pressure, instance.core_pressure)[:, types]
-    least = np.where(open_to, pressure, np.inf).min(axis=1)
-    alone = shares * np.minimum(least, MOST_PRESSURE)[:, None]
-    weight = instance.rate[sources] / instance.rate.sum()
-    return _programme(weight, np.vstack((together, alone)))
-
-
-def _programme(weight: Floats, use: Floats) -> float:
-    """Upper bound of max weight·x with use·x ≤ 1 and 0 ≤ x ≤ 1, valid for any solver precision.
-
-    For any prices y ≥ 0 of the resources, Σ y + Σ max(0, weight - y·use) is an upper bound.
-    """
-    from ortools.linear_solver import pywraplp
-
-    use = np.unique(use[use.sum(axis=1) > 0], axis=0)
-    solver = pywraplp.Solver.CreateSolver("GLOP")
-    x = [solver.NumVar(0.0, 1.0, "") for _ in weight]
-    rows = [solver.Add(sum(c * v for c, v in zip(row, x, strict=True)) <= 1) for row in use]
-    solver.Maximize(sum(c * v for c, v in zip(weight, x, strict=True)))
-    solver.Solve()
-    price = np.array([max(0.0, row.dual_value()) for row in rows])
-    return float(min(1.0, price.sum() + np.maximum(0.0, weight - price @ use).sum()))
-
-
-def _best_move(units: Units, place: Ints, best: BatchIncumbent) -> tuple[Ints, float]:
-    """Best of the legal placements that differ in one unit, and its value; within the budget."""
-    n, d = units.n_units, units.n_devices
-    size = max(1, SLICE_CELLS // (n * d))
-    step, value = place, -np.inf
-    for start in range(0, n, size):
-        moved = np.arange(start, min(start + size, n))
-        moves = np.repeat(place[None, :], len(moved) * d, axis=0)
-        moves[np.arange(len(moves)), np.repeat(moved, d)] = np.tile(np.arange(d), len(moved))
-        for tried in best.affordable(moves[are_legal(units, moves)]):
-            reached, reached_value = best.judge(tried)
-            if reached_value > value:
-                step, value = reached, reached_value
-    return step, value

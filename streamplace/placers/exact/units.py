@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.equation import link_loads
-from streamsim.instance import with_constants_as_loads
+from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
 
 from streamplace.model.arrays import Bools, Floats, Ints
@@ -58,7 +58,12 @@ def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
     A placement carries the full rates divided by ``times`` if and only if its peak is at most
     ``times``.
     """
-    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
+    return units_with(problem, with_constants_as_loads(problem.instance, times))
+
+
+def units_with(problem: Problem, instance: Instance) -> tuple[Units, Ints]:
+    """Units of a problem with the loads of another instance, without constant loads."""
+    rules = problem.rules
     types = instance.device_type
     nobody = np.zeros(0, np.int32)
     plain = Units(

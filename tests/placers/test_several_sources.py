@@ -1,0 +1,151 @@
+"""Exact with several groups of sources: bounds against every placement, regions, enumeration."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from placer_cases import best_of_all
+
+from streamplace.families.branched import Branched, branched
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.exact import several_sources
+from streamplace.placers.exact.enumeration import are_few, legal_placements
+from streamplace.placers.exact.fair_search import region_within
+from streamplace.placers.exact.units import units_of
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
+
+numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3])
+
+
+@st.composite
+def limited(draw: Callable[..., Any], sources: int) -> Problem:
+    """Small problems in which constant loads and largest rates limit as well."""
+    n = sources + draw(st.integers(0, 3))
+    operators = [
+        Operator(
+            f"o{i}",
+            ipt=draw(numbers) * 1e6,
+            payload=draw(numbers) * 1e3,
+            rate=draw(st.sampled_from([1e-6, 0.5, 1.0, 2.0])) if i < sources else 0.0,
+            constant=draw(st.sampled_from([0.0, 0.0, 0.1, 0.4])),
+            max_rate=draw(st.sampled_from([0.0, 0.0, 1.5])),
+        )
+        for i in range(n)
+    ]
+    ends = [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)]
+    more = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))
+    ends += [(u, v) for u, v in draw(st.lists(more, max_size=3)) if u < v and v >= sources]
+    streams = [Stream(f"o{u}", f"o{v}", selectivity=draw(numbers)) for u, v in ends]
+    devices = [
+        Device(
+            f"d{i}",
+            mips=draw(st.sampled_from([1.0, 1.0, 2.0])),
+            cores=draw(st.sampled_from([1, 1, 2])),
+            egress=draw(st.sampled_from([np.inf, 12e3])),
+        )
+        for i in range(draw(st.integers(2, 3)))
+    ]
+    overhead = draw(st.sampled_from([0.0, 0.05]))
+    cluster = Cluster.of(devices, bandwidth="8 kbps", overhead=overhead)
+    apart = [{"o0", f"o{n - 1}"}] if draw(st.booleans()) else []
+    rules = Constraints(exlocate=apart)
+    return Problem(StreamGraph.of("limited", operators, streams), cluster, rules)
+
+
+def proven(problem: Problem, budget: Budget) -> Result:
+    """Place by exact."""
+    return PLACERS["exact"].place(problem, OBJECTIVES["throughput"], budget=budget)
+
+
+@pytest.mark.parametrize("sources", [2, 3, 4, 5])
+@given(data=st.data())
+def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObject) -> None:
+    """Orders of up to four groups; all placements of more."""
+    problem = data.draw(limited(sources))
+    result = proven(problem, Budget(seconds=20))
+    assert result.value == pytest.approx(best_of_all(problem), abs=1e-8)
+    assert result.bound == pytest.approx(result.value, abs=2e-8)
+
+
+@given(data=st.data(), evaluations=st.integers(1, 2000))
+def test_the_bound_of_many_groups_holds(data: st.DataObject, evaluations: int) -> None:
+    """Linear programmes over the rates of five sources, where placements count as too many."""
+    problem = data.draw(limited(5))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(several_sources, "MOST_PLACEMENTS", 0)
+        result = proven(problem, Budget(evaluations=evaluations))
+    optimum = best_of_all(problem)
+    assert result.value <= optimum + 1e-9
+    assert result.bound is not None
+    assert result.bound >= optimum - 1e-9
+
+
+def fed_by(graph: StreamGraph, *more: tuple[str, float]) -> Problem:
+    """A graph of the benchmark at twice its rate, with further sources that feed an operator."""
+    operators, streams = list(graph.at_rate(2e4).operators), list(graph.streams)
+    source = operators[0]
+    for i, (target, rate) in enumerate(more):
+        operators.append(replace(source, name=f"more{i}", rate=rate))
+        streams.append(Stream(f"more{i}", target))
+    return Problem(StreamGraph.of("fed", operators, streams), Cluster.uniform(5))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param([("b1s1", 1e-6)], id="a tiny one"),
+        pytest.param([("b1s2", 1e4)], id="in the middle"),
+        pytest.param([("b1s2", 1e4), ("b3s2", 1e4)], id="two"),
+    ],
+)
+def test_a_further_source_does_not_cost_the_proof(more: list[tuple[str, float]]) -> None:
+    """Without any of them the optimum is 0.41 to 0.9; a budget of evaluations repeats itself."""
+    graph = next(branched(Branched(4, 3, 5, copies=1), seed=1))
+    result = proven(fed_by(graph, *more), Budget(evaluations=200_000))
+    assert result.proven
+    assert result.value < 1
+
+
+def test_the_order_in_which_sources_stop_is_part_of_the_proof() -> None:
+    """One source is held back alone: its device is full, and the other one has its own."""
+    operators = [Operator("a", ipt=2e6, rate=1.0), Operator("b", ipt=1.25e6, rate=1.0)]
+    graph = StreamGraph.of("two", operators, [])
+    result = proven(Problem(graph, Cluster.uniform(2, mips=1)), Budget(seconds=20))
+    assert result.value == pytest.approx((0.5 + 0.8) / 2)
+    assert result.proven
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 3), min_size=4, max_size=4), max_size=6),
+    st.lists(st.floats(0, 1), min_size=3, max_size=3),
+)
+def test_the_corners_of_a_region_surround_it(rows: list[list[float]], point: list[float]) -> None:
+    """Corners keep the rows, and no point that keeps them is beyond every corner, anywhere."""
+    table = np.array(rows).reshape(-1, 4)
+    region = region_within(table)
+    corners = region.corners[0, : region.size[0]]
+    assert (corners @ table.T <= 1 + 1e-6).all()
+    inside = np.array([1.0, *sorted(point)])
+    if (table @ inside <= 1).all():
+        for direction in np.vstack((np.eye(4), -np.eye(4), np.ones(4), [0, 1, -1, 1])):
+            assert inside @ direction <= (corners @ direction).max() + 1e-7
+
+
+@given(limited(2))
+def test_all_placements_are_listed_once_but_for_equal_devices(problem: Problem) -> None:
+    """Against all numbers in base D."""
+    units, unit = units_of(problem)
+    listed = np.vstack(list(legal_placements(units)))[:, unit]
+    shape = (problem.n_devices,) * problem.n_operators
+    every = np.array(list(np.ndindex(*shape)), np.int32)
+    expected = np.unique(problem.canonical(every[problem.legal(every)]), axis=0)
+    assert len(listed) == len(expected)
+    assert np.array_equal(np.unique(problem.canonical(listed), axis=0), expected)
+    assert are_few(units, len(expected))
+    assert not are_few(units, len(expected) - 1)
