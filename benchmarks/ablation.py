@@ -49,12 +49,10 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("B: LSTM encoder and decoder", "encdec"),
-    Variant("B+F1: graph encoder", "encdec-gnn"),
-    Variant("B+F1, depth first", "encdec-gnn", 'order = "topological"'),
-    Variant("B+F1&F2: dream", "dream"),
+    Variant("encdec", "encdec"),
+    Variant("encdec-gnn", "encdec-gnn"),
+    Variant("dream (load-aware)", "dream"),
     Variant("dream without the devices' state", "dream", "device_state = false"),
-    Variant("dream, depth first", "dream", 'order = "topological"'),
     Variant("dream without its memory", "dream", "replayed = 0"),
     Variant("dream without canonical devices", "dream", "canonical = false"),
     Variant("pilot, one rollout of one sweep", "pilot", placing=":rollouts=1:sweeps=1"),

@@ -81,10 +81,12 @@ class MemoryConfig(ConstructiveConfig):
     exploration: float = Field(default=256.0, ge=0, le=1e5)
     # decay of the number of random samples, per epoch
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
-    # number of random samples while no good placement is known
+    # number of random samples while no good placement is known; 0 replays the best one instead
     exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
     # share of random samples near remembered placements
     near: float = Field(default=0.0, ge=0, le=1)
+    # name interchangeable devices by first use: placements in the memory, and those of a policy
+    canonical: bool = True
 
 
 class OptionTables(Config):

@@ -117,9 +117,14 @@ class TrainedConstructor:
         return problem.repaired(drawn.numpy().astype(np.int32))
 
 
-def scale_of(document: Mapping[str, Any], size: int, where: str) -> tuple[Floats, Floats]:
-    """Mean and deviation of so many features in a weights file, which errors call ``where``."""
+def scale_of(
+    document: Mapping[str, Any], names: Sequence[str], where: str
+) -> tuple[Floats, Floats]:
+    """Mean and deviation of these features in a weights file, which errors call ``where``."""
     mean, std = (np.array(document.get(key, ()), np.float64) for key in ("mean", "std"))
-    if not mean.shape == std.shape == (size,):
-        raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
+    if document.get("names") != list(names) or not mean.shape == std.shape == (len(names),):
+        raise FormatError(
+            f"{where}: has other features than its options say, or lacks their mean and std; "
+            "train again"
+        )
     return mean, std

@@ -158,11 +158,12 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             self.memory.forget(rows)
         rewards = self._remember(rows, batch, drawn)
         self._explore(rows, of_random, batch, explored, most)
-        replayed, again, good = self.memory.replay(
-            rows, self._replay.replayed, self._replay.threshold, n
-        )
-        outlines = self._outlines.of_rows(rows)
-        placements = torch.cat([drawn, canonical(replayed, batch.order, outlines)], dim=1)
+        replay = self._replay
+        replayed, again = self.memory.replay(rows, replay.replayed, n)
+        good = again >= max(replay.threshold, 0.0)
+        if not replay.exploration_while_poor:
+            good[:, :1] |= again[:, :1] > EMPTY
+        placements = torch.cat([drawn, self._named(replayed, batch.order, rows)], dim=1)
         valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
         weights = self._weights(rows, torch.cat([rewards, again], dim=1), valid)
         weights = weights * batch.weights(weights.shape[1])
@@ -214,10 +215,15 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         if count is not None:
             number = torch.arange(rewards.shape[1], device=rewards.device)
             kept = rewards.masked_fill(number >= count[:, None], EMPTY)
-        outlines = self._outlines.of_rows(rows)
         order = torch.arange(n, device=rows.device).expand(len(rows), -1)
-        self.memory.add(rows, canonical(legal, order, outlines), kept)
+        self.memory.add(rows, self._named(legal, order, rows), kept)
         return rewards
+
+    def _named(self, placements: Tensor, order: Tensor, rows: Tensor) -> Tensor:
+        """Placements [G, S, N], interchangeable devices by first use in the orders if so wished."""
+        if not self._replay.canonical:
+            return placements
+        return canonical(placements, order, self._outlines.of_rows(rows))
 
     def _weights(self, rows: Tensor, rewards: Tensor, valid: Tensor) -> Tensor:
         """Advantages [G, S] over their number."""

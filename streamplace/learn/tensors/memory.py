@@ -124,7 +124,7 @@ def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tenso
 
 
 class PlacementMemory(RowMemory):
-    """The best different placements of every problem, as canonical rows in operator order."""
+    """The best different placements of every problem, in operator order."""
 
     def __init__(self, outlines: Outlines, places: int, operators: int) -> None:
         device, size = outlines.operators.device, (len(outlines.operators), places)
@@ -145,17 +145,9 @@ class PlacementMemory(RowMemory):
         """Forget the placements of problems."""
         self.rewards.index_fill_(0, rows, EMPTY)
 
-    def replay(
-        self, rows: Tensor, most: int, threshold: float, n: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Best placements [G, R, N], their rewards [G, R], and which of them are to be replayed.
-
-        Those with a reward of the threshold or more; if none has it, the single best.
-        """
-        rewards = self.rewards[rows, :most]
-        good = rewards >= max(threshold, 0.0)
-        good[:, :1] |= rewards[:, :1] > EMPTY
-        return self.placements[rows, :most, :n].long(), rewards, good
+    def replay(self, rows: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
+        """Best placements [G, R, N] and their rewards [G, R]."""
+        return self.placements[rows, :most, :n].long(), self.rewards[rows, :most]
 
     def best(self, rows: Tensor) -> Tensor:
         """Best rewards [G] known, 0 where none is."""

@@ -227,7 +227,7 @@ class Traits:
         names = tuple(document.get("names", ()))
         if not names or not all(map(_is_column, names)):
             raise FormatError(f"{where}: was trained on other features; train again")
-        return cls(names, *scale_of(document, len(names), where))
+        return cls(names, *scale_of(document, names, where))
 
     def document(self) -> dict[str, Any]:
         """Names, means and standard deviations, fit for JSON."""

@@ -15,9 +15,9 @@ import streamplace
 from streamplace.errors import SettingError
 from streamplace.families.branched import STANDARD, Branched, branched
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.config import Preset
+from streamplace.learn.models.dream import FEATURES
 from streamplace.learn.models.dream.graph_generator import NUMBERS, Drawn, FreshGraphs
-from streamplace.learn.models.dream.graphs import Graphs
+from streamplace.learn.models.dream.graphs import FeatureScale, Graphs
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import child
 from streamplace.learn.tensors.memory import random_placements
@@ -148,16 +148,16 @@ def test_a_training_on_them_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert_same(resumed, whole, "best.safetensors", "last.safetensors")
 
 
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        ({"objective": "makespan"}, "throughput"),
-        ({"changes": {"order": "topological"}}, "order = 'bfs'"),
-    ],
-)
-def test_what_is_not_made_is_refused(options: dict[str, Any], refusal: str) -> None:
-    preset = MODELS["dream"].presets["gpu"]
-    changed = preset.model.model_copy(update=options.pop("changes", {}))
-    task = LearningTask(tuple(GIVEN), (), 0, **options)
-    with pytest.raises(SettingError, match=refusal):
-        built(MODELS["dream"], task, Preset(changed, preset.training))
+def test_only_the_throughput_is_learnt_from_them() -> None:
+    task = LearningTask(tuple(GIVEN), (), 0, objective="makespan")
+    with pytest.raises(SettingError, match="throughput"):
+        built(MODELS["dream"], task, MODELS["dream"].presets["gpu"])
+
+
+def test_features_may_be_those_of_the_paper() -> None:
+    """The last two of ours, as they are."""
+    plain = FreshGraphs(GIVEN, FeatureScale.of(GIVEN, FEATURES[2:]), 5, COUNT, torch.device("cpu"))
+    found, ours = (made.batch(ROWS, N, KEYS)[0].features for made in (plain, GRAPHS))
+    mean, std = (torch.from_numpy(part).float() for part in (SCALE.mean[2:], SCALE.std[2:]))
+    there = GRAPHS.drawn(ROWS, N, KEYS).present
+    assert torch.allclose(found[there], ours[there][:, 2:] * std + mean, atol=1e-5)

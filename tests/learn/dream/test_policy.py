@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import dream_reference as reference
 import numpy as np
 import pytest
 import torch
@@ -16,6 +15,7 @@ from dream_cases import (
     policy_of,
     step_by_step,
 )
+from dream_reference import Reference
 from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
@@ -31,7 +31,7 @@ VARIANTS = [
     pytest.param("encdec", {}, id="B"),
     pytest.param("encdec-gnn", {}, id="B+F1"),
     pytest.param("dream", {}, id="B+F1&F2"),
-    pytest.param("dream", {"hops": 3, "shared": False}, id="separate views, three hops"),
+    pytest.param("dream", {"hops": 3, "tied": True}, id="three hops of the same weights"),
     pytest.param("dream", {"device_state": True}, id="device state"),
 ]
 
@@ -54,7 +54,8 @@ def test_probabilities_are_those_of_the_formulas(
         found = step_by_step(policy, batch, sampled)[0, :, 0].exp().detach().numpy()
         along = decision_order(problem, order).tolist()
         placement = dict(zip(along, sampled[0, 0].tolist(), strict=True))
-        expected = reference.probabilities(policy, problem, SCALE, placement, along)
+        reference = Reference(policy, problem, SCALE.operators(problem), options.get("hops", 2))
+        expected = reference.probabilities(placement, along, canonical=True).detach().numpy()
         assert found == pytest.approx(expected, abs=1e-5)
 
 

@@ -123,6 +123,7 @@ class FreshGraphs:
         out = graphs.out * wire
         shares = torch.stack([graphs.load, out], dim=2)
         features = torch.cat([shares.clamp(min=LEAST).log(), shares], dim=2)
+        features = features[:, :, -len(self._mean) :]
         features = (features - self._mean) / self._std * graphs.present[:, :, None]
         exists = torch.arange(devices, device=rows.device) < self._real
         opened = torch.arange(devices, device=rows.device) == 0

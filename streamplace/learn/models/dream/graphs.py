@@ -17,6 +17,7 @@ from torch import Tensor
 from streamplace.errors import SettingError
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
+from streamplace.learn.models.dream import FEATURES
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
@@ -24,8 +25,6 @@ from streamplace.model.units import format_bytes
 LEAST = 1e-4
 """Smaller shares of a device or link are raised to this before the logarithm."""
 
-FEATURES = ("log load", "log transfer", "load", "transfer")
-"""Features of an operator."""
 MOST_OPERATORS = 4096
 """Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
 MOST_BYTES = 16e9
@@ -36,31 +35,36 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FeatureScale:
-    """Mean and standard deviation [F] of the `FEATURES` over the operators of a training set."""
+    """Mean and standard deviation [F] of the last F `FEATURES` over those of a training set."""
 
     mean: Floats
     std: Floats
 
     @classmethod
-    def of(cls, problems: Sequence[Problem]) -> "FeatureScale":
-        """Measure the scale on the operators of these problems."""
+    def of(cls, problems: Sequence[Problem], names: Sequence[str] = FEATURES) -> "FeatureScale":
+        """Measure the scale on the operators of these problems; some `FEATURES` have none."""
+        if len(names) < len(FEATURES):
+            return cls(np.zeros(len(names)), np.ones(len(names)))
         rows = np.concatenate([operator_features(problem) for problem in problems])
         mean, std = rows.mean(axis=0), rows.std(axis=0)
         return cls(mean, np.where(std > 0, std, 1.0))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], where: str) -> "FeatureScale":
-        """Read a scale from its `document`; ``where`` names the file in errors."""
-        return cls(*scale_of(document, len(FEATURES), where))
+    def from_document(
+        cls, document: Mapping[str, Any], names: Sequence[str], where: str
+    ) -> "FeatureScale":
+        """Read the scale of these features from its `document`; ``where`` names the file."""
+        return cls(*scale_of(document, names, where))
 
     def document(self) -> dict[str, Any]:
         """Names, means and standard deviations, fit for JSON."""
         mean, std = self.mean.tolist(), self.std.tolist()
-        return {"names": list(FEATURES), "mean": mean, "std": std}
+        return {"names": list(FEATURES[-len(mean) :]), "mean": mean, "std": std}
 
     def operators(self, problem: Problem) -> Floats:
-        """Standardised features [N, F] of operators."""
-        return np.asarray((operator_features(problem) - self.mean) / self.std)
+        """Features [N, F] of operators, to this scale."""
+        features = operator_features(problem)[:, -len(self.mean) :]
+        return np.asarray((features - self.mean) / self.std)
 
 
 def operator_features(problem: Problem) -> Floats:
@@ -87,7 +91,7 @@ def stream_transfers(problem: Problem) -> Floats:
 class Graphs:
     """P problems as tensors, operators in the order of their graphs; in [n, m], m sends to n."""
 
-    features: Tensor  # [P, N, F] standardised
+    features: Tensor  # [P, N, F]
     present: Tensor  # [P, N] false for padding
     streams: Tensor  # [P, N, N] number of streams
     inbound: Tensor  # [P, N, N] share of a link

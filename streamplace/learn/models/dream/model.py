@@ -10,20 +10,22 @@ from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, re
 
 PAPER: dict[str, Any] = {
     "width": 512,
+    "standardised": False,
     "random_ties": False,
     "canonical": False,
     "on_policy": 3,
     "replayed": 3,
+    "places": 3,
     "exploration": 20.0,
     "exploration_decay": 1.0,
     "exploration_while_poor": 20,
     "normalised": False,
     "entropy": 0.0,
 }
-"""Options of the paper, where they differ from the defaults."""
+"""Options of the paper, where they differ from the defaults; a graph encoder's are also tied."""
 
 PAPER_TRAINING = TrainingConfig(
-    epochs=40, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.0
+    epochs=40, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.0, validation=0.0
 )
 FAST_TRAINING = TrainingConfig(
     epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
@@ -48,10 +50,11 @@ GPU_TRAINING = TrainingConfig(
 def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
     """Register a model of the paper by its fast options; the graph encoder is part of these."""
     kind = type(fast)
+    tied = {"tied": True} if issubclass(kind, GraphAllocatorConfig) else {}
     presets = {
         "fast": Preset(fast, FAST_TRAINING),
         "gpu": Preset(fast.model_copy(update=GPU), GPU_TRAINING),
-        "paper": Preset(kind(**PAPER), PAPER_TRAINING),
+        "paper": Preset(kind.model_validate(PAPER | tied), PAPER_TRAINING),
     }
 
     def learner(task: LearningTask, config: AllocatorConfig) -> Learner:
@@ -79,6 +82,7 @@ paper_model(
 )
 paper_model(
     "dream",
-    "Graph-aware encoder–decoder of the DREAM paper (B+F1&F2), for up to five equal devices.",
+    "Graph-aware encoder–decoder of the DREAM paper (B+F1&F2), which reads the devices' loads as "
+    "well unless trained by the preset paper, for up to five equal devices.",
     GraphAllocatorConfig(device_state=True),
 )

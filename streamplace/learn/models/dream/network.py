@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.graphs import FEATURES, GraphBatch
+from streamplace.learn.models.dream.graphs import GraphBatch
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
 
@@ -56,22 +56,24 @@ class Hop(nn.Module):
 class GraphEncoder(nn.Module):
     """Operators as vectors [up : down] that know K hops in each direction, and one of the graph.
 
-    Both views share their weights in the paper's experiments.
+    Both views share their weights. If all rounds do as well, features are padded to m dimensions.
     """
 
     def __init__(self, config: GraphAllocatorConfig) -> None:
         super().__init__()
         m = config.width // 2
-        sizes = [len(FEATURES)] + [m] * (config.hops - 1)
-        self.up = nn.ModuleList(Hop(size, m) for size in sizes)
-        self.down = self.up if config.shared else nn.ModuleList(Hop(size, m) for size in sizes)
+        sizes = [m] if config.tied else [len(config.features)] + [m] * (config.hops - 1)
+        self.hops = nn.ModuleList(Hop(size, m) for size in sizes)
+        self.rounds = config.hops
         self.pool = nn.Linear(config.width, config.width)
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] and graphs [G, W]; the vectors of padding operators mean nothing."""
-        up = down = batch.features
-        for hop_up, hop_down in zip(self.up, self.down, strict=True):
-            up, down = hop_up(up, batch, upward=True), hop_down(down, batch, upward=False)
+        first, features = cast(Hop, self.hops[0]).incoming.in_features, batch.features
+        up = down = nn.functional.pad(features, (0, first - features.shape[2]))
+        for k in range(self.rounds):
+            hop = self.hops[k % len(self.hops)]
+            up, down = hop(up, batch, upward=True), hop(down, batch, upward=False)
         nodes = torch.cat([up, down], dim=2)
         pooled = cast(Tensor, self.pool(nodes))
         return nodes, pooled.masked_fill(~batch.present[:, :, None], -torch.inf).amax(1)
@@ -80,9 +82,9 @@ class GraphEncoder(nn.Module):
 class SequenceEncoder(nn.Module):
     """Operators as the states of an LSTM that reads their features; the graph as the last state."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, features: int, width: int) -> None:
         super().__init__()
-        self.read = nn.Linear(len(FEATURES), 4 * width)
+        self.read = nn.Linear(features, 4 * width)
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         nn.init.orthogonal_(self.recurrent)
 
@@ -312,6 +314,6 @@ def built_module(model: str, config: AllocatorConfig) -> EncoderDecoder:
     encoder = (
         GraphEncoder(config)
         if isinstance(config, GraphAllocatorConfig)
-        else SequenceEncoder(config.width)
+        else SequenceEncoder(len(config.features), config.width)
     )
     return EncoderDecoder(encoder, Decoder(config, upstream=model == "dream"))

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
@@ -19,7 +18,6 @@ from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.models.dream import AllocatorConfig
 from streamplace.learn.models.dream.graph_generator import FreshGraphs
 from streamplace.learn.models.dream.graphs import (
-    FEATURES,
     FeatureScale,
     GraphBatch,
     Graphs,
@@ -90,7 +88,7 @@ class PreparedTensors:
             n = problem.n_operators
             for row in rows:
                 rank = rng.permutation(n) if self._config.random_ties else None
-                row[:n] = decision_order(problem, self._config.order, rank)
+                row[:n] = decision_order(problem, "bfs", rank)
         return torch.from_numpy(orders).to(self._device)
 
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> OrderedBatch:
@@ -107,7 +105,7 @@ class PreparedTensors:
         sizes = np.array([self._problems[i].n_operators for i in numbers])
         cells = CELLS if self._device.type == "cpu" else GPU_CELLS
         for part in (numbers[each] for each in batches_by_size(sizes, cells)):
-            orders = [decision_order(self._problems[i], self._config.order) for i in part]
+            orders = [decision_order(self._problems[i], "bfs") for i in part]
             steps = torch.from_numpy(padded_orders(orders)).to(self._device)
             with torch.no_grad():
                 batch = self._encoded(torch.from_numpy(part).to(self._device), steps)
@@ -155,10 +153,8 @@ class DreamPolicy:
 
     def fresh(self, problems: Sequence[Problem], count: int) -> PreparedFresh:
         """Prepare so many graphs like problems, whose cluster and rates they have."""
-        config, device = self.config, next(self.module.parameters()).device
-        if config.order != "bfs":
-            raise SettingError("fresh graphs need order = 'bfs'")
-        graphs = FreshGraphs(problems, self.scale, config.devices, count, device)
+        device = next(self.module.parameters()).device
+        graphs = FreshGraphs(problems, self.scale, self.config.devices, count, device)
         return PreparedFresh(self.module, graphs)
 
     def features(self) -> dict[str, Any]:
@@ -175,9 +171,10 @@ CELLS, GPU_CELLS = 1 << 12, 1 << 16
 def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> ConstructiveLearner:
     """Learner with the scale of the weights that training begins from, or of the training set."""
     if task.features is None:
-        scale = FeatureScale.of(task.training)
+        scale = FeatureScale.of(task.training, config.features)
     else:
-        scale = FeatureScale.from_document(task.features, "the weights to begin from")
+        start = "the weights to begin from"
+        scale = FeatureScale.from_document(task.features, config.features, start)
     policy = DreamPolicy(built_module(model, config).to(task.device), config, scale)
     fresh = policy.fresh(task.training, config.fresh) if config.fresh else None
     return ConstructiveLearner(task, config, policy, fresh)
@@ -187,11 +184,11 @@ def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> Const
 def trained(path: Path, model: str) -> TrainedConstructor:
     """Policy of a model from a weights file."""
     kind: Any = MODELS[model].config
-    weights, config, where = read_model(path, model, kind, FEATURES)
+    weights, config, where = read_model(path, model, kind)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
         module = built_module(model, config)
     fill(module, weights.tensors, where)
-    scale = FeatureScale.from_document(weights.document["features"], where)
+    scale = FeatureScale.from_document(weights.document["features"], config.features, where)
     settled = config.model_copy(update={"random_ties": False})
     return TrainedConstructor(DreamPolicy(module, settled, scale))
 

@@ -1,0 +1,113 @@
+"""The preset ``paper``: the text of sections 3.1 to 3.3, literally and in float64."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dream_cases import MODELS
+from dream_reference import Reference, random_samples
+from problems import diamond, fork_join
+
+from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.constructive.reinforce import ConstructiveLearner
+from streamplace.learn.models.dream import policy
+from streamplace.learn.registry import MODELS as REGISTERED
+from streamplace.learn.registry import LearningTask
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+
+FIVE = Cluster.uniform(5, mips=2500, bandwidth="1000Mbps")
+PROBLEMS = (Problem(diamond(), FIVE), Problem(fork_join(3), FIVE))
+
+
+def learner_of(model: str, problems: tuple[Problem, ...] = PROBLEMS) -> ConstructiveLearner:
+    config: Any = REGISTERED[model].presets["paper"].model
+    small = config.model_copy(update={"width": 8, "embedding": 3})
+    torch.manual_seed(0)
+    learner = policy.learner_of(model, LearningTask(problems, (), seed=0), small)
+    with torch.no_grad():
+        for parameter in learner.module.parameters():
+            parameter.mul_(2)  # large enough to have opinions
+    return learner
+
+
+def features(problem: Problem) -> list[list[float]]:
+    """CPU utilisation IPT · R / MIPS and saturation P · R / BW of every operator (§4.1)."""
+    flow, operators = problem.graph.flow, problem.graph.operators
+    rows = zip(flow.input_rate, flow.output_rate, operators.ipt, operators.payload, strict=True)
+    sends = set(problem.instance.source.tolist())
+    return [
+        [ipt * taken / 2500e6, payload * sent * 8 / 1e9 * (v in sends)]
+        for v, (taken, sent, ipt, payload) in enumerate(rows)
+    ]
+
+
+def test_features_are_cpu_utilisation_and_payload_as_they_are() -> None:
+    graph = StreamGraph.of(
+        "pipe",
+        [Operator("a", ipt=1e5, payload=5000, rate=1e4), Operator("b", ipt=2.5e5)],
+        [Stream("a", "b")],
+    )
+    problem = Problem(graph, FIVE)
+    learner: Any = learner_of("dream", (problem,))
+    found = learner.policy.scale.operators(problem)
+    assert found == pytest.approx(np.array([[0.4, 0.4], [1.0, 0.0]]))
+    assert found == pytest.approx(np.array(features(problem)))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_step_is_that_of_equation_4(model: str) -> None:
+    """Samples, memory, baseline and gradient of three steps, one of them in a later epoch."""
+    learner = learner_of(model)
+    module: Any = learner.module
+    judge, likelihood = learner.judge, module.likelihood
+    judged: list[tuple[Any, Any]] = []
+    learnt: list[Any] = []
+
+    def spied_judge(rows: Any, placements: Any) -> Any:
+        legal, rewards = judge(rows, placements)
+        assert torch.equal(legal, placements)
+        judged.append((placements[0].tolist(), rewards[0].tolist()))
+        return legal, rewards
+
+    def spied_likelihood(batch: Any, encoded: Any, placements: Any) -> Any:
+        learnt.append(placements[0].tolist())
+        return likelihood(batch, encoded, placements)
+
+    learner.judge, module.likelihood = spied_judge, spied_likelihood
+    for number, problem in enumerate(PROBLEMS):
+        n, order = problem.n_operators, decision_order(problem, "bfs").tolist()
+        memory: dict[tuple[int, ...], float] = {}
+        reference = Reference(module, problem, features(problem))
+        assert not reference.has("encoder.hops.1.incoming")
+        assert not reference.has("decoder.read_state")
+        assert reference.has("decoder.read_upstream") == (model == "dream")
+        for step, epoch in enumerate((0, 1, 1)):
+            judged.clear(), learnt.clear()
+            loss, _ = learner.loss(np.array([number]), epoch, step)
+            found = torch.autograd.grad(loss, list(module.parameters()))
+            (drawn, rewards), (random, of_random) = judged
+            assert len(drawn) == 3
+            memory |= kept(drawn, rewards, n)
+            wanted = random_samples(epoch, memory_is_empty=not memory)
+            memory |= kept(random[:wanted], of_random[:wanted], n)
+            best = sorted(memory.items(), key=lambda item: -item[1])[:3]
+            samples = [tuple(row[:n]) for row in drawn] + [row for row, _ in best]
+            r = torch.tensor(rewards + [reward for _, reward in best])
+            assert 3 <= len(samples) <= 6
+            by_step = [[row[v] for v in order] for row in samples]
+            used = [row[:n] for row in learnt[0]]
+            assert sorted(used[3 : len(by_step)]) == sorted(by_step[3:])
+            log_p = [reference.log_probability(dict(enumerate(row)), order) for row in samples]
+            objective = ((r - r.mean()) * torch.stack(log_p)).mean()
+            names = [name for name, _ in module.named_parameters()]
+            expected = torch.autograd.grad(objective, [reference.parameters[n] for n in names])
+            assert loss.item() == pytest.approx(-objective.item(), abs=1e-5)
+            for name, one, other in zip(names, found, expected, strict=True):
+                assert torch.allclose(one.double(), -other, atol=1e-5), name
+
+
+def kept(rows: list[list[int]], rewards: list[float], n: int) -> dict[tuple[int, ...], float]:
+    """Samples that the memory stores: those whose reward is above 0.8."""
+    pairs = zip(rows, rewards, strict=True)
+    return {tuple(row[:n]): reward for row, reward in pairs if reward >= 0.8}
