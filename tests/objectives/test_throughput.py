@@ -58,6 +58,43 @@ def test_sources_that_share_no_bottleneck_are_reported_apart() -> None:
     answer = explain(problem, problem.placement([0, 1]))
     assert answer.sources == {"a": pytest.approx(0.5), "b": 1.0}
     assert answer.relative_throughput == pytest.approx(0.75)
+    assert [(limit.sources, limit.resource.name) for limit in answer.limits] == [(("a",), "d0")]
+
+
+def test_each_source_that_is_held_back_has_a_limit_of_its_own() -> None:
+    """The fullest resource, the link, does not hold back the source that a core stops earlier."""
+    operators = [
+        Operator("orders", payload=2e4, rate=1e4),
+        Operator("gps", ipt=5e5, rate=1e4),
+        Operator("clicks", ipt=1e5, rate=1e3),
+        Operator("join", ipt=1e4),
+    ]
+    graph = StreamGraph.of("three", operators, [Stream("orders", "join"), Stream("gps", "join")])
+    cluster = Cluster.of([Device("d0"), Device("d1", cores=2), Device("d2")], bandwidth="1 Gbps")
+    problem = Problem(graph, cluster)
+    answer = explain(problem, problem.placement([0, 1, 2, 2]))
+    limits = [(limit.sources, limit.share, limit.resource.label) for limit in answer.limits]
+    assert limits == [
+        (("gps",), pytest.approx(0.5), "one core of d1"),
+        (("orders",), pytest.approx(0.625), "link d0→d2"),
+    ]
+    assert answer.bottleneck == answer.limits[0].resource
+    assert answer.sources["clicks"] == 1
+    assert [line for line in str(answer.report()).splitlines() if "ottleneck" in line] == [
+        "Bottleneck of gps (50.0 %): one core of d1 at 200.0 %, which gps fills alone",
+        "Bottleneck of orders (62.5 %): link d0→d2 at 160.0 %, carrying orders→join",
+    ]
+
+
+def test_loads_of_a_device_add_up_with_its_overhead() -> None:
+    """A remote tuple costs 20 µs at each end."""
+    cluster = Cluster.of([Device("d0"), Device("d1")], overhead=2e-5)
+    problem = Problem(chain(2, rate=1e3), cluster)
+    answer = explain(problem, problem.placement([0, 1]))
+    for device in answer.devices:
+        assert device.overhead == pytest.approx(0.02)
+        assert device.load == pytest.approx(device.overhead + sum(device.operators.loads))
+    assert str(answer.report()).count("sending and receiving 2.0 %") == 2
 
 
 def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advice() -> None:

@@ -37,7 +37,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.expansion import expand, operators_by_subtask, with_parallelism
 from streamplace.model.key_groups import busiest_parts
-from streamplace.model.message_text import shown
+from streamplace.model.message_text import counted, shown
 from streamplace.model.mixins import WIDEST, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -59,12 +59,14 @@ from streamplace.objectives.throughput.loads import (
     FullestResource,
     FullestSubtask,
     LinkLoad,
+    SourceLimit,
     card_loads,
     device_loads,
     filling_core,
     fullest_resource,
     link_loads,
     shares_of_max_rate,
+    source_limits,
 )
 
 if TYPE_CHECKING:
@@ -368,18 +370,21 @@ class Sustained(AdvisingExplanation):
         Network cards in use that have a limit, fullest first.
     find_parallelism
         Function that searches for a better parallelism, if one operator fills a core.
+    limits
+        What holds sources back, the slowest first, where several may reach different rates.
     """
 
     relative_throughput: float
     throughput: float
     offered: float
     sources: dict[str, float]
-    bottleneck: FullestResource
+    bottleneck: FullestResource  # with several sources, that of the slowest
     devices: tuple[DeviceLoad, ...]
     links: tuple[LinkLoad, ...]
     cards: tuple[CardLoad, ...]
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
+    limits: tuple[SourceLimit, ...] = ()
 
     @cached_property
     def parallelism(self) -> ParallelismAdvice | None:
@@ -403,7 +408,11 @@ class Sustained(AdvisingExplanation):
         if limit.load <= 1:
             full = percent(limit.load)
             return f"keeps up with the sources; the fullest resource is {limit.label} at {full}"
-        return f"{percent(self.value)} of the sources' rate; {limit.label} is the limit"
+        reached = f"{percent(self.value)} of the sources' rate"
+        if len(self.limits) < 2:
+            return f"{reached}; {limit.label} is the limit"
+        limits = some(self.limits, lambda part: f"{part.resource.label} for {part.names}", ", ", 2)
+        return f"{reached}; the limits are {limits}"
 
     def __repr__(self) -> str:
         return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
@@ -433,9 +442,8 @@ class Sustained(AdvisingExplanation):
 
     def brief(self) -> Report:
         """Devices with their load and operators, and the bottleneck."""
-        limit = self.bottleneck
         devices = brief_and_detail(self._device_sheet)
-        return Report((*devices, f"Bottleneck: {limit.label} at {limit.loaded}"))
+        return Report((*devices, *self._bottlenecks(lambda limit: "")))
 
     def report(self) -> Report:
         """Sources, devices, links, cards, the bottleneck with its users, and advice."""
@@ -451,8 +459,21 @@ class Sustained(AdvisingExplanation):
             parts.append(Detail(_sheet_of("link", map(_link_row, self.links))))
         if self.cards:
             parts.append(Detail(_sheet_of("network card", map(_card_row, self.cards))))
-        parts.append(_users(self.bottleneck))
+        parts += self._bottlenecks(_users)
         return Report((*parts, *self._advice(), *assumed(self.assumptions)), self._title())
+
+    def _bottlenecks(self, users: Callable[[FullestResource], str]) -> Iterator[str]:
+        """The bottleneck, or that of each source, with words on its users."""
+        limits = self.limits if len(self.limits) > 1 else ()
+        for part in limits[:FEW_LISTED]:
+            limit = part.resource
+            whose = f"Bottleneck of {part.names} ({percent(part.share)})"
+            yield f"{whose}: {limit.label} at {limit.loaded}{users(limit)}"
+        if len(limits) > FEW_LISTED:
+            yield f"and {counted(len(limits) - FEW_LISTED, 'bottleneck')} of faster sources"
+        if not limits:
+            limit = self.bottleneck
+            yield f"Bottleneck: {limit.label} at {limit.loaded}{users(limit)}"
 
     @cached_property
     def _operators(self) -> dict[str, str]:
@@ -474,9 +495,11 @@ class Sustained(AdvisingExplanation):
         """Devices with the shares of their operators, in short form without subtasks."""
 
         def shares(device: DeviceLoad) -> Names:
+            overhead = percent(device.overhead)
+            before = f"sending and receiving {overhead}, " if device.overhead else ""
             if not is_brief:
-                return Names.of(device.operators, _share)
-            return Names.of(self._by_operator(device.operators), lines=1)
+                return Names.of(device.operators, _share, before=before)
+            return Names.of(self._by_operator(device.operators), before=before, lines=1)
 
         return _sheet_of_devices(self.devices, "operators (share of the device)", shares)
 
@@ -527,21 +550,24 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     devices = device_loads(problem, placement, loads)
     links = link_loads(problem, place, loads.links)
     cards = card_loads(problem, place, loads)
-    fullest = fullest_resource(problem, place, top, devices, links, cards)
+    name = partial(fullest_resource, problem, place, devices=devices, links=links, cards=cards)
     rates = source_rates(instance, place)
+    several = instance.n_groups > 1 and value < 1
+    limits = source_limits(problem, place, loads, rates, name) if several else ()
     names = problem.graph.operators.name
     return Sustained(
         relative_throughput=value,
         throughput=value * problem.graph.source_rate,
         offered=problem.graph.source_rate,
         sources={names[v]: float(rates[v]) for v in problem.graph.sources},
-        bottleneck=fullest,
+        bottleneck=limits[0].resource if limits else name(top),
         devices=devices,
         links=links,
         cards=cards,
         find_move=partial(best_move, problem, place, top) if value < 1 else _nothing,
         find_parallelism=partial(more_subtasks, problem, place, top) if value < 1 else _nothing,
         assumptions=assumptions(problem),
+        limits=limits,
     )
 
 
@@ -583,17 +609,16 @@ def _sheet_of_devices(
 
 
 def _users(limit: FullestResource) -> str:
-    """Bottleneck and its users; for a core, the operators that fill it alone."""
-    what = f"Bottleneck: {limit.label} at {limit.loaded}"
+    """Users of a bottleneck; for a core, the operators that fill it alone."""
     if isinstance(limit, FullestSubtask):
         others = some(limit.carries[1:], attrgetter("name"), ", ", FEW_NAMED)
-        return f"{what}; as full: {others}" if others else what
+        return f"; as full: {others}" if others else ""
     names = some(limit.carries, attrgetter("name"), ", ", FEW_NAMED)
     if limit.kind == "core":
         who = f"{names} fills alone" if len(limit.carries) == 1 else f"each of {names} fills"
-        return f"{what}, which {who}"
+        return f", which {who}"
     carried = some(limit.carries, lambda c: f"{c.name} ({percent(c.load)})", ", ", FEW_NAMED)
-    return f"{what}, carrying {carried}"
+    return f", carrying {carried}"
 
 
 def _sheet_of(noun: str, rows: Iterable[tuple[Cell, ...]]) -> Sheet:

@@ -30,6 +30,10 @@ RESOURCES = {
 """Resources in words."""
 
 
+MOST_SHARES = 2_000_000
+"""Most sources × (operators + links) for which it is told what holds each source back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Carried:
     """An operator or stream on a resource, and its share of the resource at full rate."""
@@ -100,6 +104,7 @@ class DeviceLoad:
     ingress: float
     operators: Carriers
     constant: float = 0.0  # load of its CPU that does not depend on the rate, a part of ``load``
+    overhead: float = 0.0  # load of its CPU by sending to and receiving from other devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,20 @@ class FullestResource:
         return shown(f"<{type(self).__name__}: {self.label} at {percent(self.load)}>", WIDEST)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceLimit:
+    """What holds sources back: a resource that is full when no source that uses it is faster."""
+
+    sources: tuple[str, ...]
+    share: float  # of their own rates that they reach
+    resource: FullestResource
+
+    @property
+    def names(self) -> str:
+        """First few sources in words."""
+        return some(self.sources, separator=", ", most=2)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class FullestSubtask(FullestResource):
     """The bottleneck if it is the largest rate of a subtask, its operator's ``max_rate``.
@@ -192,9 +211,15 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
                 float(loads.ingress[d]),
                 Carriers(label, rows, own),
                 float(loads.constants[d]),
+                _rest(float(loads.devices[d]), float(own.sum())),
             )
         )
     return tuple(devices)
+
+
+def _rest(whole: float, parts: float) -> float:
+    """What is left of a load, 0 if that is rounding."""
+    return whole - parts if whole - parts > ROUNDING * whole else 0.0
 
 
 def link_loads(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]:
@@ -270,7 +295,9 @@ def fullest_resource(
     """Name the bottleneck, and list its users."""
     device = devices[top.device]
     if top.kind == "link":
-        link = links[0]
+        names = problem.cluster.devices.name
+        ends = names[top.device], names[top.peer]
+        link = next(link for link in links if (link.source, link.target) == ends)
         return FullestResource("link", f"{link.source}→{link.target}", top.load, link.streams)
     if top.kind == "device":
         kind, constant = "device", device.constant
@@ -282,11 +309,96 @@ def fullest_resource(
     return FullestResource(top.kind, device.name, top.load, card.streams)
 
 
+def source_limits(
+    problem: Problem,
+    place: Ints,
+    loads: "Loads",
+    rates: Floats,
+    name: Callable[["Bottleneck"], FullestResource],
+) -> tuple[SourceLimit, ...]:
+    """Return what holds back each source that does not reach its rate, the slowest first.
+
+    ``rates`` [N] are the shares that sources reach, and ``name`` describes a resource. Large
+    problems with many sources have none.
+    """
+    instance = problem.instance
+    reached = rates[instance.sources]
+    if len(reached) * (instance.n_operators + problem.n_devices**2) > MOST_SHARES:
+        return ()
+    use, constant = _use_by_source(instance, place)
+    full = constant + use @ reached >= 1 - ROUNDING
+    fastest = np.where(use > 0, reached, 0.0).max(axis=1)
+    held: dict[Bottleneck, list[int]] = {}
+    for i in np.argsort(reached, kind="stable").tolist():
+        stops = full & (use[:, i] > 0) & (fastest <= reached[i] * (1 + ROUNDING))
+        if reached[i] < 1 - ROUNDING and stops.any():
+            first = int(np.argmax(stops * use.sum(axis=1)))
+            held.setdefault(_resource(instance, place, loads, first), []).append(i)
+    names = [problem.graph.operators.name[v] for v in instance.sources.tolist()]
+    return tuple(
+        SourceLimit(tuple(names[i] for i in who), float(reached[who].max()), name(top))
+        for top, who in held.items()
+    )
+
+
+def _use_by_source(instance: "Instance", place: Ints) -> tuple[Floats, Floats]:
+    """Load of every resource by each source at full rate [R, S], and constant loads [R].
+
+    The resources of `streamsim.equation`, and the core of every operator.
+    """
+    from streamsim.equation import n_resources
+    from streamsim.filling import flow_shares
+    from streamsim.loads import full_rate_loads, limits_subtasks
+
+    d, n, shares = instance.n_devices, instance.n_operators, flow_shares(instance)
+    shared, rows = n_resources(d), (np.arange(n), instance.device_type[place])
+    use, constant = np.zeros((shared + n, len(shares))), np.zeros(shared + n)
+    for s, share in enumerate(shares):
+        part = instance._replace(
+            load=instance.load * share[:, None],
+            tuples=instance.tuples * share[instance.source],
+            traffic=instance.traffic * share[instance.source],
+        )
+        loads = np.empty(shared)
+        full_rate_loads(part, place, loads)
+        use[:shared, s] = loads
+        if limits_subtasks(instance):
+            use[shared:, s] = instance.core_load[rows] * share
+    if len(instance.constant):
+        constant[:d] = np.bincount(place, instance.constant[rows], d)
+        constant[shared:] = instance.core_constant[rows]
+    return use, constant
+
+
+def _resource(instance: "Instance", place: Ints, loads: "Loads", row: int) -> "Bottleneck":
+    """Resource by its row in `_use_by_source`."""
+    from streamsim.steady import Bottleneck
+
+    d = instance.n_devices
+    if row < d:
+        return Bottleneck("device", row, -1, float(loads.pressures[row]), float(loads.devices[row]))
+    kinds = (("link", loads.links.ravel()), ("egress", loads.egress), ("ingress", loads.ingress))
+    row -= d
+    for kind, column in kinds:
+        if row < len(column):
+            a, b = divmod(row, d) if kind == "link" else (row, -1)
+            return Bottleneck(kind, a, b, float(column[row]), float(column[row]))
+        row -= len(column)
+    at = row, instance.device_type[place[row]]
+    pressure, use = float(instance.core_pressure[at]), float(instance.full_core_load[at])
+    return Bottleneck("core", int(place[row]), -1, pressure, use)
+
+
 def filling_core(problem: Problem, place: Ints, top: "Bottleneck") -> Bools:
     """Whether a single subtask of each operator fills the core that is the bottleneck, [N]."""
     instance = problem.instance
     core = instance.core_pressure[:, instance.device_type[top.device]]
-    return np.asarray((place == top.device) & (core >= (1 - ROUNDING) * top.load))
+    return np.asarray((place == top.device) & _equal(core, top.load))
+
+
+def _equal(loads: Floats, load: float) -> Bools:
+    """Whether each of the loads, which may be infinite, is that load but for rounding."""
+    return np.asarray((loads >= (1 - ROUNDING) * load) & ((1 - ROUNDING) * loads <= load))
 
 
 def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
@@ -319,7 +431,7 @@ def _fullest_subtask(
 def at_max_rate(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     """Operators at a core that is the bottleneck whose ``max_rate`` limits, and not their CPU."""
     shares = shares_of_max_rate(problem.instance)
-    full = (place == top.device) & (shares > 0) & (shares >= (1 - ROUNDING) * top.load)
+    full = (place == top.device) & (shares > 0) & _equal(shares, top.load)
     return np.flatnonzero(full).astype(np.int32)
 
 
