@@ -9,6 +9,7 @@ import click
 from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, common
 from streamplace.cli._output import counted, print_json, print_report, progress, say
+from streamplace.model.defaults import BANDWIDTH, SPEED
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import ClusterFile
 from streamplace.settings.option import WHERE, option
@@ -27,7 +28,7 @@ class DescribeSettings(VerbSettings):
     cluster: ClusterFile = option(
         "--cluster FILE",
         "TOML file of a cluster, whose mean device and link are the units of CPU and traffic.  "
-        "[default: 2500 MIPS, 1000 Mbps]",
+        f"[default: {SPEED}, {BANDWIDTH}]",
         WHERE,
     )
     split: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamplace.display.report import duration, some
-from streamplace.model.cluster import BPS, MIPS
+from streamplace.model.defaults import BPS, MIPS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
 from streamplace.model.problem import Problem

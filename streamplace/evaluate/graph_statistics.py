@@ -11,7 +11,8 @@ from streamsim.passes.sending import fixed_times, sending_times
 from streamplace.display.report import Report, Sheet
 from streamplace.drawing.figures import PALETTE, finish, new_figure
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import BPS, MIPS, Cluster
+from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import BPS, MIPS
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted

@@ -14,8 +14,9 @@ from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, file_path, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import BPS, Cluster, check_size
+from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.columns import checked_kind, rules_of
+from streamplace.model.defaults import BPS
 from streamplace.model.devices import Device, Devices
 from streamplace.model.message_text import shown
 from streamplace.model.units import (

@@ -11,7 +11,7 @@ from typing import TypeVar
 from streamplace.errors import FormatError
 from streamplace.io.files import is_folder, read_bytes, spot
 from streamplace.io.parsing import parse_as
-from streamplace.model.cluster import BPS, MIPS
+from streamplace.model.defaults import BPS, MIPS
 from streamplace.model.message_text import shown
 
 LOG = logging.getLogger(__name__)

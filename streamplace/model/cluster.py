@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from streamplace.errors import ClusterError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import checked_rows, frozen, reduced
+from streamplace.model.defaults import BPS, DEVICES, MIPS
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.message_text import counted, quoted, shown
 from streamplace.model.mixins import Caching, Displayed, data_frame, same_fields
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.platform import Platform
 
-DEVICES, MIPS, BPS = 5, 2500.0, 1e9
-"""Default cluster."""
 MOST_DEVICES = 4096
 
 

@@ -19,7 +19,7 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.keep_apart import rival_columns
 
 if TYPE_CHECKING:
-    from streamplace.model.compiled_constraints import PlacementRules
+    from streamplace.model.placement_rules import PlacementRules
     from streamplace.model.problem import Problem
 
 

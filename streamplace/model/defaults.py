@@ -1,5 +1,8 @@
 """Defaults that the command line shows in its help; imports nothing, so that help stays fast."""
 
+DEVICES, MIPS, BPS = 5, 2500.0, 1e9
+"""Devices of the cluster that is assumed, the speed of their cores, and the bandwidth of links."""
+
 PLACE_SECONDS = 1.0
 """Search time for a placement."""
 PLAN_SECONDS = 10.0
@@ -18,5 +21,5 @@ PRESET = "fast"
 """Options with which a model is trained."""
 TRIES = 3
 """Layouts that a move tries."""
-SPEED = "2500 MIPS"
-"""Speed of a core that nobody has measured."""
+SPEED, BANDWIDTH = f"{MIPS:g} MIPS", f"{BPS / 1e6:g} Mbps"
+"""The same speed and bandwidth, as they are written."""

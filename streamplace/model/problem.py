@@ -11,12 +11,12 @@ from streamplace.errors import PlacementError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import checked_kind, frozen, reduced
-from streamplace.model.compiled_constraints import PlacementRules, compile_rules
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted
 from streamplace.model.mixins import Caching, Pictured, same_fields
 from streamplace.model.placement import Placement
+from streamplace.model.placement_rules import PlacementRules, compile_rules
 from streamplace.model.units import LARGEST, Quantity, format_bytes
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
-from streamplace.model.compiled_constraints import PlacementRules
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, printable, shown
 from streamplace.model.placement import Placement
+from streamplace.model.placement_rules import PlacementRules
 from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from annotated_types import Interval
 
 from streamplace.errors import SettingError
-from streamplace.model.defaults import PLACE_SECONDS
+from streamplace.model.defaults import BANDWIDTH, DEVICES, PLACE_SECONDS, SPEED
 from streamplace.model.message_text import quoted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
@@ -75,13 +75,13 @@ class OnDevices(VerbSettings):
         "--cluster FILE", "TOML file of the devices (see: streamplace schema cluster).", WHERE
     )
     devices: Count | None = option(
-        "--devices N", "Number of equal devices d0…  [default: 5]", WHERE
+        "--devices N", f"Number of equal devices d0…  [default: {DEVICES}]", WHERE
     )
     mips: Quantity | None = option(
-        "--mips QUANTITY", "Speed of every device.  [default: 2500 MIPS]", WHERE
+        "--mips QUANTITY", f"Speed of every device.  [default: {SPEED}]", WHERE
     )
     bandwidth: Quantity | None = option(
-        "--bandwidth QUANTITY", "Bandwidth of every link.  [default: 1000 Mbps]", WHERE
+        "--bandwidth QUANTITY", f"Bandwidth of every link.  [default: {BANDWIDTH}]", WHERE
     )
 
     def check(self) -> None:

@@ -22,8 +22,8 @@ from streamsim.loads import add_flow, flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs, Words
 from streamplace.model.coarsening import Level
-from streamplace.model.compiled_constraints import PlacementRules
 from streamplace.model.placement import Placement
+from streamplace.model.placement_rules import PlacementRules
 from streamplace.model.problem import Problem
 from streamplace.placers.meter import Meter
 

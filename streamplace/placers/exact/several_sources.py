@@ -21,7 +21,7 @@ from streamsim.loads import limits_subtasks
 from streamsim.topology import group_by
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.compiled_constraints import joined
+from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import are_few, legal_placements

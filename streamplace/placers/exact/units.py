@@ -8,9 +8,9 @@ from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.compiled_constraints import joined
 from streamplace.model.keep_apart import rival_columns
 from streamplace.model.memory import most, used
+from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 
 

@@ -32,6 +32,7 @@ from streamplace.errors import SettingError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import BANDWIDTH
 from streamplace.model.devices import Devices
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
@@ -42,8 +43,6 @@ from streamplace.model.units import mips as parsed_mips
 
 ALL = ""
 """Key that stands for every TaskManager in the given speeds."""
-BANDWIDTH = "1000 Mbps"
-"""Assumed speed of links and network cards."""
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
