@@ -17,7 +17,8 @@ from hypothesis import settings
 from numba.core.dispatcher import _FunctionCompiler
 
 from streamplace.cli.main import main
-from streamplace.engines.flink.local.dist import VERSION, Flink, fetch_flink, fetched_home
+from streamplace.engines.flink.local.dist import Flink, fetch_flink, fetched_home
+from streamplace.engines.flink.versions import DOWNLOADED
 
 # First calls may compile; the same examples every time make a failure reproducible. `make test-all`
 # asks for the thorough profile.
@@ -35,7 +36,7 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 OF_CRASHES = {signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS}
 """Signals by which pytest and Ray print where a process crashed."""
-FETCHED = fetched_home(VERSION).parents[2]
+FETCHED = fetched_home(DOWNLOADED).parents[2]
 """The user's cache folder, as it is before tests get one of their own."""
 
 
@@ -228,4 +229,4 @@ def fetched() -> Callable[[str], Flink]:
 @pytest.fixture(scope="session")
 def flink(fetched: Callable[[str], Flink]) -> Flink:
     """Flink in the version that streamplace is made for."""
-    return fetched(VERSION)
+    return fetched(DOWNLOADED)

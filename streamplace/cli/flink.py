@@ -65,9 +65,10 @@ def command() -> None:
 @click.option("--version", help="Version of Flink.  [default: the one streamplace is tested with]")
 def fetch(version: str | None) -> None:
     """Download Flink's libraries (230 MB) from PyPI into the user's cache folder, once."""
-    from streamplace.engines.flink.local.dist import VERSION, fetch_flink
+    from streamplace.engines.flink.local.dist import fetch_flink
+    from streamplace.engines.flink.versions import DOWNLOADED
 
-    flink = fetch_flink(version or VERSION)
+    flink = fetch_flink(version or DOWNLOADED)
     say(f"Flink {flink.version} is in {flink.home}")
 
 

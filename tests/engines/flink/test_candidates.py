@@ -18,20 +18,22 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
     EVEN,
     FOUND,
-    MODE_SETTING,
-    MODES,
     Candidate,
-    Mode,
     Question,
-    balanced_bundles,
     candidate,
     candidates,
-    known_modes,
-    layouts,
-    local_bundles,
     searched,
 )
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.decide.slot_assignment import (
+    MODE_SETTING,
+    MODES,
+    Mode,
+    balanced_bundles,
+    known_modes,
+    layouts,
+    local_bundles,
+)
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import local_cluster

@@ -48,7 +48,7 @@ from moving_flink import (
 )
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import VERSION, Flink
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move.journal import (
     Journal,
@@ -81,6 +81,7 @@ from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest, chain_of
+from streamplace.engines.flink.versions import DOWNLOADED
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.store import Holder
 
@@ -844,7 +845,7 @@ def test_the_line_that_finishes_a_move_can_be_typed(
     The first command may be typed with --resume, too.
     """
     write_program(tmp_path)
-    home, program = fetched(VERSION), Program(tmp_path / "job.jar", managed_mb=64)
+    home, program = fetched(DOWNLOADED), Program(tmp_path / "job.jar", managed_mb=64)
     own = settings_file(tmp_path, flink_home=str(home.home), managed_memory="64 MiB")
     remember(JOB, program)
     with FakeFlink(healthy("dev-0")).served() as flink:

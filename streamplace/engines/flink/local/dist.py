@@ -10,10 +10,10 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamplace.engines.flink.versions import DOWNLOADED, OLDEST
 from streamplace.errors import SettingError
 from streamplace.io.files import user_cache
 
-VERSION = "2.3.0"
 TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 """Main class of TaskManagers."""
 LOOPBACK = "127.0.0.1"
@@ -46,7 +46,7 @@ class Flink:
         except (KeyError, OSError, zipfile.BadZipFile):
             raise SettingError(
                 f"{self.dist_jar}: holds no config.yaml, which a local cluster needs; name the "
-                "folder of a complete Flink of version 1.19 or later"
+                f"folder of a complete Flink of version {OLDEST} or later"
             ) from None
         return match[1].decode().split() if match else []
 
@@ -59,7 +59,7 @@ def find_flink(home: Path | None = None) -> Flink:
         return _at(Path(given))
     spec = importlib.util.find_spec("pyflink")
     places = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
-    for place in (*places, fetched_home(VERSION)):
+    for place in (*places, fetched_home(DOWNLOADED)):
         if (place / "lib").is_dir():
             return _at(place)
     raise SettingError(
@@ -73,7 +73,7 @@ def fetched_home(version: str) -> Path:
     return user_cache() / f"flink-{version}" / "pyflink"
 
 
-def fetch_flink(version: str = VERSION) -> Flink:
+def fetch_flink(version: str = DOWNLOADED) -> Flink:
     """Flink's libraries in the user's cache folder, downloaded from PyPI if they are not there."""
     home = fetched_home(version)
     if not (home / "lib").is_dir():
