@@ -222,7 +222,7 @@ class Transaction:
     _interrupts: int = field(default=0, init=False)
     _starts: int = field(default=0, init=False)
     _used: set[str] = field(default_factory=set, init=False)  # ids that Flink does not take again
-    _jars: dict[Submission, ClusterJar] = field(default_factory=dict, init=False)
+    _jars: dict[Submission, tuple[ClusterJar, ExitStack]] = field(default_factory=dict, init=False)
     _uploads: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
@@ -341,6 +341,8 @@ class Transaction:
         self._await_started(job, self.there)
         if check_placed(self.rest, job, self.there.places):
             self.tell(f"job {job} runs; every subtask is where it is placed")
+        if self.there in self._jars:  # what befalls Flink meanwhile is noticed below
+            self._jars.pop(self.there)[1].close()
         if self.settings.settle > 0:
             self.tell(f"watching the job for {self.settings.settle:g} s")
             # The first checkpoint may contain all of the state, as the savepoint does.
@@ -384,8 +386,9 @@ class Transaction:
         """Jar of a submission; it is uploaded when it is first needed."""
         if submission not in self._jars:
             self._await_devices(submission.places.devices)
-            self._jars[submission] = self._uploads.enter_context(self.upload(submission))
-        return self._jars[submission]
+            upload = self._uploads.enter_context(ExitStack())
+            self._jars[submission] = upload.enter_context(self.upload(submission)), upload
+        return self._jars[submission][0]
 
     def _await_devices(self, needed: set[str]) -> None:
         await_devices(self.rest, needed, self.settings.seconds, self.tell)
