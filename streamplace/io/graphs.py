@@ -14,9 +14,9 @@ from streamplace.io.fields import plain
 from streamplace.io.files import LONGEST_LINE, encoded, file_path, located, spot, writing
 from streamplace.io.lines import LINES, lines_of
 from streamplace.io.parsing import parse_json, untyped
-from streamplace.io.schema import OperatorJson, StreamJson
+from streamplace.io.schema import OPERATOR, STREAM
 from streamplace.model.arrays import Floats
-from streamplace.model.columns import FieldRule, NumberRule, checked_kind, rules_of
+from streamplace.model.columns import FieldRule, NumberRule, checked_kind
 from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import ALL, EACH, Operators, Window
@@ -25,16 +25,6 @@ from streamplace.model.streams import Streams
 _Row = dict[str, Any]
 _GRAPH_FIELD = re.compile(rb'"graph"\s*:')
 _T = TypeVar("_T")
-
-
-def _columns(document: type, noun: type) -> dict[str, FieldRule]:
-    """Rules of the fields of a document that are plain columns, in the order of files."""
-    rules = dict(rules_of(noun))
-    rules.pop("window", None)
-    return {key: rules[key] for key in document.__annotations__ if key in rules}
-
-
-OPERATOR, STREAM = _columns(OperatorJson, Operators), _columns(StreamJson, Streams)
 
 
 class Document(NamedTuple):

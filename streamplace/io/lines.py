@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import file_path, is_folder, read_bytes, read_lines, reading, spot
+from streamplace.io.interchange import native
 
 LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
@@ -34,7 +35,7 @@ def lines_of(name: str | Path) -> Iterator[Line]:
             for number, line in read_lines(path):
                 yield Line(line, f"{spot(path)}:{number}", f"{_unicode(path.name)}:{number}")
         else:
-            yield Line(read_bytes(path), spot(path), name_of(path))
+            yield Line(native(read_bytes(path), spot(path)), spot(path), name_of(path))
 
 
 def name_of(path: Path) -> str:

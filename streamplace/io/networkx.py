@@ -1,15 +1,15 @@
 """Conversion from and to networkx: nodes are operators, edges streams, with native field names."""
 
-from collections.abc import Mapping
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 import networkx as nx
-import numpy as np
 
 from streamplace.errors import GraphError
-from streamplace.io.graphs import OPERATOR, STREAM, graph_from_dict, graph_to_dict
+from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.io.interchange import tables_of
 from streamplace.io.parsing import parse_tables
+from streamplace.io.schema import OPERATOR, STREAM
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import EACH
@@ -27,8 +27,7 @@ RARE: dict[str, Any] = {
 NODE = {key: rule.default for key, rule in OPERATOR.items() if key not in RARE}
 EDGE = {key: nan if rule.default is None else rule.default for key, rule in STREAM.items()}
 """Attributes of every node and every edge, with their defaults."""
-DEFAULTS_OF_GRAPHML = ("node_default", "edge_default")
-"""Attributes that networkx adds to every graph that it reads from GraphML."""
+WHERE = "networkx graph"
 
 
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
@@ -70,6 +69,7 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     """Stream graph from a directed networkx graph; node names become strings.
 
     Streams are in order of the edges' keys if these number all edges, else in networkx's order.
+    Attributes that are no fields are named in one warning.
 
     Examples
     --------
@@ -82,37 +82,4 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     """
     if not (hasattr(graph, "is_directed") and graph.is_directed()):
         raise GraphError("a stream graph needs directed edges; pass a DiGraph")
-    attributes = _stated(graph.graph)
-    for key in DEFAULTS_OF_GRAPHML:
-        attributes.pop(key, None)
-    document = {
-        "name": str(attributes.pop("name", "graph")),
-        **({"fires": attributes.pop("fires")} if "fires" in attributes else {}),
-        "attributes": attributes,
-        "operators": [{**_stated(facts), "name": str(v)} for v, facts in graph.nodes(data=True)],
-        "streams": [
-            {**_stated(facts), "from": str(u), "to": str(v)} for u, v, facts in _edges(graph)
-        ],
-    }
-    return graph_from_dict(parse_tables("graph", document, "networkx graph"))
-
-
-def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, Any, Any]]:
-    """Edges with their attributes, sorted by their keys if these number all of them.
-
-    GraphML has ids in place of keys, which networkx reads as attributes unless edges are parallel.
-    """
-    if isinstance(graph, nx.MultiDiGraph):
-        keyed = list(graph.edges(keys=True, data=True))
-    else:
-        keyed = [(u, v, facts.get("id"), facts) for u, v, facts in graph.edges(data=True)]
-    if {str(key) for _, _, key, _ in keyed} == {*map(str, range(len(keyed)))}:
-        keyed.sort(key=lambda edge: int(edge[2]))
-    return [(u, v, {k: x for k, x in facts.items() if k != "id"}) for u, v, _, facts in keyed]
-
-
-def _stated(facts: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Attributes with Python's numbers, without those that stand for none: None, and NaN."""
-    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
-    is_nan = {k for k, v in plain.items() if isinstance(v, float) and isnan(v)}
-    return {k: v for k, v in plain.items() if v is not None and k not in is_nan}
+    return graph_from_dict(parse_tables("graph", tables_of(graph, WHERE), WHERE))

@@ -8,10 +8,12 @@ from typing_extensions import TypedDict
 from streamplace.errors import SettingError
 from streamplace.io.fields import STRICT, Amount, Finite, ListOf, Quantity, TableOf, doc
 from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.columns import FieldRule, rules_of
 from streamplace.model.devices import MOST_CORES
 from streamplace.model.message_text import quoted, suggestion
-from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
+from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS, Operators
 from streamplace.model.placement import Discipline
+from streamplace.model.streams import Streams
 from streamplace.model.units import LARGEST
 
 Speed = Annotated[Quantity, doc("speed of a core: a number in MIPS, or '2500 MIPS'")]
@@ -129,7 +131,10 @@ class ConstraintsToml(TypedDict, total=False):
     exlocate: Annotated[
         ListOf[ListOf[str]], doc("groups of operators no two of which may share one")
     ]
-    allowed: Annotated[TableOf[ListOf[str]], doc("operator → devices")]
+    allowed: Annotated[
+        TableOf[ListOf[str]],
+        doc("operator → devices; `tag:gpu` stands for those with a tag, `big` for big0, big1, …"),
+    ]
 
 
 @with_config(STRICT)
@@ -357,3 +362,13 @@ def json_schema(name: str) -> dict[str, Any]:
         hint = suggestion(name, FILES) or "."
         raise SettingError(f"there is no schema {quoted(name)}{hint} Known: {', '.join(FILES)}")
     return TypeAdapter(FILES[name]).json_schema()
+
+
+def _columns(document: type, noun: type) -> dict[str, FieldRule]:
+    """Rules of the fields of a document that are plain columns, in the order of files."""
+    rules = dict(rules_of(noun))
+    rules.pop("window", None)
+    return {key: rules[key] for key in document.__annotations__ if key in rules}
+
+
+OPERATOR, STREAM = _columns(OperatorJson, Operators), _columns(StreamJson, Streams)

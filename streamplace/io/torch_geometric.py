@@ -10,9 +10,10 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.extras import importing_torch
-from streamplace.io.graphs import OPERATOR, graph_from_dict, graph_to_dict
+from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.io.problems import problem_to_dict, usual_cluster
+from streamplace.io.schema import OPERATOR
 from streamplace.model.arrays import Floats, Singles
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import CountRule, NumberRule

@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from streamplace.errors import ProblemError
+from streamplace.model.devices import Devices
 from streamplace.model.message_text import quoted
 from streamplace.model.mixins import call_of
+
+TAG = "tag:"
+"""Beginning of a label of all devices with a tag."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -23,6 +28,8 @@ class Constraints:
         Groups of operators of which no two share a device.
     allowed
         Operator → the devices it may run on. Tags that an operator requires narrow this further.
+        ``tag:gpu`` stands for the devices with the tag ``gpu``, and ``big`` for ``big0``, ``big1``
+        and so on, if no device is called ``big``. A `Problem` has the names of the devices instead.
 
     Examples
     --------
@@ -58,6 +65,37 @@ class Constraints:
         put("exlocate", _groups("exlocate", exlocate))
         devices = (allowed or {}).items()
         put("allowed", {name: _names(f"allowed {quoted(name)}", d) for name, d in devices})
+
+    def on(self, devices: Devices) -> "Constraints":
+        """Return the same constraints with the names of devices in place of labels of several.
+
+        >>> devices = Devices(("big0", "big1", "small"), tags=[(), (), ("gpu",)])
+        >>> sorted(Constraints(allowed={"a": ["big"], "b": ["tag:gpu"]}).on(devices).allowed["a"])
+        ['big0', 'big1']
+        """
+        if all(name in devices for names in self.allowed.values() for name in names):
+            return self
+        return Constraints(
+            self.pin,
+            self.colocate,
+            self.exlocate,
+            {
+                operator: frozenset(chain.from_iterable(_labelled(devices, name) for name in names))
+                for operator, names in self.allowed.items()
+            },
+        )
+
+
+def _labelled(devices: Devices, label: str) -> Iterable[str]:
+    """Names of the devices that a label stands for; the label itself if it is none."""
+    if not isinstance(label, str) or label in devices:
+        return [label]
+    if label.startswith(TAG):
+        tag = label.removeprefix(TAG)
+        names = [n for n, tags in zip(devices.name, devices.tags, strict=True) if tag in tags]
+    else:
+        names = [n for n in devices.name if n.startswith(label) and n[len(label) :].isdecimal()]
+    return names or [label]
 
 
 def _groups(what: str, groups: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:

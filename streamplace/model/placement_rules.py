@@ -291,6 +291,8 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
     for device in sorted(devices, key=str):
         if device not in cluster.devices:
             names = listed(cluster.devices.name)
+            if tags := sorted(set().union(*cluster.devices.tags)):
+                names += f" and the tags {listed(tags)}"
             raise ProblemError(
                 f"{where} names the unknown device {quoted(device)}; the cluster has {names}"
             )

@@ -131,7 +131,8 @@ class Problem(Caching, Pictured):
         put("graph", checked_kind(graph, StreamGraph, ProblemError))
         put("cluster", checked_kind(cluster, Cluster, ProblemError))
         rules = Constraints() if constraints is None else constraints
-        put("constraints", checked_kind(rules, Constraints, ProblemError))
+        rules = checked_kind(rules, Constraints, ProblemError)
+        put("constraints", rules.on(cluster.devices))
         put("seconds", None if seconds is None else self._checked_seconds(seconds))
         size = self.n_operators, self.n_devices
         costs = None if moving is None else checked_kind(moving, Moving, ProblemError)

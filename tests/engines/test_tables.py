@@ -50,7 +50,7 @@ def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]
     assert graph.nodes["join"]["exlocate"] == "0"
     assert graph.number_of_edges() == shop().graph.n_streams
     (hop,) = graph["parse"]["join"].values()
-    assert hop == {"tuples_per_s": 5000.0, "bytes_per_s": 600000.0, "remote": True}
+    assert {"tuples_per_s": 5000.0, "bytes_per_s": 600000.0, "remote": True}.items() <= hop.items()
     text = "\n".join(nx.generate_graphml(nx.DiGraph(graph)))
     assert read_graphml(text.encode(), "f") == DEPLOYMENTS["shop"].placement.as_dict()
 

@@ -1,15 +1,20 @@
 """Graphs of networkx in and out."""
 
+import json
+from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 import networkx as nx
 import numpy as np
 import pytest
 from problems import chain, whole
+from refusals import refusal_of
 
+from streamplace import export, read_graph
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.networkx import RARE, from_networkx, to_networkx
-from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 
 def test_graphs_without_tags_and_windows_can_be_written_as_graphml() -> None:
@@ -70,3 +75,90 @@ def test_bad_facts_are_refused(facts: Any, error: Any, place: str) -> None:
     g.add_node("a", **facts)
     with pytest.raises(error, match=place):
         from_networkx(g)
+
+
+def test_the_export_to_graphml_is_read_as_the_graph(tmp_path: Path) -> None:
+    """Windows, tags and parallel streams, too."""
+    graph = whole()
+    problem = Problem(graph, Cluster.of([Device("d0", tags=graph_tags(graph))]))
+    files = export(problem, problem.placement([0] * graph.n_operators), "graphml")
+    path = tmp_path / "x.graphml"
+    path.write_text(files["placement.graphml"])
+    back = read_graph(path)
+    assert back.operators == graph.operators
+    assert list(back.streams) == list(graph.streams)
+    assert back.attributes.items() >= graph.attributes.items()
+
+
+def graph_tags(graph: StreamGraph) -> frozenset[str]:
+    return frozenset().union(*graph.operators.requires)
+
+
+PIPE = StreamGraph.of(
+    "pipe", [Operator("1", rate=9), Operator("b", ipt=7, payload=12)], [Stream("1", "b", 0.5)]
+)
+DOT = """// by hand
+digraph pipe { node [payload=0]
+  subgraph cluster_0 { 1 [rate=9 label="in"]; b [ipt="7", payload="12 B"] }
+  1 -> {b} [selectivity=0.5, color=red] }"""
+
+
+def node_link(name: str) -> str:
+    g = nx.DiGraph(name="pipe")
+    g.add_node(1, rate=9, owner="me")
+    g.add_node("b", ipt=7, payload=12)
+    g.add_edge(1, "b", selectivity=0.5, weight=2)
+    with catch_warnings(action="ignore"):
+        document = nx.node_link_data(g)
+    document[name] = document.pop("links", document.pop("edges", None))
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        (DOT, ["'label' of operators", "'color' of streams"]),
+        (node_link("links"), ["'owner' of operators", "'weight' of streams"]),
+        (node_link("edges"), ["'owner' of operators", "'weight' of streams"]),
+    ],
+)
+def test_graphs_of_other_tools_are_read_where_graphs_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, unread: list[str]
+) -> None:
+    """Attributes that are no fields are named once."""
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    graph = read_graph(path)
+    assert (graph.operators, graph.streams) == (PIPE.operators, PIPE.streams)
+    (warning,) = caplog.messages
+    assert str(path) in warning
+    assert all(name in warning for name in unread)
+
+
+def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> None:
+    g = nx.DiGraph()
+    g.add_node("a", rate=1, paylod=5)
+    from_networkx(g)
+    assert "'payload'?" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "graph x { a -- b }",
+        "digraph x { a -> ",
+        "digraph x {" * 300,
+        "<graphml/>",
+        "<html/>",
+        '{"nodes": []}',
+        '{"nodes": [{"id": 1}], "links": [{"source": 1}]}',
+        '{"nodes": [{"id": 1}], "links": [], "directed": false}',
+        '{"nodes": 5, "links": 5}',
+        '{"nodes": [{"id": 1, "rate": -1}], "links": []}',
+    ],
+    ids=range(10),
+)
+def test_what_is_no_directed_graph_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    refusal_of(path, read_graph, path, kind=FormatError)

@@ -29,6 +29,35 @@ def legal(problem: Any, *placement: Any) -> Any:
 
 
 @pytest.mark.parametrize(
+    ("label", "names"),
+    [
+        ("big", {"big0", "big1"}),
+        ("tag:gpu", {"big1", "small"}),
+        ("small", {"small"}),
+        ("box", None),
+        ("tag:ssd", None),
+    ],
+)
+def test_operators_are_allowed_on_devices_by_tag_and_by_common_name(
+    label: str, names: set[str] | None
+) -> None:
+    gpu = frozenset({"gpu"})
+    devices = [
+        Device("big0"),
+        Device("big1", tags=gpu),
+        Device("small", tags=gpu),
+        Device("bigger"),
+    ]
+    rules = Constraints(allowed={"v1": [label]})
+    if names is None:
+        with pytest.raises(ProblemError, match=f"'{label}'"):
+            Problem(chain(4), Cluster.of(devices), rules)
+    else:
+        problem = Problem(chain(4), Cluster.of(devices), rules)
+        assert problem.constraints.allowed == {"v1": names}
+
+
+@pytest.mark.parametrize(
     ("rules", "fine", "wrong", "names"),
     [
         ({"pin": {"v1": "d2"}}, [0, 2, 0, 0], [0, 1, 0, 0], "'v1' on 'd1'"),

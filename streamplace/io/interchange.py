@@ -1,0 +1,246 @@
+"""Graphs of other tools through networkx: GraphML, DOT and node-link JSON, told by their content.
+
+Nodes are operators, edges streams, and their attributes fields of the native format.
+"""
+
+import json
+import logging
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamplace.errors import FormatError, MissingPackageError
+from streamplace.io.parsing import untyped, utf8
+from streamplace.io.schema import OPERATOR, STREAM, OperatorJson, StreamJson
+from streamplace.model.columns import CountRule, NumberRule
+from streamplace.model.message_text import quoted, suggestion
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+LOG = logging.getLogger(__name__)
+
+LARGEST_DOT = 2**20
+_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?://|#)[^\n]*\s*|/\*.*?\*/\s*)*", re.DOTALL)
+_DOT = re.compile(rb"(?:strict\s+)?(?:di)?graph\b", re.IGNORECASE)
+_NODES = re.compile(rb'"nodes"\s*:')
+_DEFAULTS_OF_GRAPHML = ("node_default", "edge_default")
+"""Attributes that networkx adds to every graph that it reads from GraphML."""
+_NUMBERS = {
+    key for rules in (OPERATOR, STREAM) for key, rule in rules.items()
+    if isinstance(rule, NumberRule | CountRule)
+}  # fmt: skip
+
+
+def native(content: bytes, where: str) -> bytes:
+    """Content of a file as a native document if it is GraphML, DOT or node-link JSON."""
+    start = _START.match(content)
+    assert start is not None  # it matches everything
+    first = content[start.end() : start.end() + 1]
+    if first == b"{" and _NODES.search(content):
+        graph = _of_node_link(content, where)
+    elif first == b"<":
+        graph = of_graphml(content, where)
+    elif _DOT.match(content, start.end()):
+        graph = _of_dot(content, where)
+    else:
+        return content
+    return content if graph is None else json.dumps(tables_of(graph, where)).encode()
+
+
+def of_graphml(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
+    """Graph of a GraphML file."""
+    import networkx as nx
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about keys without a type
+            graph = nx.parse_graphml(utf8(content, where).decode())
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
+    except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
+        raise FormatError(f"{where}: is not valid GraphML; export or save it again") from None
+    if not graph.is_directed():
+        raise _undirected(where)
+    return nx.MultiDiGraph(graph)
+
+
+def _of_node_link(content: bytes, where: str) -> "nx.MultiDiGraph[Any] | None":
+    """Graph of a JSON document of nodes and links; None if it is no such document."""
+    import networkx as nx
+
+    try:
+        document = untyped(content)
+    except ValueError:  # as a native document, it is refused with a place
+        return None
+    if not isinstance(document, dict) or not {"nodes"} <= document.keys() - {"operators"}:
+        return None
+    links = document.get("links", document.get("edges"))  # newer networkx calls them edges
+    if links is None or not document.get("directed", True):
+        raise _undirected(where)
+    usual = {"directed": True, "multigraph": True, "graph": {}}
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about the names of that field
+            graph = nx.node_link_graph({**usual, **document, "links": links, "edges": links})
+    except (nx.NetworkXException, ValueError, TypeError, LookupError, AttributeError):
+        raise FormatError(
+            f"{where}: is no node-link document of networkx; save it with node_link_data"
+        ) from None
+    return nx.MultiDiGraph(graph)
+
+
+def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
+    """Graph of a DOT file, whose operators may be in subgraphs."""
+    import networkx as nx
+
+    try:
+        import pydot
+    except ImportError:
+        raise MissingPackageError(
+            f"{where}: reading DOT needs pydot; install it with: pip install pydot"
+        ) from None
+    if len(content) > LARGEST_DOT:
+        raise FormatError(f"{where}: is larger than 1 MiB, too large for DOT; save it as GraphML")
+    fault = FormatError(f"{where}: is not one valid DOT graph; correct or save it again")
+    try:
+        with redirect_stdout(StringIO()):  # where pydot says what it cannot parse
+            graphs = pydot.graph_from_dot_data(utf8(content, where).decode()) or []
+    except (ValueError, RecursionError):
+        raise fault from None
+    if len(graphs) != 1:
+        raise fault
+    (parsed,) = graphs
+    if parsed.get_type() != "digraph":
+        raise _undirected(where)
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    graph.graph["name"] = _unquoted(parsed.get_name() or "")
+    _add_dot(graph, parsed, {}, {})
+    return graph
+
+
+def _add_dot(
+    graph: "nx.MultiDiGraph[Any]", part: Any, of_nodes: dict[str, str], of_edges: dict[str, str]
+) -> None:
+    """Add the nodes and edges of a graph or subgraph, and of the subgraphs in it."""
+    for facts in part.get_node_defaults():
+        of_nodes = of_nodes | _unquoted_all(facts)
+    for facts in part.get_edge_defaults():
+        of_edges = of_edges | _unquoted_all(facts)
+    for node in part.get_nodes():
+        if node.get_name() not in ("node", "edge", "graph"):
+            facts = of_nodes | _unquoted_all(node.get_attributes())
+            graph.add_node(_dot_name(node.get_name()), **facts)
+    for inner in part.get_subgraphs():
+        _add_dot(graph, inner, of_nodes, of_edges)
+    for edge in part.get_edges():
+        facts = of_edges | _unquoted_all(edge.get_attributes())
+        for source in _dot_ends(edge.get_source()):
+            for target in _dot_ends(edge.get_destination()):
+                graph.add_edge(source, target, **facts)
+
+
+def _dot_ends(end: Any) -> list[str]:
+    """Nodes at one end of an edge: one, or those of a subgraph."""
+    names = [end] if isinstance(end, str) else end["nodes"]
+    return [_dot_name(name) for name in names]
+
+
+def _dot_name(text: str) -> str:
+    """Name of a node without quotes, or without its port."""
+    return _unquoted(text) if text.startswith('"') else text.partition(":")[0]
+
+
+def _unquoted_all(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {key: _unquoted(str(value)) for key, value in facts.items()}
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace('\\"', '"') if text.startswith('"') and len(text) > 1 else text
+
+
+def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
+    """Tables of a graph file from a directed graph; unknown attributes are named in one warning.
+
+    Streams are in order of the edges' keys if these number all edges, else in networkx's order.
+    """
+    attributes, unread = _stated(graph.graph), list[str]()
+    for key in _DEFAULTS_OF_GRAPHML:
+        attributes.pop(key, None)
+    head = {"name": str(attributes.pop("name", "") or "graph")}
+    if "fires" in attributes:
+        head["fires"] = attributes.pop("fires")
+    kept = {k: v for k, v in attributes.items() if isinstance(v, str | int | float)}
+    unread += [f"{quoted(key)} of the graph" for key in attributes.keys() - kept.keys()]
+    edges = [(str(u), str(v), facts) for u, v, facts in _edges(graph)]
+    operators = {*OperatorJson.__annotations__} - {"name"}
+    streams = {*StreamJson.__annotations__} - {"from", "to"}
+    unread += _unread((facts for _, facts in graph.nodes(data=True)), operators, "operators")
+    unread += _unread((facts for *_, facts in edges), streams, "streams")
+    if unread:
+        LOG.warning("%s: attributes that are not read: %s", where, ", ".join(unread))
+    nodes = graph.nodes(data=True)
+    return {
+        **head,
+        "attributes": kept,
+        "operators": [{"name": str(v), **_fields(facts, operators)} for v, facts in nodes],
+        "streams": [{"from": u, "to": v, **_fields(facts, streams)} for u, v, facts in edges],
+    }
+
+
+def _unread(rows: Iterable[Mapping[Any, Any]], fields: set[str], noun: str) -> Iterator[str]:
+    """Attributes of rows that are no fields, with a question whether one was meant."""
+    for name in sorted({str(key) for row in rows for key in row} - fields):
+        meant = suggestion(name, fields).removeprefix("; ")
+        yield f"{quoted(name)} of {noun}" + (f" ({meant})" if meant else "")
+
+
+def _fields(facts: Mapping[Any, Any], names: Collection[str]) -> dict[str, Any]:
+    """Fields of an operator or a stream; numbers and lists may be texts, as in DOT and GraphML."""
+    return {k: _value(k, v) for k, v in _stated(facts).items() if k in names}
+
+
+def _value(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if key == "requires":
+        return [tag for tag in value.split(";") if tag]
+    try:
+        if key in _NUMBERS:
+            number = float(value)
+            return int(number) if number.is_integer() else number
+        return json.loads(value) if key == "window" else value
+    except (ValueError, OverflowError, RecursionError):  # it may have a unit; else it is refused
+        return value
+
+
+def _edges(graph: "nx.DiGraph[Any]") -> list[tuple[Any, Any, dict[Any, Any]]]:
+    """Edges with their attributes, sorted by their keys if these number all of them.
+
+    GraphML has ids in place of keys, which networkx reads as attributes unless edges are parallel.
+    """
+    if graph.is_multigraph():
+        keyed = [
+            (u, v, facts.get("id", key), facts)
+            for u, v, key, facts in graph.edges(keys=True, data=True)  # type: ignore[call-overload]
+        ]
+    else:
+        keyed = [(u, v, facts.get("id"), facts) for u, v, facts in graph.edges(data=True)]
+    if {str(key) for _, _, key, _ in keyed} == {*map(str, range(len(keyed)))}:
+        keyed.sort(key=lambda edge: int(edge[2]))
+    return [(u, v, {k: x for k, x in facts.items() if k != "id"}) for u, v, _, facts in keyed]
+
+
+def _stated(facts: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Attributes with Python's numbers, without those that stand for none: None, and NaN."""
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+    is_nan = {k for k, v in plain.items() if isinstance(v, float) and isnan(v)}
+    return {k: v for k, v in plain.items() if v is not None and k not in is_nan}
+
+
+def _undirected(where: str) -> FormatError:
+    return FormatError(f"{where}: a stream graph needs directed edges; save a directed graph")
