@@ -47,9 +47,9 @@ class Variant:
 
 VARIANTS = (
     Variant("giph"),
-    Variant("giph-ne", options="edges = false"),
-    Variant("giph-ne-pol", options='form = "plain"\nedges = false'),
-    Variant("graphsage-ne", options='form = "sage"\nedges = false'),
+    Variant("giph-ne", options='form = "no-edges"'),
+    Variant("giph-ne-pol", options='form = "plain"'),
+    Variant("graphsage-ne", options='form = "sage"'),
     Variant("giph-task-eft", "giph-task-eft"),
     Variant("placeto", "placeto"),
     Variant("giph-single", setting=SINGLE),

@@ -101,11 +101,8 @@ def read_weights(
             f"{where}: contains weights of {quoted(document['model'])}, not of {quoted(model)}; "
             f"name weights of {quoted(model)}"
         )
-    if features is not None and document["features"]["names"] != list(features):
-        raise FormatError(
-            f"{where}: was trained on other features than this streamplace computes; use the "
-            "streamplace version that wrote it, or train again"
-        )
+    if features is not None:
+        check_features(document, features, where)
     for name, array in tensors.items():
         if array.dtype.kind not in NUMBERS or not np.isfinite(array).all():
             raise FormatError(
@@ -114,6 +111,15 @@ def read_weights(
         if array.dtype == np.float16:
             tensors[name] = array.astype(np.float32)
     return Weights(document, tensors)
+
+
+def check_features(document: Mapping[str, Any], features: Sequence[str], where: str) -> None:
+    """Raise FormatError unless weights were trained on these features."""
+    if document["features"]["names"] != list(features):
+        raise FormatError(
+            f"{where}: was trained on other features than this streamplace computes; use the "
+            "streamplace version that wrote it, or train again"
+        )
 
 
 def write_tensors(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:

@@ -35,10 +35,12 @@ SOME = {name: PROBLEMS[name] for name in ("diamond", "heterogeneous", "constrain
 ALL = [*SOME.values(), PAPER]
 CONFIGS = {
     "giph": GiphConfig(),
-    "giph-ne": GiphConfig(edges=False),
-    "sage": GiphConfig(form="sage", edges=False),
-    "plain": GiphConfig(form="plain", edges=False),
+    "giph-ne": GiphConfig(form="no-edges"),
+    "sage": GiphConfig(form="sage"),
+    "plain": GiphConfig(form="plain"),
     "tasks alone": GiphConfig(pairs=False),
+    "printed": GiphConfig(printed=True),
+    "printed sage": GiphConfig(form="sage", printed=True),
 }
 
 
@@ -46,7 +48,7 @@ def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
     """A network with parameters that are nowhere zero."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module = GiphModule(config.form, config.edges)
+        module = GiphModule(config)
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
     return module
@@ -81,16 +83,20 @@ def pairs_of(agent: GiphAgent, place: Any) -> list[tuple[int, int]]:
     return list(zip(graph.task.tolist(), devices.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize(("pairs", "printed"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("problem", ALL)
-def test_a_walk_sees_the_gpnet_of_every_placement(problem: Problem, pairs: bool) -> None:
+def test_a_walk_sees_the_gpnet_of_every_placement(
+    problem: Problem, pairs: bool, printed: bool
+) -> None:
     """Nodes, edges and features, with the criticality that the episode has learned so far."""
-    agent, places, record, _ = seen(problem, GiphConfig(pairs=pairs), steps=4)
+    config = GiphConfig(pairs=pairs, printed=printed)
+    agent, places, record, _ = seen(problem, config, steps=4)
     criticality = literal.first_criticality(problem)
     assert first_criticality(agent.graph) == pytest.approx(criticality)
     for t, place in enumerate(places):
         criticality = literal.heeded(problem, place, criticality)
         net = literal.gp_net(problem, place, criticality, pairs=pairs)
+        net = literal.as_printed(net) if printed else net
         nodes = pairs_of(agent, place)
         wanted = literal.scaled(net.nodes)
         assert set(nodes) == set(wanted)
@@ -112,13 +118,15 @@ def test_a_walk_sees_the_gpnet_of_every_placement(problem: Problem, pairs: bool)
             assert mine[2:] == pytest.approx(theirs[2:], abs=2e-3)
 
 
+@pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize("problem", ALL)
-def test_scores_are_those_of_the_papers_equation(problem: Problem) -> None:
-    config = GiphConfig()
+def test_scores_are_those_of_the_papers_equation(problem: Problem, printed: bool) -> None:
+    config = GiphConfig(printed=printed)
     module = module_of(config)
     agent, places, record, _ = seen(problem, config, steps=1, module=module)
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     net = literal.gp_net(problem, places[0], criticality)
+    net = literal.as_printed(net) if printed else net
     wanted = literal.scores(net, arrays_of(module), problem.graph.order.tolist())
     found = scores(agent.network, agent.graph, agent.state.features)
     assert found == pytest.approx([wanted[p] for p in pairs_of(agent, places[0])], abs=1e-4)
@@ -166,18 +174,19 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
     found = {n: a.shape for n, a in arrays_of(module_of(config)).items()}
-    assert found == shapes(config.form, config.edges)
+    assert found == shapes(config)
 
 
+@pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
-def test_early_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem) -> None:
-    """For as many steps as there are tasks and one; afterwards everything is open."""
-    agent, places, record, after = seen(problem, GiphConfig())
+def test_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem, printed: bool) -> None:
+    """All of them as the text says; else as many as tasks and one, and then everything is open."""
+    agent, places, record, after = seen(problem, GiphConfig(printed=printed))
     n, graph = problem.n_operators, agent.graph
     tasks = graph.task[record.chosen]
     for t in range(len(places)):
         current = places[t][graph.task] == graph.device
-        if t <= n:
+        if printed or t <= n:
             last = graph.task == tasks[t - 1] if t else np.zeros(len(graph.task), bool)
             assert (record.open[t] == ~(current | last)).all()
             assert (after[t] != places[t]).sum() == 1

@@ -64,6 +64,12 @@ def gp_net(problem: Problem, place: Any, criticality: Any, *, pairs: bool = True
     return Net(nodes, edges)
 
 
+def as_printed(net: Net) -> Net:
+    """Features (1) to (4) of appendix B.7: those of the published code without criticality."""
+    nodes = {node: row[:4] for node, row in net.nodes.items()}
+    return Net(nodes, {edge: row[:4] for edge, row in net.edges.items()})
+
+
 def ends(problem: Problem) -> list[Pair]:
     """Sender and receiver of every stream."""
     instance = problem.instance

@@ -5,17 +5,26 @@ from typing import Literal
 from streamplace.learn.config import TrainingConfig
 from streamplace.papers.improving import ImprovingConfig
 
-Form = Literal["two-way", "sage", "plain"]
+Form = Literal["two-way", "no-edges", "sage", "plain"]
+FEATURES_OF_EACH = 5
+"""Features of a node, and of an edge; the last is the criticality, which the text lacks."""
 
 
 class GiphConfig(ImprovingConfig):
     """Options of GiPH; its variants in the paper are combinations of them."""
 
-    # graph network: messages in both directions, GraphSAGE along the streams, or none
+    # graph network: messages in both directions with the features of edges, or with their mean at
+    # every node instead; GraphSAGE along the streams, or no messages, with these means as well
     form: Form = "two-way"
-    edges: bool = True  # put the features of edges into messages; otherwise nodes get their mean
     # choose a task and its device; otherwise a task, for the device where it finishes first
     pairs: bool = True
+    # as the text says: without criticality, and with masks at every step
+    printed: bool = False
+
+    @property
+    def features(self) -> int:
+        """Features of a node alone, and of an edge."""
+        return FEATURES_OF_EACH - self.printed
 
 
 TRAINING = TrainingConfig(

@@ -12,7 +12,7 @@ from streamplace.papers.improving import PAPER_LEARNING
 
 def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
     """Register a variant by its fast options."""
-    paper = fast.model_copy(update=PAPER_LEARNING)
+    paper = fast.model_copy(update=PAPER_LEARNING | {"printed": True})
     presets = {"fast": Preset(fast, TRAINING), "paper": Preset(paper, PAPER_TRAINING)}
 
     def learner(task: LearningTask, config: GiphConfig) -> Learner:

@@ -8,14 +8,13 @@ from torch import Tensor, nn
 
 from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import arrays_of
-from streamplace.papers.giph import Form, GiphConfig
+from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.placing import (
-    FEATURES,
     HIDDEN,
-    N_EDGE,
     SAGE,
     GiphAgent,
     GiphImprover,
+    features_of,
     n_features,
     network_of,
 )
@@ -39,19 +38,17 @@ class SageLayer(nn.Module):
 class GiphModule(nn.Module):
     """The policy; parameters carry the names that `network_of` reads."""
 
-    def __init__(self, form: Form, edges: bool) -> None:
+    def __init__(self, config: GiphConfig) -> None:
         super().__init__()
-        features, carried = n_features(form, edges), N_EDGE if edges else 0
-        self.form, self.carries = form, edges
-        size = features
-        if form == "two-way":
-            self.along, self.against = (
-                DirectionLayer(features, carried),
-                DirectionLayer(features, carried),
-            )
+        self.form = form = config.form
+        self.carried = config.features if form == "two-way" else 0
+        size = n_features(config)
+        if form in ("two-way", "no-edges"):
+            self.along = DirectionLayer(size, self.carried)
+            self.against = DirectionLayer(size, self.carried)
             size = 2 * WIDTH
         elif form == "sage":
-            sizes = (features, *SAGE)
+            sizes = (size, *SAGE)
             self.layers = nn.ModuleList(map(SageLayer, sizes[:-1], sizes[1:]))
             size = SAGE[-1]
         self.hidden = nn.Linear(size, HIDDEN)
@@ -61,8 +58,8 @@ class GiphModule(nn.Module):
     def scores(self, steps: NodeGraphBatch) -> Tensor:
         """Score of every node [X]."""
         summary = steps.nodes
-        if self.form == "two-way":
-            edges = steps.edges if self.carries else steps.edges[:, :0]
+        if self.form in ("two-way", "no-edges"):
+            edges = steps.edges[:, : self.carried]
             directions = (
                 self.along(steps.nodes, edges, steps.along),
                 self.against(steps.nodes, edges, steps.against),
@@ -89,7 +86,7 @@ class GiphPolicy:
 
     def __init__(self, config: GiphConfig) -> None:
         self._config = config
-        self.module = GiphModule(config.form, config.edges)
+        self.module = GiphModule(config)
 
     def improver(self) -> GiphImprover:
         """Return the policy with its present parameters."""
@@ -107,4 +104,4 @@ class GiphPolicy:
 
     def features(self) -> dict[str, Any]:
         """Names of the features."""
-        return {"names": FEATURES}
+        return {"names": features_of(self._config)}

@@ -9,13 +9,14 @@ Every node u of a gpNet has features x_u, every edge features x_vu, all scaled t
 along the streams, so that e_u depends on all nodes upstream of it, and with other weights against
 them. The score of a node is MLP([e_u along : e_u against]); P(u) is the softmax over open nodes.
 
-``sage`` is a GraphSAGE of three layers h_u ← relu(A h_u + B mean over ξ(u) of h_v) instead, and
-``plain`` scores each node by its own features.
+``no-edges`` sends messages without x_vu. ``sage`` is a GraphSAGE of three layers
+h_u ← relu(A h_u + B mean over ξ(u) of h_v) instead, and ``plain`` scores each node by its own
+features. In these three, the features of a node include the mean features of the edges out of it.
 
 At every step of an episode the present placement is simulated and one task is moved. An action is
-a node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. In the first
-N + 1 steps it is neither the present device of a task nor a move of the task that was moved last,
-so that many tasks are visited; after that it may be both. Only legal actions are open. If only
+a node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. It is neither the
+present device of a task nor a move of the task that was moved last, so that many tasks are visited;
+unless ``printed``, it may be both after the first N + 1 steps. Only legal actions are open. If only
 tasks are chosen, the device is the one on which the task finishes first.
 
 Times come from one simulation of the placement. With e(v, d) the time at which all inputs of v
@@ -23,8 +24,9 @@ would be on d, the *start-time potential* of a node is e(v, d) minus the start o
 earlier it could start there. The *criticality* of a stream is a share: those out of one task add up
 to 1. It begins as the softmax of 10 · bytes over their maximum, and every simulation moves the
 streams of its critical path by a tenth towards 1 and their neighbours towards 0. It is 1 for a task
-if it has no inputs, else Σ criticality(u) · criticality(u, v) over them. All features are scaled to
-[-1, 1] by their least and largest value under the placement.
+if it has no inputs, else Σ criticality(u) · criticality(u, v) over them. The paper's text lacks it,
+and so does a policy that is ``printed``. All features are scaled to [-1, 1] by their least and
+largest value under the placement.
 """
 
 from collections.abc import Mapping
@@ -41,12 +43,13 @@ from streamsim.passes.batches import new_buffers
 from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
 
+from streamplace.io.weights import check_features
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode
 from streamplace.learn.model_weights import check_shapes, loaded, read_model
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-from streamplace.papers.giph import Form, GiphConfig
+from streamplace.papers.giph import FEATURES_OF_EACH, GiphConfig
 from streamplace.papers.improving.gpnet import (
     WIDTH,
     DirectionWeights,
@@ -69,7 +72,6 @@ HIDDEN = 16
 SAGE = (16, 16, 10)
 NODE_FEATURES = ("compute", "slowness", "seconds", "start-time potential", "criticality")
 EDGE_FEATURES = ("bytes", "latency", "seconds", "seconds per byte", "criticality")
-N_NODE, N_EDGE = len(NODE_FEATURES), len(EDGE_FEATURES)
 NUDGE = 0.1
 """Share by which the criticality of streams on the critical path moves."""
 SHARPNESS = 10.0
@@ -128,12 +130,14 @@ def measure(
         row[1] = graph.slowness[d]
         row[2] = graph.tasks.work[v, d]
         row[3] = _potential(graph, place, state, v, d)
-        row[4] = of_task[v]
+        if features.edges.shape[1] == FEATURES_OF_EACH:
+            row[4] = of_task[v]
     _fill_edges(graph, place, device, criticality, features)
     scale(features.edges)
-    if features.nodes.shape[1] > N_NODE:
+    size = features.edges.shape[1]
+    if features.nodes.shape[1] > size:
         _mean_of_edges(features)
-    scale(features.nodes[:, :N_NODE])
+    scale(features.nodes[:, :size])
 
 
 @borrowing_kernel
@@ -199,22 +203,23 @@ def _fill_edge(
     row[1] = graph.tasks.latency[a, b]
     row[2] = transfer(graph.tasks, e, a, b)
     row[3] = graph.tasks.wire[a, b]
-    row[4] = criticality[e]
+    if len(row) == FEATURES_OF_EACH:
+        row[4] = criticality[e]
 
 
 @kernel
 def _mean_of_edges(features: NodeFeatures) -> None:
     """Add the mean features of its outgoing edges to every node; 0 without edges."""
-    count = np.zeros(len(features.nodes), np.int64)
-    features.nodes[:, N_NODE:] = 0.0
+    count, size = np.zeros(len(features.nodes), np.int64), features.edges.shape[1]
+    features.nodes[:, size:] = 0.0
     for k in range(len(features.edges)):
         i = features.source[k]
         count[i] += 1
-        for f in range(N_EDGE):
-            features.nodes[i, N_NODE + f] += features.edges[k, f]
+        for f in range(size):
+            features.nodes[i, size + f] += features.edges[k, f]
     for i in range(len(count)):
-        for f in range(N_EDGE):
-            features.nodes[i, N_NODE + f] /= np.float32(max(1, count[i]))
+        for f in range(size):
+            features.nodes[i, size + f] /= np.float32(max(1, count[i]))
 
 
 class SageWeights(NamedTuple):
@@ -236,15 +241,10 @@ class GiphNetwork(NamedTuple):
     out: Singles
     out_bias: Singles
 
-    @property
-    def features(self) -> int:
-        """Features that it takes of every node."""
-        return N_NODE if len(self.along.edge) else N_NODE + N_EDGE
 
-
-def n_features(form: Form, edges: bool) -> int:
+def n_features(config: GiphConfig) -> int:
     """Features of a node: those of its edges are among them where messages do not carry them."""
-    return N_NODE if form == "two-way" and edges else N_NODE + N_EDGE
+    return config.features if config.form == "two-way" else 2 * config.features
 
 
 def network_of(tensors: Mapping[str, Singles]) -> GiphNetwork:
@@ -265,14 +265,14 @@ def network_of(tensors: Mapping[str, Singles]) -> GiphNetwork:
     )
 
 
-def shapes(form: Form, edges: bool) -> dict[str, tuple[int, ...]]:
+def shapes(config: GiphConfig) -> dict[str, tuple[int, ...]]:
     """Shape of every parameter of a network, by name; matrices as [out, in]."""
-    size = n_features(form, edges)
+    size = n_features(config)
     linear: dict[str, tuple[int, int]] = {}
-    if form == "two-way":
-        linear = direction_sizes(size, N_EDGE if edges else 0)
+    if config.form in ("two-way", "no-edges"):
+        linear = direction_sizes(size, 2 * config.features - size)
         size = 2 * WIDTH
-    elif form == "sage":
+    elif config.form == "sage":
         for i, out in enumerate(SAGE):
             linear |= {f"layers.{i}.own": (out, size), f"layers.{i}.others": (out, size)}
             size = out
@@ -319,14 +319,15 @@ def _mean_of_neighbours(h: Singles, features: NodeFeatures) -> Singles:
     return mean
 
 
-FEATURES = [
-    *(f"node {name}" for name in NODE_FEATURES),
-    *(f"edge {name}" for name in EDGE_FEATURES),
-]
-"""Features of GiPH; weights only fit those that they were trained on."""
 NOTHING = -1
-STEP, LAST = range(2)
-"""Counters of an episode: steps so far, and the unit that was moved last."""
+STEP, LAST, MASKED = range(3)
+"""Counters of an episode: steps so far, the unit that was moved last, and steps with masks."""
+
+
+def features_of(config: GiphConfig) -> list[str]:
+    """Names of the features; weights only fit those that they were trained on."""
+    nodes, edges = NODE_FEATURES[: config.features], EDGE_FEATURES[: config.features]
+    return [*(f"node {name}" for name in nodes), *(f"edge {name}" for name in edges)]
 
 
 class StepState(NamedTuple):
@@ -335,7 +336,7 @@ class StepState(NamedTuple):
     place: Ints  # [N]
     device: Ints  # [H] of every node
     criticality: Floats  # [E]
-    counters: Longs  # [2] by the names above
+    counters: Longs  # [3] by the names above
     ones: Floats  # [N] priorities and noise, of which there is none
     state: State
     features: NodeFeatures
@@ -373,7 +374,7 @@ def go(
 def _unlock(graph: NodeGraph, step: StepState) -> None:
     """Open the nodes that may be chosen; if there are none, all legal ones."""
     used = memory_used(graph.tasks, step.place)
-    early = step.counters[STEP] <= len(step.place)
+    early = step.counters[STEP] < step.counters[MASKED]
     unlocked = False
     for i in range(len(graph.task)):
         v, d = graph.task[i], step.device[i]
@@ -428,6 +429,7 @@ class GiphAgent(Agent):
     """GiPH on one problem."""
 
     network: GiphNetwork
+    config: GiphConfig
     graph: NodeGraph
     state: StepState | None = None
 
@@ -438,15 +440,16 @@ class GiphAgent(Agent):
 
     def begin(self, place: Ints) -> None:
         """Start an episode at a placement."""
-        graph = self.graph
+        graph, config = self.graph, self.config
+        masked = 1 + (self.length if config.printed else graph.n_tasks)
         self.state = StepState(
             place=np.array(place, np.int32),
             device=graph.device.copy(),
             criticality=first_criticality(graph),
-            counters=np.array([0, NOTHING], np.int64),
+            counters=np.array([0, NOTHING, masked], np.int64),
             ones=np.ones(graph.n_tasks),
             state=new_buffers(graph.compiled, GIPH)[0],
-            features=new_features(graph, self.network.features, N_EDGE),
+            features=new_features(graph, n_features(config), config.features),
         )
 
     def episode(self, uniform: Floats, *, recorded: int) -> Episode:
@@ -454,8 +457,8 @@ class GiphAgent(Agent):
         assert self.state is not None
         h, m = self.graph.n_nodes, self.graph.n_edges
         record = StepRecord(
-            nodes=np.zeros((recorded, h, self.network.features), np.float32),
-            edges=np.zeros((recorded, m, N_EDGE), np.float32),
+            nodes=np.zeros((recorded, h, n_features(self.config)), np.float32),
+            edges=np.zeros((recorded, m, self.config.features), np.float32),
             source=np.zeros((recorded, m), np.int32),
             target=np.zeros((recorded, m), np.int32),
             open=np.zeros((recorded, h), np.bool_),
@@ -474,12 +477,14 @@ class GiphImprover:
 
     def on(self, problem: Problem) -> GiphAgent:
         """Return the policy on one problem."""
-        return GiphAgent(self.network, node_graph_of(problem, pairs=self.config.pairs))
+        graph = node_graph_of(problem, pairs=self.config.pairs)
+        return GiphAgent(self.network, self.config, graph)
 
 
 @loaded
 def trained(path: Path, model: str) -> GiphImprover:
     """GiPH, or a variant, from a weights file."""
-    weights, config, where = read_model(path, model, GiphConfig, FEATURES)
-    check_shapes(weights.tensors, shapes(config.form, config.edges), where)
+    weights, config, where = read_model(path, model, GiphConfig)
+    check_features(weights.document, features_of(config), where)
+    check_shapes(weights.tensors, shapes(config), where)
     return GiphImprover(network_of(weights.tensors), config)

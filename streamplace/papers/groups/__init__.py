@@ -1,4 +1,4 @@
-"""Policies that place groups of operators (HDP, HSDAG): the groups, their features, placing.
+"""Policies that place groups of operators (`hdp`, `hsdag`): the groups, their features, placing.
 
 The options that both share are here, so that the registry imports no torch.
 """

@@ -1,4 +1,8 @@
-"""The RNN placer of Mirhoseini et al. (2017, 2018): reads operators in sequence, then places."""
+"""The RNN placer of Mirhoseini et al. (2017): reads operators in sequence, then places.
+
+"A Hierarchical Model for Device Placement" (HDP, 2018) puts a learned grouper before it. Here the
+groups of large graphs follow a rule.
+"""
 
 from typing import Any
 

@@ -28,11 +28,12 @@ class ImprovingConfig(Config):
     # cost that steps lower: the value in multiples of the problem's yardstick, or the logarithm of
     # the reward
     cost: Cost = "multiple"
-    # baseline that returns are compared with: the mean of earlier rewards; the mean return of the
-    # other episodes, in units of their deviation; or that of this and all earlier episodes
+    # baseline that returns are compared with: the mean of earlier rewards, with steps that count
+    # less by the discount; the mean return of the other episodes, in units of their deviation; or
+    # that of this and all earlier episodes
     comparison: Comparison = "others"
     entropy: float = Field(default=0.0, ge=0, le=10)  # entropy bonus per nat
 
 
-PAPER_LEARNING = {"episodes": 1, "comparison": "running-mean"}
+PAPER_LEARNING: dict[str, object] = {"episodes": 1, "comparison": "running-mean"}
 """Learning as in the papers: from one episode at a time."""

@@ -6,8 +6,9 @@ rewards from there on. An episode raises the log-probability of its choices by t
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is the mean of the rewards before t, or a mean of returns at t: those of the other
-episodes from the same placement, or those of this episode and all earlier ones.
+where b_t is a mean of returns at t: those of the other episodes from the same placement, or those
+of this episode and all earlier ones. GiPH's appendix B.7 has the mean of the rewards before t, and
+a factor γ^t before the gradient.
 """
 
 from collections.abc import Sequence
@@ -140,7 +141,8 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     def _advantages(self, row: int, drops: Floats) -> Floats:
         returns = discounted(drops, self.config.discount)
         if self.config.comparison == "running-mean":
-            return returns - running_mean(drops)
+            early = self.config.discount ** np.arange(returns.shape[1])
+            return np.asarray(early * (returns - running_mean(drops)))
         if self.config.comparison == "earlier":
             return returns - self._past.mean_return(row, returns)
         return returns if len(returns) < 2 else more_than_others(returns)

@@ -39,7 +39,10 @@ def rows(*numbers: int) -> Any:
 def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Discounted, less the mean of the drops before, in multiples of the least makespan."""
+    """Appendix B.7 of GiPH: Σ γ^t ∇ log π (Σ γ^(t' - t) r_t' - b_t), b_t the mean reward before t.
+
+    Costs are multiples of the least makespan.
+    """
     seen: list[Any] = []
     choices = GiphPolicy.choices
 
@@ -58,7 +61,7 @@ def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
     wanted = 0.0
     for t, log_p in enumerate(chosen.detach().numpy()):
         later = sum(0.9**k * drop for k, drop in enumerate(drops[t:]))
-        wanted -= log_p * (later - (drops[:t].mean() if t else 0.0))
+        wanted -= 0.9**t * log_p * (later - (drops[:t].mean() if t else 0.0))
     assert float(loss.detach()) == pytest.approx(wanted, rel=1e-4)
     assert report.reward == pytest.approx(1 / costs.min())
 
