@@ -257,6 +257,7 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
     >>> interchangeable(devices, [np.ones((3, 3))]).tolist()
     [0, 1, 0]
     """
+    matrices = [matrix for matrix in matrices if not _is_uniform(matrix)]
     prints = [_fingerprints(matrix) for matrix in matrices]
     representatives: dict[Hashable, list[tuple[int, int]]] = {}
     classes = np.empty(len(devices), np.int32)
@@ -273,6 +274,12 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
             classes[d] = n_classes
             n_classes += 1
     return classes
+
+
+def _is_uniform(matrix: Floats) -> bool:
+    """Whether all cells are equal but for those of the diagonal, so that any swap keeps them."""
+    beside = matrix.ravel()[1:].reshape(len(matrix) - 1, -1)[:, :-1] if len(matrix) > 1 else matrix
+    return bool((beside == beside.ravel()[0]).all())
 
 
 def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:

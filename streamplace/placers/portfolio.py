@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.meter import Meter
 from streamplace.placers.metis import RECURSIVE_UP_TO
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -66,15 +67,24 @@ CHEAP = (
 
 
 def metis_to_begin_with(
-    problem: Problem, objective: Objective, seed: int, budget: Budget
+    problem: Problem,
+    objective: Objective,
+    seed: int,
+    budget: Budget,
+    meter: Meter | None = None,
 ) -> tuple[Placement, ...]:
     """Best placement of METIS over all numbers of parts, if that is cheap.
 
-    Only for quick objectives, and not if evaluations are limited: METIS would use them up.
+    Only for quick objectives. If evaluations are limited, the meter counts one per number of
+    parts, if more remain; without a meter, there is no such placement then.
     """
-    affordable = objective.quick and budget.evaluations is None
-    if not (affordable and EVERY_METIS.cheap(problem, budget)):
+    calls, limit = EVERY_METIS.calls(problem), budget.evaluations
+    few = limit is None or (meter is not None and calls < limit)
+    if not (few and objective.quick and EVERY_METIS.cheap(problem, budget)):
         return ()
     oracle = PLACERS[EVERY_METIS.name]
     limits = budget if EVERY_METIS.ends_with_clock(problem) else Budget(None)
-    return (oracle.place(problem, objective, seed=seed, budget=limits).placement,)
+    placement = oracle.place(problem, objective, seed=seed, budget=limits).placement
+    if meter is not None and limit is not None:
+        meter.spend(calls)
+    return (placement,)

@@ -416,23 +416,32 @@ def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: 
 @kernel
 def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints) -> None:
     """Place each remaining subtask where it exceeds resources least."""
-    use = np.empty(N_RESOURCES)
+    use, more = np.empty(N_RESOURCES), np.empty(len(kinds))
     for v in range(len(left)):
+        changed = -1  # of all machines, or of the one that got the last subtask
         while left[v] > 0:
             best, chosen = np.inf, 0
             for m in range(len(kinds)):
-                before = excess(packing, kinds[m], rows[m], use)
-                rows[m, v] += 1
-                more = excess(packing, kinds[m], rows[m], use) - before
-                worst = 0.0
-                for r in range(len(use)):
-                    worst = max(worst, use[r])
-                more += 1e-6 * worst
-                rows[m, v] -= 1
-                if more < best:
-                    best, chosen = more, m
+                if changed < 0 or m == changed:
+                    more[m] = _more_excess(packing, kinds[m], rows[m], v, use)
+                if more[m] < best:
+                    best, chosen = more[m], m
             rows[chosen, v] += 1
             left[v] -= 1
+            changed = chosen
+
+
+@inlined_kernel
+def _more_excess(packing: Packing, kind: int, row: Ints, v: int, use: Floats) -> float:
+    """Excess that a further subtask adds to a machine; the fullest resource decides ties."""
+    before = excess(packing, kind, row, use)
+    row[v] += 1
+    more = excess(packing, kind, row, use) - before
+    row[v] -= 1
+    worst = 0.0
+    for r in range(len(use)):
+        worst = max(worst, use[r])
+    return more + 1e-6 * worst
 
 
 @kernel

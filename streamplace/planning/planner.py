@@ -22,6 +22,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.units import digits, format_bytes
 from streamplace.placers.meter import Meter
+from streamplace.placers.registry import what_is_left
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.cuts import (
     MARGIN,
@@ -65,6 +66,8 @@ from streamplace.planning.packing import (
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
 from streamplace.planning.rates import (
     FLOWING,
+    UNLIMITED,
+    affordable,
     growing_use,
     highest_found,
     largest_rate,
@@ -83,6 +86,13 @@ SEARCH = 0.93
 """Share of the time budget after which the search ends, so that one machine less can be tried."""
 CHEAPEST = 0.95
 """Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
+MOVES_WITH_FEWER = 40_000
+"""Moves with one machine less, without a time budget."""
+IN_VAIN = 0.7
+"""Share of the time budget after which a search without a plan ends, so that its refusal can say
+what is carried."""
+HIGHEST = 0.5
+"""Share of the budget for the highest rate; the rest is for the plan that carries it."""
 
 
 def planned(
@@ -93,12 +103,12 @@ def planned(
     The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
     problem = PlanProblem.of(graph, machines, settings)
-    meter = Meter(settings.budget, 1)
+    meter = Meter(settings.budget, 0)
     useful = problem.with_useful_offers()
     bound = _bound(problem, meter)
     cheapest = _Cheapest(None, None, False) if bound is None else _cheapest(useful, bound, meter)
     if cheapest.bound is None or cheapest.packed is None:
-        raise ProblemError(refusal(problem, cheapest.bound, cheapest.is_over))
+        raise ProblemError(refusal(problem, cheapest.bound, meter, is_over=cheapest.is_over))
     fewest, notes = _with_fewer_machines(useful, cheapest.packed, meter)
     result = result_of(useful, fewest, cheapest.bound)
     result = replace(result, notes=(*notes, *result.notes))
@@ -116,12 +126,19 @@ def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
-    problem = PlanProblem.of(graph, machines, settings)
-    rate = highest_found(problem)
+    problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
+    few = affordable(problem)
+    part = Meter(meter.part(HIGHEST) or meter.up_to(1), 1)
+    rate = highest_found(few, part)
+    meter.spend(part.spent)
     if not rate:
-        meter = Meter(settings.budget, 1)
-        raise ProblemError(refusal(problem, _bound(problem, meter), _ended(meter, PROOF)()))
-    result = planned(graph.at_rate(rate), machines, settings)
+        raise ProblemError(refusal(problem, _bound(problem, meter), meter, is_over=meter.late))
+    rest = meter.part(1.0) or meter.up_to(1)
+    result = planned(graph.at_rate(rate), machines, replace(settings, budget=rest))
+    if few is not problem:
+        number = max(offer.at_most for offer in few.catalogue.offers)
+        note = f"In this budget, the highest rate was sought with at most {number} machines a type."
+        result = replace(result, notes=(note, *result.notes))
     if not isfinite(result.carries):
         raise ProblemError(
             f"the machines carry any rate of {quoted(graph.name)}, so there is no highest one; "
@@ -158,8 +175,12 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
     rate, so that it cannot name the rate that is refused.
     """
     share = SEARCH if problem.cluster is None else 1.0
-    stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations
-    search = PlanSearch(problem, stop, moves)
+    is_late, is_in_vain = _ended(meter, share * CHEAPEST), _ended(meter, IN_VAIN)
+
+    def stop() -> bool:
+        return is_late() or (search.best is None and is_in_vain())
+
+    search = PlanSearch(problem, stop, meter.evaluations)
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):
@@ -168,7 +189,8 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
             return _Cheapest(None, None, is_over)
         search.offer(cheaper)
         cheapest, bound = search.best, raised
-    if cheapest is None and search.offer(packed_at(problem)):
+    meter.spend(search.moves)
+    if cheapest is None and search.offer(packed_at(problem, UNLIMITED)):
         search.shrink(STEPS)
         cheapest = search.best
     if cheapest is None:
@@ -188,15 +210,16 @@ def _with_fewer_machines(
     """
     if problem.cluster is not None:
         return packed, ()
-    offers, stop = problem.catalogue.offers, _ended(meter, 1.0)
+    offers, moves = problem.catalogue.offers, MOVES_WITH_FEWER if meter.seconds is None else None
+    rest = Meter(what_is_left(meter.seconds, moves), 0)
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))
         less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
-        if less is None or sum(counts) == 1:
+        if less is None or sum(counts) == 1 or rest.over:
             return packed, ()
         fewer = tuple(n - (t == less) for t, n in enumerate(counts))
-        rate, smaller = largest_rate(problem, fewer, stop)
+        rate, smaller = largest_rate(problem, rest, fewer)
         if smaller is None:
             return packed, ()
         if rate_of(problem, smaller) < problem.rate * (1 - SLACK):
@@ -360,14 +383,15 @@ def _assumed(problem: PlanProblem) -> Iterator[str]:
     yield from of_payload(graph)
 
 
-def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool) -> str:
+def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_over: bool) -> str:
     """Reason why no machines carry a rate, and the largest rate for which a plan was found.
 
     ``is_over`` tells whether a larger budget may help.
     """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     rate = f"{digits(problem.rate, 6)} tuples/s"
-    promised = promised_rate(problem)
+    is_timed = problem.settings.budget.seconds is not None
+    promised = promised_rate(affordable(problem) if is_timed else problem, meter)
     carried = (
         f"a plan was found for up to {digits(promised, 6)} tuples/s"
         if promised

@@ -1,6 +1,7 @@
 """Rates: the largest one that machines carry, and the highest one for which a plan is found."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from math import exp, floor, inf, log, log10, sqrt
@@ -10,6 +11,8 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import SLACK
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.cuts import item_cuts, least_subtasks, resource_cuts
 from streamplace.planning.demand import Demand
@@ -38,12 +41,19 @@ PROBES = 10
 """Rates to try between the largest that was carried and the smallest that was not."""
 CLOSE = 1e-4
 """Share by which these two rates may differ at the end."""
+SEARCHING = 0.5
+"""Share of the budget for the search of a rate; the rest is for trying it rounded."""
 PROBE_STEPS = 2_000
 """Moves of the annealing runs that find the rate that machines carry."""
 HALVINGS = 60
 """Steps of a search for a rate, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
+MACHINES_PER_SECOND = 200
+"""Machines of each offer for every second of a budget, or in all without one: filling them takes a
+tenth of it."""
+UNLIMITED = Meter(Budget(), 0)
+"""Budget of a search that has to succeed, or not, whatever the clock says."""
 
 
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
@@ -119,32 +129,38 @@ def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: floa
     return largest_use(at, packed)
 
 
+def affordable(problem: PlanProblem) -> PlanProblem:
+    """Return the same problem with no more machines of each offer than its budget can fill."""
+    seconds, offers = problem.settings.budget.seconds or 1.0, problem.catalogue.offers
+    number = int(MACHINES_PER_SECOND * seconds) + 1
+    fewer = tuple(replace(o, at_most=max(o.at_least, min(o.at_most, number))) for o in offers)
+    if problem.cluster is not None or fewer == offers:
+        return problem
+    return replace(problem, catalogue=replace(problem.catalogue, offers=fewer))
+
+
 def largest_rate(
-    problem: PlanProblem,
-    counts: tuple[int, ...] | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    most: float = inf,
+    problem: PlanProblem, meter: Meter, counts: tuple[int, ...] | None = None, most: float = inf
 ) -> tuple[float, PackedMachines | None]:
     """Return the largest rate for which a packing is found, and the packing; 0 if none is.
 
     Without numbers of machines of each type, `_several` gives them. ``most`` is the rate to try
     first, unless the resources exclude it.
     """
-    if stop():
-        return 0.0, None
     limit = _highest_rate(problem)
 
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
         at = problem.at_rate(rate)
         at = at if counts else at.with_useful_offers()
-        packed = packed_at(at, counts, stop)
+        packed = packed_at(at, meter, counts)
         return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
 
     high = _rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
     for rate in (high, *slightly_less, *(high / 4**i for i in range(1, DIVISIONS))):
-        if stop() or rate < LOWEST:
+        if rate < LOWEST:
             return 0.0, None
+        # Once the budget is over, first fit alone is tried, on fewer machines at every rate.
         low, best = pack(rate)
         if best is not None:
             break
@@ -152,7 +168,7 @@ def largest_rate(
         return 0.0, None
     high = min(high, 4 * rate)
     for _ in range(PROBES):
-        if stop() or high <= low * (1 + CLOSE):
+        if meter.over or high <= low * (1 + CLOSE):
             break
         middle = sqrt(low * high)
         carried, packed = pack(middle)
@@ -163,38 +179,40 @@ def largest_rate(
     return low, best
 
 
-def promised_rate(problem: PlanProblem) -> float:
+def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     """Return a rate of six digits, up to that of the problem, for which a plan is found.
 
     The rounded rate is searched once more, since a search may fail at a rate between two that it
-    reaches.
+    reaches, and as `planned` does in the end, so that it cannot refuse this rate.
     """
-    rate, _ = largest_rate(problem, most=problem.rate)
+    part = Meter(meter.part(SEARCHING) or meter.up_to(1), 1)
+    rate, _ = largest_rate(problem, part, most=problem.rate)
+    meter.spend(part.spent)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
         candidate = _rounded_down(share * rate)
         if candidate < LOWEST:
             break
-        if packed_at(problem.at_rate(candidate).with_useful_offers()) is not None:
+        if packed_at(problem.at_rate(candidate).with_useful_offers(), UNLIMITED) is not None:
             return candidate
     return 0.0
 
 
-def highest_found(problem: PlanProblem) -> float:
+def highest_found(problem: PlanProblem, meter: Meter) -> float:
     """Return the highest rate for which a plan is found; 0 if none is."""
     fastest = problem.at_rate(_highest_rate(problem))
-    return promised_rate(fastest) or promised_rate(problem)
+    return promised_rate(fastest, meter) or promised_rate(problem, meter)
 
 
 def packed_at(
-    problem: PlanProblem,
-    counts: tuple[int, ...] | None = None,
-    stop: Callable[[], bool] = lambda: False,
+    problem: PlanProblem, meter: Meter, counts: tuple[int, ...] | None = None
 ) -> PackedMachines | None:
     """Pack the operators of a problem onto machines without minimising the cost."""
     numbers = counts or _several(problem)
     if numbers is None:
         return None
-    packed = PlanSearch(problem, stop).pack(numbers, PROBE_STEPS)
+    search = PlanSearch(problem, lambda: meter.seconds == 0, meter.evaluations)
+    packed = search.pack(numbers, PROBE_STEPS)
+    meter.spend(search.moves)
     return None if packed is None else without_idle(packed, problem.catalogue)
 
 

@@ -62,19 +62,20 @@ HIGHEST_RATE, RATE_PROBES = 1.5, 6
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
-    It ends with the best plan so far on ``stop`` or after so many moves of all runs together.
+    It ends with the best plan so far on ``stop`` or after ``most_moves`` of all runs together.
     """
 
     def __init__(
         self,
         problem: PlanProblem,
         stop: Callable[[], bool] = lambda: False,
-        moves: int | None = None,
+        most_moves: int | None = None,
     ) -> None:
         self._problem = problem
         self._demand, self._catalogue = problem.demand, problem.catalogue
         self._seed = problem.settings.seed
-        self._is_late, self._moves = stop, moves
+        self._is_late, self._most_moves = stop, most_moves
+        self.moves = 0  # so far
         self._accept = acceptor(problem)
         self._prices = Prices.of(problem.catalogue)
         self.best: PackedMachines | None = None
@@ -105,17 +106,17 @@ class PlanSearch:
             force(packing, kinds, rows, unplaced)
             for start in (rows, deal(packing, kinds)):
                 packed = self.annealed(packing, kinds, start, steps)
-                if packed is not None or self.is_over:
-                    return packed
+                if packed is not None or self._is_late():
+                    return packed  # without moves, first fit alone is tried
         return None
 
     def annealed(
         self, packing: Packing, kinds: Ints, rows: Ints, steps: int
     ) -> PackedMachines | None:
         """Move subtasks until the machines carry the rate; None if that takes too many moves."""
-        if self._moves is not None:
-            steps = min(steps, self._moves)
-            self._moves -= steps
+        if self._most_moves is not None:
+            steps = min(steps, self._most_moves - self.moves)
+        self.moves += steps
         random = np.array([scrambled(self._seed)], np.uint64)
         rows, excess = anneal(packing, kinds, rows, random, steps)
         if excess > 0:
@@ -125,7 +126,7 @@ class PlanSearch:
     @property
     def is_over(self) -> bool:
         """Whether the moves or the time are used up."""
-        return self._moves == 0 or self._is_late()
+        return self.moves == self._most_moves or self._is_late()
 
     def offer(self, packed: PackedMachines | None) -> bool:
         """Keep a plan if it is cheaper than the best so far; return whether it is."""

@@ -37,6 +37,17 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
         assert placed(problem, 1, start=(bad, good.placement)).value >= good.value
 
 
+@pytest.mark.parametrize("evaluations", [10, 1000])
+@pytest.mark.parametrize("n_sources", [1, 2])
+def test_counted_evaluations_are_never_below_metis(evaluations: int, n_sources: int) -> None:
+    """The placements that METIS is asked for count, too."""
+    problem = layered(60, n_sources=n_sources)
+    result = placed(problem, evaluations)
+    assert result.value >= PLACERS["metis-oracle"].place(problem, THROUGHPUT).value
+    assert result.trace[0].evaluations >= problem.n_devices
+    assert result.trace[-1].evaluations <= evaluations
+
+
 def test_too_few_devices_are_no_error_of_a_budget_that_is_used_up() -> None:
     """The one device has been tried in all the time there was, and one evaluation."""
     judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])

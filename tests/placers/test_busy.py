@@ -41,9 +41,11 @@ def placed(
     seconds: float | None = None,
     evaluations: int | None = None,
     objective: Objective = THROUGHPUT,
+    **options: Any,
 ) -> Result:
     """Place within a budget."""
-    return PLACERS[name].place(problem, objective, budget=Budget(seconds, evaluations))
+    chosen = PLACERS[name].with_options(**options)
+    return chosen.place(problem, objective, budget=Budget(seconds, evaluations))
 
 
 def crossed(n: int) -> Problem:
@@ -77,9 +79,10 @@ def test_large_graphs_are_never_below_metis_where_the_budget_well_affords_it(
     ],
 )
 def test_the_first_moves_are_made(placer: str, problem: Problem, least: int, busy: None) -> None:
-    """As if so many evaluations were the budget."""
-    hurried = placed(placer, problem, 1e-9)
-    assert hurried.placement == placed(placer, problem, evaluations=least).placement
+    """As if so many evaluations were the budget, from the same placement."""
+    start = (problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32))),)
+    hurried = placed(placer, problem, 1e-9, start=start)
+    assert hurried.placement == placed(placer, problem, None, least, start=start).placement
 
 
 def spread(sense: str, asked: list[int]) -> Objective:

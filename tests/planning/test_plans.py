@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from placer_cases import make_busy
 from planning_cases import (
     MOST_MACHINES,
     SmallQuestion,
@@ -28,6 +29,7 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import PackedMachines, packing_of, uses
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlannerSettings
+from streamplace.planning.rates import MACHINES_PER_SECOND
 from streamplace.planning.result import PlanResult
 from streamplace.report.pages import document_of
 
@@ -187,6 +189,18 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
         planned(graph.at_rate(5000), offers, ASKED)
     required = Catalogue.of([replace(offers.offers[0], at_least=1), offers.offers[1]])
     assert planned(graph.at_rate(3500), required, ASKED).machines == {"small": 1, "large": 1}
+
+
+def test_the_highest_rate_is_sought_no_longer_than_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine first fit names a rate, on as many machines as a second can fill."""
+    make_busy(monkeypatch)
+    graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=5000)])
+    small = Catalogue.of([Offer("small", 0.1, mips=1000)])
+    result = planned_most(graph, small, PlannerSettings(budget=Budget(1.0)))
+    assert 1000 * MACHINES_PER_SECOND / 4 <= result.rate <= 1000 * (MACHINES_PER_SECOND + 1)
+    assert carried(result) >= 1 - 1e-8
 
 
 def test_a_graph_that_uses_nothing_takes_the_cheapest_machine() -> None:

@@ -8,9 +8,10 @@ the peak and the exact throughput. The shortest pass (`makespan`) has an anneali
 devices and order (`schedules`). For any other objective the search starts from placements for a
 related objective and climbs by plain evaluation (`generic`).
 
-If METIS with every number of parts is cheap for the time budget, the search starts from its best
-placement, and a minimum of moves is made even if the time is over. A busy machine therefore costs
-some quality, but the result is never worse than METIS.
+If METIS with every number of parts is cheap for the budget, the search starts from its best
+placement; limited evaluations count one for each number of parts. A minimum of moves is made even
+if the time is over. A busy machine therefore costs some quality, but the result is never worse than
+METIS.
 """
 
 from streamplace.model.placement import Placement
@@ -60,5 +61,5 @@ def anneal(
     from streamplace.placers.anneal.throughput import least_work, maximise
 
     meter = Meter(budget, least_work(problem))
-    start = start or metis_to_begin_with(problem, objective, seed, budget)
+    start = start or metis_to_begin_with(problem, objective, seed, budget, meter)
     return maximise(problem, start, seed, meter)

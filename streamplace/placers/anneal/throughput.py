@@ -189,11 +189,16 @@ def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) 
         yield from cycles(level, place, seed, meter, enough)
         return
     walk = new_walk(level, place, seed)
-    begin_search(level, walk, FIRST_ROUND)
+    begin_search(level, walk, first_round(meter))
     if level.n_units > NARROW:
         walk.numbers[SLACK], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
     yield walk.best
     proceed(level, walk, ENDLESS, meter, enough)
+
+
+def first_round(meter: Meter) -> int:
+    """Proposals of the first round, which cools within a limit of evaluations."""
+    return max(2, meter.at_most(FIRST_ROUND))
 
 
 class FairSearch(NamedTuple):
@@ -347,7 +352,7 @@ def _alternate(
     state = incremental.start(instance, best.solution[best.unit])
     first, member = group_by(writable(best.unit), level.n_units)
     fair = FairSearch(instance, level, by_value, state, member, first)
-    begin_search(level, by_peak, FIRST_ROUND)
+    begin_search(level, by_peak, first_round(meter))
     begin_fair(fair)
     turn, before = LEAST_TURN, -1
     while best.value < 1.0 and not meter.over and meter.spent > before:
