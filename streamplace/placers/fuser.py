@@ -32,6 +32,8 @@ def fuser(
 ) -> Placement:
     """Fuse operators into k PEs of equal size with few streams between them, as IBM Streams does.
 
+    PEs are assigned to unlike devices as the parts of ``metis`` are.
+
     Parameters
     ----------
     k
@@ -48,7 +50,7 @@ def fuser(
             break
     part = np.array(pes.of_unit, np.int32)[unit]
     devices = partition_graph.strongest(partition_graph.power(problem), parts)
-    return problem.placement(partition_graph.on_devices(problem, part, devices))
+    return partition_graph.best_mapping(problem, objective, part, devices, budget)
 
 
 @placer("fuser-oracle")

@@ -2,7 +2,8 @@
 
 The weight of a vertex is the CPU load of its operators, the weight of an edge the bytes per second
 between two operators. METIS does not know throughput: it uses exactly k parts, however light the
-graph. It does not know the network either: if links differ, parts exchange devices of equal power.
+graph. It does not know the network either: if links differ, parts exchange devices of equal power,
+and if devices are unlike, the assignment of parts to devices is the best by the objective.
 """
 
 import ctypes
@@ -44,6 +45,9 @@ def metis(
 ) -> Placement:
     """Cut the graph into k parts of equal CPU load with few bytes between them.
 
+    If devices are unlike, each part runs on the device where the objective is best, as far as few
+    assignments of parts to devices, or exchanges of two, show.
+
     Parameters
     ----------
     k
@@ -65,7 +69,7 @@ def metis(
     recursive = parts <= RECURSIVE_UP_TO if method == "auto" else method == "recursive"
     part = _parts(problem, power[devices], seed % 2**31, ufactor, recursive)
     devices = partition_graph.exchanged(problem, part, devices)
-    return problem.placement(partition_graph.on_devices(problem, part, devices))
+    return partition_graph.best_mapping(problem, objective, part, devices, budget)
 
 
 @placer("metis-oracle")

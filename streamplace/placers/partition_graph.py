@@ -1,5 +1,6 @@
 """The graph of units that METIS and fuser partition, and the assignment of parts to devices."""
 
+from math import factorial
 from typing import NamedTuple
 
 import numpy as np
@@ -7,15 +8,25 @@ from streamsim.jit import kernel
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget, what_is_left
 
 LARGEST_TOTAL = 1e9
 """Approximate sum of scaled weights; it fits 32 bits, so sums inside a partitioner do, too."""
 LEAST_TOTAL = 1e-290
 """Smaller sums of weights count as 0, since their inverses would be infinite."""
+ROWS = 1_000_000
+"""Operators in placements that are evaluated at once."""
 MOST_EXCHANGED = 256
 """Most parts that exchange devices; with more, that would take longer than the cut."""
 MOST_ROUNDS = 50
+MOST_MAPPINGS = 5040
+"""Most assignments of parts to devices that are evaluated: all of seven unlike devices."""
+MOST_MAPPED = 20_000_000
+"""Most operators in them together, which takes about a second."""
 
 
 class Neighbours(NamedTuple):
@@ -157,6 +168,82 @@ def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:
     np.add.at(agreement, part[first[limited]], problem.rules.allowed[limited])
     agreement[np.arange(len(devices)), devices] += 0.5
     return problem.repaired(_matched(agreement)[part])
+
+
+def best_mapping(
+    problem: Problem, objective: Objective, part: Ints, devices: Ints, budget: Budget
+) -> Placement:
+    """Placement of the parts on the devices where the objective is best; at first ``devices``.
+
+    If devices are unlike, all assignments of parts to devices that differ are evaluated, if they
+    are few; else two devices are exchanged, the unused ones too, while that helps. The parts are
+    kept, as are the devices if all are alike.
+    """
+    best, kind = on_devices(problem, part, devices), problem.interchangeable
+    if (kind == kind[0]).all():
+        return problem.placement(best)
+    most = min(MOST_MAPPINGS, MOST_MAPPED // problem.n_operators)
+    meter = Meter(what_is_left(budget.seconds, min(budget.evaluations or most, most) or 1), 1)
+    meter.spend(1)
+    value = float(objective.evaluate(problem, best[None])[0])
+    if value == objective.limit:
+        return problem.placement(best)
+    rows = max(1, ROWS // problem.n_operators)
+
+    def improve(maps: Ints) -> int:
+        """Evaluate devices of parts [M, K]; return the row that is the best so far, or -1."""
+        nonlocal best, value
+        found = -1
+        for first in range(0, len(maps), rows):
+            chunk = maps[first : first + meter.chunk(rows)]
+            meter.spend(len(chunk))
+            legal = np.flatnonzero(problem.legal(chunk[:, part])) if len(chunk) else chunk
+            if not len(legal):
+                continue
+            batch = chunk[legal][:, part]
+            values = objective.evaluate(problem, batch)
+            i = objective.best(values)
+            if objective.better(float(values[i]), value):
+                best, value, found = batch[i], float(values[i]), first + int(legal[i])
+        return found
+
+    maps = _mappings(kind, len(devices), most)
+    if maps is not None:
+        improve(maps)
+        return problem.placement(best)
+    at = np.concatenate([devices, np.setdiff1d(np.arange(problem.n_devices), devices)])
+    stale = 0
+    while stale < len(devices) and not meter.over:
+        for a in range(len(devices)):
+            others = np.flatnonzero(kind[at] != kind[at[a]])
+            maps = np.tile(at, (len(others), 1))
+            maps[:, a], maps[np.arange(len(others)), others] = at[others], at[a]
+            found = improve(maps[:, : len(devices)])
+            at, stale = (at, stale + 1) if found < 0 else (maps[found], 0)
+    return problem.placement(best)
+
+
+def _mappings(kind: Ints, k: int, most: int) -> Ints | None:
+    """Assign k parts to devices in all ways that differ, [M, K]; None if these are too many.
+
+    >>> _mappings(np.array([0, 0, 1]), 2, 10).tolist()
+    [[0, 1], [0, 2], [2, 0]]
+    """
+    groups = [np.flatnonzero(kind == c).tolist() for c in np.unique(kind)]
+    ways = np.ones(1)  # [x^j] of the product over kinds of Σ x^i / i!: divided by j!, of j parts
+    for group in groups:
+        ways = np.convolve(ways, [1 / factorial(i) for i in range(min(len(group), k) + 1)])
+    if ways[k] * factorial(k) > most + 0.5:
+        return None
+    maps: list[tuple[list[int], list[int]]] = [([], [0] * len(groups))]
+    for _ in range(k):
+        maps = [
+            ([*devices, group[used[g]]], [n + (h == g) for h, n in enumerate(used)])
+            for devices, used in maps
+            for g, group in enumerate(groups)
+            if used[g] < len(group)
+        ]
+    return np.array([devices for devices, _ in maps], np.int32)
 
 
 def _matched(agreement: Floats) -> Ints:

@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from streamplace.io.graphs import write_graph
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS
+from streamplace.placers import partition_graph
+from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
 METIS = PLACERS["metis"]
@@ -200,3 +202,51 @@ def test_grids_are_balanced_to_the_power_of_devices(
     share = loads(graph, placed(graph, Cluster.of(devices), seed=seed), len(devices))
     power = np.array([device.mips * device.cores for device in devices])
     assert (share <= 1.03 * power / power.sum() + 4 / n).all()
+
+
+UNLIKE = [Device(f"d{i}", mips=mips) for i, mips in enumerate([1000, 2500, 1500, 4000])]
+
+
+def unlike_links() -> Cluster:
+    """Four unlike devices behind links of unlike bandwidths."""
+    rates = np.random.default_rng(1).choice([2e8, 1e9, 2e9], (4, 4))
+    return Cluster.of(UNLIKE, bandwidth=np.triu(rates) + np.triu(rates, 1).T)
+
+
+@pytest.mark.parametrize("name", ["metis", "fuser"])
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_are_on_the_devices_where_the_objective_is_best(name: str, seed: int) -> None:
+    """Of all assignments of parts to devices."""
+    problem = Problem(layered(12, 1 + seed).graph, unlike_links())
+    found = PLACERS[name].with_options(k=3).place(problem, THROUGHPUT, seed=seed)
+    part = np.unique(found.placement.index, return_inverse=True)[1]
+    maps = itertools.permutations(range(4), int(part.max()) + 1)
+    every = np.array([np.array(devices, np.int32)[part] for devices in maps])
+    assert found.value == pytest.approx(THROUGHPUT.evaluate(problem, every).max())
+
+
+def test_among_many_unlike_devices_no_exchange_of_two_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_graph, "_mappings", lambda *_: None)
+    problem = Problem(layered(12).graph, unlike_links())
+    found = METIS.with_options(k=3).place(problem, THROUGHPUT)
+    swaps = [np.arange(4) for _ in range(6)]
+    for swap, (a, b) in zip(swaps, itertools.combinations(range(4), 2), strict=True):
+        swap[[a, b]] = b, a
+    others = np.array([swap[found.placement.index] for swap in swaps], np.int32)
+    assert THROUGHPUT.evaluate(problem, others).max() <= found.value
+
+
+def test_a_budget_of_evaluations_limits_the_assignments() -> None:
+    """One evaluation is for the parts on the devices that they were cut for."""
+    problem = Problem(layered(12).graph, Cluster.of(UNLIKE))
+    evaluated: list[int] = []
+
+    def counted(problem: Problem, batch: Any) -> Any:
+        evaluated.append(len(batch))
+        return THROUGHPUT.evaluate(problem, batch)
+
+    objective = replace(THROUGHPUT, evaluate=counted, limit=None)
+    METIS.function(problem, objective, seed=0, budget=Budget(evaluations=7))
+    assert sum(evaluated) == 7
