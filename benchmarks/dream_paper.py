@@ -1,0 +1,146 @@
+"""Table 1 of the DREAM paper: its three models trained with the preset ``paper`` to the end.
+
+``python benchmarks/dream_paper.py -o out/ --seeds 0 1 2`` trains B, B+F1 and B+F1&F2 at each rate
+on the training graphs of the standard benchmark, a run per seed, each on one core, as many at once
+as ``--jobs`` says. A run that was stopped goes on after its last epoch, one that is complete is
+only read. Prints the greedy placements of the test graphs: the mean with two 95 % intervals, over
+graphs (of their means over the seeds) and over seeds (of their means over the graphs), and the mean
+that the paper has.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from streamsim import throughput
+from studies import DATA, markdown, test_problems, workers_of, workers_options
+
+from streamplace import Cluster, read_graphs, train
+from streamplace.learn.history import History, Watcher
+from streamplace.learn.registry import MODELS
+from streamplace.model.arrays import Floats
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.named import named_placer
+
+VARIANTS = {"encdec": "B", "encdec-gnn": "B+F1", "dream": "B+F1&F2"}
+OF_PAPER = {
+    10_000: {"metis": 0.81, "encdec": 0.82, "encdec-gnn": 0.87, "dream": 0.91},
+    20_000: {"metis": 0.48, "encdec": 0.45, "encdec-gnn": 0.48, "dream": 0.53},
+}
+
+
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""97.5 % quantiles of Student's distribution by degrees of freedom, from one on."""
+
+
+class Run(NamedTuple):
+    """One training."""
+
+    model: str
+    rate: int
+    seed: int
+
+
+class Epochs(Watcher):
+    """Prints every epoch of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def epoch(self, history: History) -> None:
+        """Print the last epoch."""
+        model, rate, seed = self._run
+        last = history.epochs[-1]
+        where = f"{VARIANTS[model]}, {rate:,} tuples/s, seed {seed}, epoch {last.epoch}"
+        print(f"{where}: reward {last.reward:.4f}, {last.seconds:.0f} s", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train what is not complete, place, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--rates", type=int, nargs="+", default=list(OF_PAPER), choices=OF_PAPER)
+    parser.add_argument("--models", nargs="+", default=list(VARIANTS), choices=VARIANTS)
+    parser.add_argument("--limit", type=int, help="only so many graphs of either split")
+    parser.add_argument("--epochs", type=int, help="instead of the paper's 40")
+    workers_options(parser)
+    given = parser.parse_args(arguments)
+    runs = [Run(m, r, s) for s in given.seeds for r in given.rates for m in given.models]
+    function = partial(judged, folder=given.output, limit=given.limit, epochs=given.epochs)
+    found = dict(zip(runs, workers_of(given)(function, runs), strict=True))
+    rows = []
+    for rate in given.rates:
+        metis = metis_values(rate, given.limit)
+        rows.append(row_of(rate, "metis", "METIS", metis[None], metis))
+        for model in given.models:
+            values = np.array([found[Run(model, rate, seed)] for seed in given.seeds])
+            rows.append(row_of(rate, model, VARIANTS[model], values, metis))
+    print(markdown(rows))
+
+
+def judged(run: Run, folder: Path, limit: int | None, epochs: int | None) -> Floats:
+    """Throughput of the test graphs under a training, which is completed if need be."""
+    path = folder / f"{run.model}-{run.rate}-{run.seed}"
+    known = path / "test.json"
+    if not known.exists():
+        graphs = [g for g in read_graphs(DATA) if g.attributes["split"] == "train"][:limit]
+        train(
+            run.model,
+            graphs,
+            path,
+            rate=[run.rate],
+            cluster=Cluster.uniform(5),
+            preset="paper",
+            epochs=epochs,
+            seed=run.seed,
+            resume=(path / "last.safetensors").exists(),
+            watcher=Epochs(run),
+            track=lambda items, *_: items,
+        )
+        allocator = MODELS[run.model].allocator
+        assert allocator is not None
+        problems = test_problems(run.rate)[:limit]
+        placements = allocator(path / "best.safetensors").place_many(problems)
+        pairs = zip(problems, placements, strict=True)
+        values = [float(throughput(problem.instance, p.index[None])[0]) for problem, p in pairs]
+        known.write_text(json.dumps(values))
+    return np.array(json.loads(known.read_text()))
+
+
+def metis_values(rate: int, limit: int | None) -> Floats:
+    """Throughput of the test graphs under METIS."""
+    metis, objective = named_placer("metis"), OBJECTIVES["throughput"]
+    problems = test_problems(rate)[:limit]
+    return np.array([metis.place(problem, objective).value for problem in problems])
+
+
+def row_of(rate: int, model: str, title: str, values: Floats, metis: Floats) -> dict[str, str]:
+    """Row of a model from its throughputs [seeds, graphs]."""
+    of_graphs, of_seeds = values.mean(axis=0), values.mean(axis=1)
+    return {
+        "tuples/s": f"{rate:,}",
+        "": title,
+        "mean": f"{values.mean():.3f}",
+        "over graphs": f"± {half(of_graphs):.3f}",
+        "over seeds": f"± {half(of_seeds):.3f}" if len(of_seeds) > 1 else "–",
+        "first quartile": f"{np.quantile(values, 0.25):.3f}",
+        "median": f"{np.median(values):.3f}",
+        "better than METIS": f"{np.mean(values > metis):.0%}",
+        "the paper's mean": f"{OF_PAPER[rate][model]:.2f}",
+    }
+
+
+def half(values: Floats) -> float:
+    """Half of the 95 % interval of a mean."""
+    quantile = STUDENT[len(values) - 2] if len(values) - 2 < len(STUDENT) else 1.96
+    return float(quantile * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+if __name__ == "__main__":
+    main()
