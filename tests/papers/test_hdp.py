@@ -13,7 +13,7 @@ from constructive_cases import (
     hdp_policy,
     learner_of,
 )
-from dream_reference import linear, lstm, parameter
+from layers_reference import linear, lstm, parameter
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order

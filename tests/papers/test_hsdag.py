@@ -14,9 +14,9 @@ from constructive_cases import (
     hsdag_policy,
     learner_of,
 )
-from dream_reference import linear, sigmoid
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from layers_reference import linear, sigmoid
 from numpy.typing import NDArray
 from problems import PROBLEMS
 from strategies import problems as any_problem
