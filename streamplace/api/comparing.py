@@ -27,6 +27,7 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.records import Record
     from streamplace.evaluate.runner import ComparisonRun
     from streamplace.evaluate.scan import Scan
 
@@ -113,14 +114,16 @@ def compared(
     """Place every problem by every placer; return the comparison, and the number of problems.
 
     Results are written to the folder ``out`` at once. ``failed`` receives the graphs on which a
-    placer fails, and the reasons.
+    placer fails, and the reasons; a refusal is a result, unless the placer refuses all of them.
     """
     from streamplace.evaluate.comparison import Comparison, GraphResults
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.records import Record, results_file
+    from streamplace.evaluate.records import results_file
     from streamplace.evaluate.results import ObjectiveResults
     from streamplace.evaluate.runner import records_of
     from streamplace.placers.named import label_of
+
+    refusals = _Refusals(failed)
 
     def saved(record: Record) -> None:
         for result in results:
@@ -136,16 +139,49 @@ def compared(
             None if out is None else results_file(out),
             jobs=settings.jobs,
             on=settings.on,
-            on_failure=failed,
+            on_failure=refusals.fail,
             on_saved=saved,
         )
         for of_problem in tracked(records, "comparing", scan.total):
             for result in results:
                 result.add(of_problem)
             graphs.add(of_problem)
+            refusals.add(of_problem)
         graphs.read(problems)
+    refusals.tell()
     label = label_of(settings.reference, settings.placers)
     return Comparison(results, label, {}, run.aliases, graphs, scan.trained), scan.total
+
+
+class _Refusals:
+    """Refusals of placers that have placed no graph yet; these fail on all of them."""
+
+    def __init__(self, failed: Callable[[str, str], None]) -> None:
+        self.failed = failed
+        self.told = set[tuple[str, str]]()
+        self.placing = set[str]()
+        self.reasons: dict[str, dict[str, str]] = {}
+
+    def fail(self, graph: str, reason: str) -> None:
+        """Tell that a placer has failed, rather than refused."""
+        self.told.add((graph, reason))
+        self.failed(graph, reason)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the records of one graph."""
+        for record in records:
+            if record.error is None:
+                self.placing.add(record.label)
+                self.reasons.pop(record.label, None)
+            elif record.label not in self.placing:
+                self.reasons.setdefault(record.label, {})[record.graph] = record.error
+
+    def tell(self) -> None:
+        """Tell all graphs of the placers that have placed none."""
+        for placer, reasons in self.reasons.items():
+            for graph, reason in reasons.items():
+                if (graph, reason) not in self.told:
+                    self.failed(graph, f"{placer}: {reason}")
 
 
 def _run_of(settings: CompareSettings, scan: Scan) -> ComparisonRun:
