@@ -12,6 +12,7 @@ from streamplace.cli._command import verb
 from streamplace.cli._data_sets import FailedGraphs, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, save_json, say
+from streamplace.io.files import write_text
 from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.results import Front, ObjectiveResults
 
-REPORT = "report.html"
+REPORT, TABLE = "report.html", "table.tex"
 
 
 @verb(
@@ -34,7 +35,9 @@ REPORT = "report.html"
     settings=CompareSettings,
 )
 @click.argument("data", type=FILE)
-@_options.common("Folder for results.jsonl, table.json, report.html and the plots.", folder=True)
+@_options.common(
+    "Folder for results.jsonl, table.json, table.tex, report.html, plots.", folder=True
+)
 def command(data: Path, settings: CompareSettings, as_json: bool, output: Path | None) -> int:
     """Compare placers on DATA: a graph, a problem, a data set or a folder of them.
 
@@ -57,6 +60,7 @@ def _report(comparison: "Comparison", title: str, output: Path | None, as_json: 
     document, report = comparison.document(), comparison.report()
     if output is not None:
         save_json(document, output / "table.json")
+        write_text(output / TABLE, comparison.latex())
         replace(report, title=title).save(output / REPORT)
         _plots(comparison.results, comparison.front, title, output)
     if as_json:
@@ -80,4 +84,5 @@ def _plots(
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     for name, figure in drawn.items():
         save(figure, output / name)
-    say(f"results.jsonl, table.json, {REPORT}, {counted(len(drawn), 'picture')} → {output}/")
+    pictures = counted(len(drawn), "picture")
+    say(f"results.jsonl, table.json, {TABLE}, {REPORT}, {pictures} → {output}/")

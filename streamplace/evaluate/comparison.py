@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamplace.display.latex import latex_table
 from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.errors import SettingError
-from streamplace.evaluate.paired import CONFIDENCE, Paired
+from streamplace.evaluate.paired import CONFIDENCE, Paired, holm
 from streamplace.evaluate.records import Record, problem_hash, problem_number
 from streamplace.evaluate.results import (
     Front,
@@ -39,6 +40,7 @@ FRAME = (
 )  # fmt: skip
 OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
 """Heads of the column of values / optima, by sense."""
+INTERVAL = f"{100 * CONFIDENCE:.0f} % interval"
 SCREEN_ROWS = 20
 """Rows of placers that fit a screen of 24 lines, beside headings; further tables are details."""
 MAX_GRAPHS = 2_000
@@ -171,11 +173,7 @@ class Comparison(Displayed):
     def report(self) -> Report:
         """One table of all objectives and rates, statistics, details, and graphs that failed."""
         reference, front = self.reference, self.front or {}
-        cases = [
-            _Case(result.judge, rate, by_placer, result.paired[rate])
-            for result in self.results
-            for rate, by_placer in sorted(result.table.items())
-        ]
+        cases = self._cases
         is_long = 2 * sum(len(case.rows) for case in cases) > SCREEN_ROWS  # rows of both tables
         return Report(
             (
@@ -192,6 +190,14 @@ class Comparison(Displayed):
         )
 
     @property
+    def _cases(self) -> "list[_Case]":
+        return [
+            _Case(result.judge, rate, by_placer, result.paired[rate])
+            for result in self.results
+            for rate, by_placer in sorted(result.table.items())
+        ]
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on placers that were trained on graphs on which they are compared."""
         graphs = max((row.graphs for *_, row in self.rows()), default=0)
@@ -204,6 +210,13 @@ class Comparison(Displayed):
         """All numbers as the JSON document of ``streamplace compare --json``."""
         named = {"aliases": dict(self.aliases), "trained_on": dict(self.trained)}
         return {**as_document(self.results, self.front), **{k: v for k, v in named.items() if v}}
+
+    def latex(self) -> str:
+        """Tables of LaTeX (package booktabs): one per objective and rate, and the statistics."""
+        cases = self._cases
+        tables = [latex_table(_sheet(case), case.name) for case in cases]
+        against = [latex_table(sheet) for sheet in _against(cases, self.reference)]
+        return "\n".join(tables + against)
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every objective, rate and placer."""
@@ -430,21 +443,25 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
     compared = [case for case in cases if reference in case.rows and len(case.rows) > 1]
     if not compared:
         return
+    pairs = [
+        [(name, rivals[reference]) for name, rivals in case.paired.items() if name != reference]
+        for case in compared
+    ]
+    corrected = iter(holm([pair.sign_test for block in pairs for _, pair in block if pair.graphs]))
+    several = sum(map(len, pairs)) > 1
     head = (
-        f"against {reference}", "better / equal / worse", "sign test", "ratio",
-        f"{100 * CONFIDENCE:.0f} % interval",
+        f"against {reference}", "better / equal / worse",
+        "sign, Holm" if several else "sign test", "ratio", INTERVAL,
     )  # fmt: skip
     blocks = []
-    for case in compared:
+    for of_case in pairs:
         block = []
-        for name, rivals in case.paired.items():
-            if name == reference:
-                continue
-            pair = rivals[reference]
+        for name, pair in of_case:
             counts = f"{pair.better} / {pair.equal} / {pair.worse}"
             ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
             ends = "—" if pair.interval is None else "{:.4f} to {:.4f}".format(*pair.interval)
-            p = "p < 0.0001" if pair.sign_test < 1e-4 else f"p = {pair.sign_test:.2g}"
+            probability = next(corrected) if pair.graphs else nan
+            p = "p < 0.0001" if probability < 1e-4 else cell(probability, "p = {:.2g}")
             block.append((name, counts, p, ratio, ends))
         blocks.append(block)
     yield _blocks(compared, head, blocks)
@@ -473,9 +490,9 @@ def _sheet(case: _Case) -> Sheet:
     judge, form = case.judge, case.judge.format
     measures = sorted({name for row in case.rows.values() for name in row.measures})
     if judge.sense == "max":
-        head = ("mean", "q1", "median", "min")
+        head = ("mean", INTERVAL, "q1", "median", "min")
     else:
-        head = ("mean", "max", "× best", "worst")
+        head = ("mean", INTERVAL, "max", "× best", "worst")
     rows = []
     for name, row in case.rows.items():
         if judge.sense == "max":
@@ -483,6 +500,9 @@ def _sheet(case: _Case) -> Sheet:
         else:
             cells = [cell(row.mean, form), cell(row.max, form)]
             cells += [cell(ratio, "{:.3f}") for ratio in row.of_best]
+        number = "{:.3f}".format if judge.sense == "max" else form
+        ends = "—" if row.interval is None else " to ".join(map(number, row.interval))
+        cells.insert(1, ends)
         further = (cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
         rows.append((name, *cells, *_optimum_cells(judge, row), *further, _time(row)))
     columns = ("placer", *head, OF_OPTIMUM[judge.sense], "optimal", *measures, "ms")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.evaluate.paired import TIE, Paired, paired
+from streamplace.evaluate.paired import TIE, Paired, interval_of_mean, paired
 from streamplace.evaluate.records import Record, problem_number
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.units import digits
@@ -123,6 +123,8 @@ class Row:
     """One placer at one rate."""
 
     mean: float
+    # Ends of the 95 % interval of the mean, by a bootstrap over graphs; None for fewer than six.
+    interval: tuple[float, float] | None
     q1: float
     median: float
     min: float
@@ -261,6 +263,7 @@ class ObjectiveResults:
         milliseconds = results.milliseconds[placed]
         return Row(
             mean=float(values.mean()),
+            interval=interval_of_mean(values),
             q1=float(q1),
             median=float(median),
             min=float(values.min()),

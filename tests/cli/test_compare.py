@@ -48,7 +48,7 @@ def test_equal_results_give_equal_files(run: Callable, data: str) -> None:
     words = ["compare", data, "--placers", "metis,random,auto", "--evaluations", "50", "-o", "out"]
     assert run(*words).status == 0
     before = {file.name: file.read_bytes() for file in Path("out").iterdir()}
-    assert {"results.jsonl", "table.json", "report.html", "cdf.png", "devices.png"} <= before.keys()
+    assert {"results.jsonl", "table.tex", "report.html", "cdf.png", "devices.png"} <= before.keys()
     assert len(before["results.jsonl"].splitlines()) == 18
     subprocess.run(
         [sys.executable, "-m", "streamplace", *words],
@@ -89,3 +89,13 @@ def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run: Callable, d
     assert proven(run("compare", data, "--placers", "metis,exact", "-o", "out", "--json")) == 6
     assert proven(run(*metis)) == proven(run(*metis, "-o", "other")) == 3  # at the full rate
     assert proven(run(*metis, "-o", "out")) == 6
+
+
+def test_a_placer_that_refuses_every_graph_fails_on_all_of_them(run: Callable, data: str) -> None:
+    """It cannot be compared; a refusal of some graphs is a result."""
+    answer = run("compare", data, "--placers", "metis,pilot:weights=/nope")
+    names = {json.loads(line)["name"] for line in Path(data).read_text().splitlines()}
+    failed = [line for line in answer.err.splitlines() if line.startswith("failed: ")]
+    assert answer.status == 1
+    assert {line.split(": ")[1] for line in failed} == names
+    assert all("/nope" in line for line in failed)

@@ -6,9 +6,11 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamplace.evaluate.comparison import Comparison
-from streamplace.evaluate.paired import MAX_RESAMPLED, paired, sign_test
+from streamplace.evaluate.paired import MAX_RESAMPLED, holm, interval_of_mean, paired, sign_test
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ObjectiveResults
 from streamplace.objectives.registry import OBJECTIVES
@@ -93,7 +95,29 @@ def test_tables_json_and_python_have_the_same_statistics() -> None:
     assert rows["metis"]["paired"]["single"]["ratio"] == pytest.approx(5)
     json.dumps(rows, allow_nan=False)
     text = " ".join(str(result).split())
-    assert "against metis better / equal / worse sign test ratio 95 % interval" in text
+    assert "against metis better / equal / worse sign, Holm ratio 95 % interval" in text
     low, high = best.interval or (0, 0)
     assert f"best 7 / 0 / 1 p = 0.07 {best.ratio:.4f} {low:.4f} to {high:.4f}" in text
     assert [placer for _, _, placer, _ in result.paired("best")] == ["metis", "single"]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_corrected_p_values_reject_what_holms_steps_reject(p_values: list[float]) -> None:
+    """The k-th smallest of m is rejected while all up to it are at most 0.05 / (m + 1 - k)."""
+    steps = enumerate(sorted(p_values))
+    bars = [p <= 0.05 / (len(p_values) - k) for k, p in steps]
+    rejected = bars.index(False) if False in bars else len(bars)
+    corrected = sorted(holm(p_values))
+    near = [abs(p - 0.05 / (len(p_values) - k)) < 1e-12 for k, p in enumerate(sorted(p_values))]
+    if not any(near):
+        assert sum(p <= 0.05 for p in corrected) == rejected
+
+
+def test_the_interval_of_a_mean_holds_the_mean_and_narrows_with_graphs() -> None:
+    values = np.random.default_rng(0).normal(1, 0.2, 400)
+    few, many = interval_of_mean(values[:20]), interval_of_mean(values)
+    assert few is not None
+    assert many is not None
+    assert many[0] < values.mean() < many[1]
+    assert many[1] - many[0] < few[1] - few[0]
+    assert interval_of_mean(values[:5]) is None
