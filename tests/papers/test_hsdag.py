@@ -66,10 +66,12 @@ def literally(
     """Groups and their distributions [D] in every round, by the module's equations."""
     nodes, n, width = part.nodes, part.nodes.n_nodes, module.config.width
     edges = list(zip(*nodes.edges.tolist(), strict=True))
+    units, stands_for = [{v} for v in range(n)], list(range(len(edges)))
     h = [perceptron(module.enter, x) for x in part.features]
-    degree = [1 + sum(u == v for u, _ in edges) for v in range(n)]
     found = []
-    for there in kept:
+    for mask in kept:
+        there = mask[stands_for]
+        degree = [1 + sum(u == v for u, _ in edges) for v in range(n)]
         z = [(x - x.mean()) / np.sqrt(x.var() + 1e-5) for x in h]
         for hop in module.hops:
             sent = [linear(hop, x) for x in z]
@@ -94,24 +96,41 @@ def literally(
         pooled = [np.mean([best[v] * z[v] for v in sorted(group)], axis=0) for group in groups]
         rows = []
         for group, x in zip(groups, pooled, strict=True):
-            may = np.zeros(module.config.devices, bool)
-            may[: nodes.problem.n_devices] = nodes.allowed[sorted(group)].all(axis=0)
+            may, here = np.zeros(module.config.devices, bool), sorted(members(units, group))
+            may[: nodes.problem.n_devices] = nodes.allowed[here].all(axis=0)
             if not may.any():
-                may[: nodes.problem.n_devices] = nodes.allowed[sorted(group)].any(axis=0)
+                may[: nodes.problem.n_devices] = nodes.allowed[here].any(axis=0)
             logits = np.where(may, perceptron(module.place, x), -np.inf)
             rows.append(logits - np.log(np.exp(logits).sum()))
-        found.append((groups, rows))
+        found.append(([members(units, group) for group in groups], rows))
         of = {v: x for group, x in zip(groups, pooled, strict=True) for v in group}
         h = [h[v] + of[v] for v in range(n)]
+        if module.config.coarsened:  # lines 11 and 12: the groups are the nodes of the new state
+            h = [np.mean([h[v] for v in sorted(group)], axis=0) for group in groups]
+            units = [members(units, group) for group in groups]
+            number = {v: c for c, group in enumerate(groups) for v in group}
+            between: dict[tuple[int, int], int] = {}
+            for (v, u), e in zip(edges, stands_for, strict=True):
+                if number[v] != number[u]:
+                    between.setdefault((number[v], number[u]), e)
+            edges, n = sorted(between), len(groups)
+            stands_for = [between[pair] for pair in edges]
     return found
+
+
+def members(units: Groups, group: set[int]) -> set[int]:
+    """Units of the nodes of a group."""
+    return set().union(*(units[v] for v in group))
 
 
 KEYS = child(torch.tensor(4), torch.arange(len(ALL)))
 
 
-def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[Any, GroupingRounds, Any]:
+def episode(
+    dropout: float = 0.3, rounds: int = 3, coarsened: bool = False
+) -> tuple[Any, GroupingRounds, Any]:
     """All problems side by side, and which of their edges are there in every round."""
-    of = hsdag_policy(dropout=dropout, rounds=rounds)
+    of = hsdag_policy(dropout=dropout, rounds=rounds, coarsened=coarsened)
     made = of.on(ALL).encoded(torch.arange(len(ALL)), max(p.n_operators for p in ALL), KEYS)
     return of, made, (uniform(KEYS, rounds, 99) >= dropout).numpy()
 
@@ -132,9 +151,10 @@ def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
     assert {v for v in range(n) if found.edge[v] == ALONE} == lonely
 
 
-def test_choices_have_the_probabilities_of_the_equations() -> None:
+@pytest.mark.parametrize("coarsened", [False, True])
+def test_choices_have_the_probabilities_of_the_equations(coarsened: bool) -> None:
     """Groups and distributions of every round, and what samples of each round are worth."""
-    of, made, kept = episode()
+    of, made, kept = episode(coarsened=coarsened)
     drawn = made.drawn(7, KEYS)
     likely = made.likelihood(drawn)
     for g, problem in enumerate(ALL):

@@ -22,33 +22,34 @@ class DopplerConfig(Config):
     select: Literal["learned", "critical-path"] = "learned"
     # which device it is placed on: a learned choice, or the one where it can start first
     place: Literal["learned", "earliest"] = "learned"
+    # factor of the members of a path or a device in their sum
+    sums: float = Field(default=0.1, gt=0, le=1)
     # unit of the differences between devices: the mean task, or their standard deviation
     device_unit: Literal["seconds", "deviations"] = "seconds"
     # number of first epochs that imitate the critical path; none with --start
     imitation: int = Field(default=10, ge=0)
     straying: float = Field(default=0.2, ge=0, le=1)  # share of random decisions in its first epoch
     steps: int = Field(default=32, ge=1)  # steps per problem and epoch
-    episodes: int = Field(default=8, ge=1, le=4096)  # episodes per problem and step
-    # how the policies decide during training, where they do not explore
+    # episodes per problem and step, whose costs are compared with each other in units of their
+    # deviation; that of a single one with the mean of all before (a batch of 1)
+    episodes: int = Field(default=8, ge=1, le=4096)
+    # how the policies decide during training, where they do not explore; the likeliest decisions
+    # are scored by the softmax alone, drawn ones as a mixture with exploration
     drawn: Literal["softmax", "likeliest"] = "softmax"
     # share of random decisions after the imitation
     exploration: float = Field(default=0.0, ge=0, le=1)
     # number of epochs in which that share falls linearly to 0
     exploring: int = Field(default=40, ge=1)
-    discount: float = Field(default=1.0, ge=0, le=1)  # discount of the reward, per step
-    # what costs are compared with: the mean of the problem's before (a batch of 1), or the mean of
-    # the episodes beside it; in units of their deviation
-    comparison: Literal["running-mean", "others"] = "others"
     entropy: float = Field(default=1e-2, ge=0, le=10)  # entropy bonus per nat
 
     def check_beside(self, training: TrainingConfig) -> None:
         """Raise SettingError if nothing is learned, or a running mean is over several problems."""
         if "learned" not in (self.select, self.place):
             raise SettingError("nothing is learned; set select or place to 'learned'")
-        if self.comparison == "running-mean" and training.batch > 1:
+        if self.episodes == 1 and training.batch > 1:
             raise SettingError(
-                "comparison 'running-mean' compares with earlier episodes and needs one problem "
-                f"at a time; [training] batch is {training.batch} and must be 1"
+                "with episodes = 1, costs are compared with those of earlier steps, one problem at "
+                f"a time; [training] batch is {training.batch} and must be 1"
             )
 
 
@@ -57,6 +58,7 @@ TRAINING = TrainingConfig(
 )
 PAPER = {
     "width": 128,
+    "sums": 1.0,
     "device_unit": "deviations",
     "imitation": 20,
     "straying": 1.0,
@@ -65,8 +67,6 @@ PAPER = {
     "drawn": "likeliest",
     "exploration": 0.2,
     "exploring": 40,
-    "discount": 0.99,
-    "comparison": "running-mean",
 }
 PAPER_TRAINING = TrainingConfig(
     epochs=60,

@@ -7,7 +7,8 @@ here, and FFNN a linear map with a bias, section 5.2 of the paper reads
     SEL = softmax over ready v of w · LeakyReLU(W [h_v : Σ h on b-path : Σ h on t-path : FFNN(x_v)])
     PLC = softmax over open d of w · LeakyReLU(W [h_v : Σ h of tasks on d : FFNN(y_d) : FFNN(x_v)])
 
-where every W and w is another one, but the same in all rounds; h begins as a linear map of x_v.
+where every W and w is another one, but the same in all rounds, and sums over paths and devices are
+multiplied by the option ``sums``; h begins as a linear map of x_v.
 
 Stage I of training (equation 2) follows the policies' decisions and raises the log-probability of
 the critical path's choice at each of them. Stages II and III (equation 3) raise that of an
@@ -57,8 +58,6 @@ from streamplace.papers.doppler.episode import (
 
 N_EDGE = 2
 ALMOST = 1 - 1e-6
-EACH = 0.1
-"""Factor of the members of a path or a device in sums, so that sums are as large as a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class DopplerModule(nn.Module):
     def __init__(self, config: DopplerConfig) -> None:
         super().__init__()
         width, hidden = config.width, config.hidden
-        self.rounds = config.rounds
+        self.rounds, self.sums = config.rounds, config.sums
         self.enter = nn.Linear(N_TASK, width)
         self.message = nn.Linear(2 * width + N_EDGE, width)
         self.update = nn.Linear(2 * width, width)
@@ -125,7 +124,8 @@ class DopplerModule(nn.Module):
     def forward(self, graph: GraphTensors) -> NetworkOutputs:
         """Outputs of both networks for a problem."""
         states = self.states(graph)
-        parts = [states, *(_summed(states, path) for path in (graph.before, graph.after))]
+        paths = (self.sums * _summed(states, path) for path in (graph.before, graph.after))
+        parts = [states, *paths]
         joined = torch.cat([*parts, self.sel_task(graph.tasks)], 1)
         score = self.sel_out(leaky_relu(self.sel_hidden(joined), SLOPE))[:, 0]
         of_task, of_placed, of_device, of_features = self.plc_hidden.weight.chunk(4, 1)
@@ -134,7 +134,11 @@ class DopplerModule(nn.Module):
         start = start + linear(self.plc_device.bias, of_device)
         device_layer = linear(self.plc_device.weight.T, of_device)
         return NetworkOutputs(
-            score, start, EACH * linear(states, of_placed), device_layer, self.plc_out.weight[0]
+            score,
+            start,
+            self.sums * linear(states, of_placed),
+            device_layer,
+            self.plc_out.weight[0],
         )
 
     def states(self, graph: GraphTensors) -> Tensor:
@@ -207,7 +211,7 @@ def _carried(outputs: NetworkOutputs, record: EpisodeRecord) -> Tensor:
 
 def _summed(states: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
     owner, member = pairs
-    return EACH * torch.zeros_like(states).index_add(0, owner, states[member])
+    return torch.zeros_like(states).index_add(0, owner, states[member])
 
 
 def _paths(follower: Ints) -> tuple[Tensor, Tensor]:
@@ -353,14 +357,14 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         shape = (config.episodes, prepared.problem.n_operators, 2)
         numbers = numbers_of(rng, shape, config, self._exploration(epoch))
         places = prepared.run(outputs, config, numbers, record, taught=taught)
-        chosen = choices(outputs, record, config, 0.0 if taught else self._exploration(epoch))
+        mixed = config.drawn == "softmax" and not taught
+        chosen = choices(outputs, record, config, self._exploration(epoch) if mixed else 0.0)
         rewards, costs = self._judge(prepared.problem, places)
         report = self._report(row, rewards, float(chosen.entropy.detach().mean()))
         if taught:
             return -chosen.log_p.sum() / config.episodes, report
-        later = config.discount ** np.arange(places.shape[1])[::-1]
-        weights = (self._advantages(at, costs)[:, None] * later).astype(np.float32)
-        gained = (torch.from_numpy(weights) * chosen.log_p).sum()
+        weights = torch.from_numpy(self._advantages(at, costs).astype(np.float32))
+        gained = (weights[:, None] * chosen.log_p).sum()
         return -(gained + config.entropy * chosen.entropy.sum()) / config.episodes, report
 
     def _report(self, row: int, rewards: Floats, entropy: float) -> StepReport:
@@ -373,9 +377,9 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
 
     def _advantages(self, at: int, costs: Floats) -> Floats:
         """By how much each of the episodes [S] costs less than its baseline."""
-        if self.config.comparison == "running-mean":
+        if len(costs) == 1:
             return self._earlier.less_than_before(at, costs)
-        return np.zeros_like(costs) if len(costs) < 2 else more_than_others(-costs)
+        return more_than_others(-costs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ class HsdagConfig(ConstructiveConfig):
     traits: tuple[UnitTrait, ...] = Field(
         default=("kind", "structure", "position", "output", "work"), min_length=1
     )
-    hops: int = Field(default=2, ge=1, le=16)  # layers of the graph encoder
+    # whether a round goes on with the groups of the round before as nodes, or again with the graph
+    coarsened: bool = False
     # rounds of an episode, among which the samples are divided
     rounds: int = Field(default=4, ge=1, le=1024)
     discount: float = Field(default=0.95, ge=0, le=1)  # discount of a reward, per round
@@ -35,8 +36,11 @@ class HsdagConfig(ConstructiveConfig):
             )
 
 
+HOPS = 2
+"""Layers of the graph encoder."""
 PAPER: dict[str, Any] = {
     "width": 128,
+    "coarsened": True,
     "traits": ("kind", "structure", "position", "output"),
     "rounds": 20,
     "on_policy": 20,

@@ -11,13 +11,16 @@ F features.
     P(d_c) = softmax over open devices of MLP(z'_c)
     h_v    = h_v + z'_(group of v)                                              after every round
 
+If ``coarsened``, the groups then are the nodes (lines 11 and 12 of algorithm 1), with the mean of
+their nodes' h and the edges A' between them (equation 11).
+
 The paper does not say how pooling lets gradients reach φ; here a node counts as much as the edge
 that it keeps, and one without edges fully. The norm without parameters keeps the sum of twenty
 rounds from growing without limit.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,7 +38,7 @@ from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
 from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
-from streamplace.papers.hsdag import HsdagConfig
+from streamplace.papers.hsdag import HOPS, HsdagConfig
 
 BATCH = 256
 """Problems that are placed at once."""
@@ -48,7 +51,8 @@ class GraphsSideBySide:
     features: Tensor  # [V, F]
     owner: Tensor  # [V] graph of every node
     edges: Tensor  # [2, E]
-    open: Tensor  # [V, D] devices that a node may use
+    units: Tensor  # [V] units of a node: one, or those of a group
+    open: Tensor  # [V, D] how many of its units may use a device
 
     @cached_property
     def degree(self) -> Tensor:
@@ -76,18 +80,26 @@ class HsdagModule(nn.Module):
         width = config.width
         self.config = config
         self.enter = two_layers(features, width, width)
-        self.hops = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(config.hops))
+        self.hops = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(HOPS))
         self.score = two_layers(width, width, 1)
         self.place = two_layers(width, width, config.devices)
 
     def rounds(self, graphs: GraphsSideBySide, present: list[Tensor]) -> list[GroupingRound]:
         """Run an episode; in each round only the present edges [E] can join nodes."""
         h, rounds = self.enter(graphs.features), []
+        node = first = torch.arange(len(graphs.owner))  # node of a unit, first unit of a node
+        stands_for = torch.arange(graphs.edges.shape[1])  # an edge of units for every edge
         for there in present:
             z = self.encoded(graphs, h)
-            now, pooled = self._round(graphs, z, graphs.edges[:, there])
-            rounds.append(now)
+            now, pooled = self._round(graphs, z, graphs.edges[:, there[stands_for]])
+            rounds.append(replace(now, group=now.group[node], first=first[now.first]))
             h = h + pooled[now.group]
+            if self.config.coarsened:
+                h = h.new_zeros(pooled.shape).index_add(0, now.group, h)
+                h = h / torch.bincount(now.group)[:, None]
+                node, first = now.group[node], first[now.first]
+                graphs, kept = of_groups(graphs, now)
+                stands_for = stands_for[kept]
         return rounds
 
     def encoded(self, graphs: GraphsSideBySide, h: Tensor) -> Tensor:
@@ -116,9 +128,23 @@ class HsdagModule(nn.Module):
         first = torch.full_like(count, len(z)).scatter_reduce(
             0, group, torch.arange(len(z)), "amin"
         )
-        logits = self.place(pooled).masked_fill(~_open(graphs, group, count), CLOSED)
+        units, able = _open(graphs, group, len(count))
+        together = able == units[:, None]
+        may = torch.where(together.any(1, keepdim=True), together, able > 0)
+        logits = self.place(pooled).masked_fill(~may, CLOSED)
         now = GroupingRound(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
         return now, pooled
+
+
+def of_groups(graphs: GraphsSideBySide, now: GroupingRound) -> tuple[GraphsSideBySide, Tensor]:
+    """Graphs of the groups of a round, without loops, and an old edge for each of their edges."""
+    ends, count = now.group[graphs.edges], len(now.first)
+    apart = (ends[0] != ends[1]).nonzero()[:, 0]
+    numbers = (ends[0] * count + ends[1])[apart]
+    pairs, number = numbers.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    kept = torch.full_like(pairs, len(ends[0])).scatter_reduce(0, number, apart, "amin")
+    units, able = _open(graphs, now.group, count)
+    return replace(graphs, owner=now.owner, edges=ends[:, kept], units=units, open=able), kept
 
 
 def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
@@ -126,12 +152,11 @@ def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, n_out))
 
 
-def _open(graphs: GraphsSideBySide, group: Tensor, count: Tensor) -> Tensor:
-    """[C, D] devices that all nodes of a group may use, or if there is none that any may."""
-    may = graphs.open.to(torch.int64)
-    able = may.new_zeros(len(count), may.shape[1]).index_add(0, group, may)
-    together = able == count[:, None]
-    return torch.where(together.any(1, keepdim=True), together, able > 0)
+def _open(graphs: GraphsSideBySide, group: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Units [C] of so many groups, and how many of them [C, D] may use a device."""
+    units = graphs.units.new_zeros(count).index_add(0, group, graphs.units)
+    able = graphs.open.new_zeros(count, graphs.open.shape[1]).index_add(0, group, graphs.open)
+    return units, able
 
 
 ALONE = -1
@@ -296,7 +321,7 @@ class PreparedGraphs:
     def _rounds(self, parts: Sequence[DescribedNodes], n: int, present: Tensor) -> GroupingRounds:
         """Rounds in which edges of the parts side by side are present [T, E]."""
         start = np.concatenate([[0], np.cumsum([part.nodes.n_nodes for part in parts])])
-        opened = np.zeros((start[-1], self._module.config.devices), bool)
+        opened = np.zeros((start[-1], self._module.config.devices), np.int64)
         node = np.full((len(parts), n), start[-1])
         for row, part, a, b in zip(node, parts, start[:-1], start[1:], strict=True):
             opened[a:b, : part.nodes.problem.n_devices] = part.nodes.allowed
@@ -315,7 +340,7 @@ class PreparedGraphs:
                 np.concatenate([part.nodes.first for part in parts]),
             )
         )
-        graphs = GraphsSideBySide(features, owners, pairs, open_devices)
+        graphs = GraphsSideBySide(features, owners, pairs, torch.ones_like(owners), open_devices)
         rounds = self._module.rounds(graphs, list(present))
         order = torch.arange(n).expand(len(parts), -1)
         return GroupingRounds(self._module.config, order, nodes, owners, place, first, rounds)

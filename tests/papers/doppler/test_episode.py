@@ -25,7 +25,6 @@ from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
 Arrays = Mapping[str, Any]
-EACH = 0.1
 
 
 @cache
@@ -107,26 +106,26 @@ def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
     return np.array(h)
 
 
-def sel(problem: Problem, tensors: Arrays, h: Any, ready: list[int]) -> Any:
-    """Log-probabilities of the ready tasks."""
+def sel(problem: Problem, tensors: Arrays, h: Any, ready: list[int], factor: float) -> Any:
+    """Log-probabilities of the ready tasks; sums over paths are times a factor."""
     features = task_features(problem)
     scores = []
     for v in ready:
         ways = [paths(problem, to_exit=way)[v][1] for way in (False, True)]
-        sums = [EACH * sum(h[u] for u in path) for path in ways]
+        sums = [factor * sum(h[u] for u in path) for path in ways]
         joined = np.concatenate([h[v], *sums, linear(tensors, "sel_task", features[v])])
         scores.append(linear(tensors, "sel_out", leaky(linear(tensors, "sel_hidden", joined)))[0])
     return log_softmax(scores)
 
 
 def plc(
-    problem: Problem, tensors: Arrays, h: Any, done: list[tuple[int, int]], v: int, looks: Any
+    problem: Problem, tensors: Arrays, h: Any, placed: Any, v: int, looks: Any, factor: float
 ) -> Any:
-    """Log-probabilities of all devices for task v, of which it sees these scaled features."""
+    """Scores of all devices for task v, of which it sees these scaled features."""
     z = linear(tensors, "plc_task", task_features(problem)[v])
     scores = []
     for a in range(problem.n_devices):
-        there = EACH * sum((h[u] for u, b in done if b == a), np.zeros(h.shape[1]))
+        there = factor * sum((h[u] for u, b in placed if b == a), np.zeros(h.shape[1]))
         joined = np.concatenate([h[v], there, linear(tensors, "plc_device", looks[a]), z])
         scores.append(linear(tensors, "plc_out", leaky(linear(tensors, "plc_hidden", joined)))[0])
     return np.array(scores)
@@ -196,19 +195,20 @@ def test_ready_tasks_are_those_whose_inputs_are_placed(problem: Problem) -> None
             assert dict(before(record, i, problem.n_operators)) == dict(enumerate(place.tolist()))
 
 
+@pytest.mark.parametrize("sums", [0.1, 1.0])
 @pytest.mark.parametrize("problem", ALL)
-def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> None:
+def test_choices_have_the_probabilities_of_the_equations(problem: Problem, sums: float) -> None:
     """Torch for all steps at once, and the paper's definitions step by step, agree."""
-    config = DopplerConfig(**SMALL)
+    config = DopplerConfig(sums=sums, **SMALL)
     of, outputs, record, _ = ran(problem, config)
     found, tensors = choices(outputs, record, config, 0.0), arrays_of(of)
     h = known(problem, tensors, config.rounds)
     for t in range(0, problem.n_operators, 3):
         ready = np.flatnonzero(record.ready[1, t]).tolist()
         v, a, is_open = int(record.task[1, t]), int(record.device[1, t]), record.open[1, t]
-        tasks = sel(problem, tensors, h, ready)
+        tasks = sel(problem, tensors, h, ready, sums)
         looks = record.devices[1, t].astype(float)
-        scores = plc(problem, tensors, h, before(record, 1, t), v, looks)
+        scores = plc(problem, tensors, h, before(record, 1, t), v, looks, sums)
         devices = log_softmax(np.where(is_open, scores, -np.inf))
         wanted = tasks[ready.index(v)] + devices[a]
         assert float(found.log_p[1, t].detach()) == pytest.approx(wanted, abs=2e-3)

@@ -64,30 +64,33 @@ def test_trial_leads_to_shorter_passes() -> None:
 def test_the_loss_weighs_choices_by_what_their_placements_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Against the mean cost before, in multiples of the least makespan, discounted."""
+    """Equation 3, of the softmax of choices that are greedy but for a share of random ones.
+
+    R is the cost less the mean of those before, in multiples of the least makespan.
+    """
     from streamplace.papers.doppler import policy as module
 
     seen: list[Any] = []
     choices = module.choices
 
     def kept(*arguments: Any) -> Any:
-        seen.append((choices(*arguments), arguments[1]))
-        return seen[-1][0]
+        seen.append(arguments)
+        return choices(*arguments)
 
     monkeypatch.setattr(module, "choices", kept)
-    one = learner(imitation=0, episodes=1, comparison="running-mean", discount=0.9, entropy=0.25)
+    how = {"drawn": "likeliest", "exploration": 0.2, "sums": 1.0}
+    one = learner(imitation=0, episodes=1, entropy=0.25, **how)
     bound = OBJECTIVES["makespan"].bound(PAPER[1])
     costs = []
     for step in range(3):
         loss, report = one.loss(rows(1), 0, step)
-        found, record = seen[-1]
+        outputs, record, config, _ = seen[-1]
         place = np.empty((1, PAPER[1].n_operators), np.int32)
         place[0, record.done_task[0]] = record.done_device[0]
         costs.append(named_objective(LINKS).values(PAPER[1], place)[0] / bound)
         gain = np.mean(costs[:-1]) - costs[-1] if step else 0.0
-        n = place.shape[1]
-        weights = gain * 0.9 ** np.arange(n)[::-1]
-        wanted = (weights * found.log_p[0].detach().numpy()).sum()
+        found = choices(outputs, record, config, 0.0)
+        wanted = gain * found.log_p[0].detach().numpy().sum()
         wanted += 0.25 * float(found.entropy.detach().sum())
         assert float(loss.detach()) == pytest.approx(-wanted, rel=1e-4)
         assert report.reward == pytest.approx(1 / costs[-1])
@@ -144,7 +147,7 @@ def test_it_learns_for_any_objective(objective: str) -> None:
 
 def test_what_is_known_survives_a_stop() -> None:
     """Best rewards and the mean so far."""
-    one, other = (learner(imitation=0, comparison="running-mean") for _ in "ab")
+    one, other = (learner(imitation=0, episodes=1) for _ in "ab")
     one.loss(rows(0), 0, 0)
     other.restore(one.state())
     for name, array in one.state().items():
