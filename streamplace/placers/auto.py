@@ -1,5 +1,7 @@
 """Auto: a portfolio of cheap placers, then local search, then a proof if the graph is small.
 
+Objectives without a proof of their own begin with all placements, if these are few.
+
 A placer is cheap if its estimated running time is a small part of the budget. The best placement
 is the answer; of placements with equal throughput, the one with the least peak load, then the
 least traffic, as far as moves of single operators can improve them. If the budget is a number of
@@ -19,10 +21,11 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
+from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
-from streamplace.placers.registry import PLACERS, Budget, Found, placer, what_is_left
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, what_is_left
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
 
@@ -67,6 +70,9 @@ def _work(team: "Team") -> None:
     If evaluations are quick, the clock ends only the proof.
     """
     problem, objective, budget = team.problem, team.objective, team.budget
+    has_proof = objective.usual and objective.kind in ("rate", "pass")
+    if not has_proof and is_enumerable(problem, objective, budget):
+        team.ask(BEST_OF_ALL, team.part(HALF))
     if objective.relocation is not None:  # the search starts at the present placement
         team.ask("anneal", team.part(1.0))
         return
@@ -87,7 +93,9 @@ def _work(team: "Team") -> None:
         share = SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
         team.ask("anneal", team.part(share if provable else 1.0), start=team.placements)
     if provable and not team.late:
-        team.ask("exact", team.part(1.0))
+        several = problem.instance.n_groups > 1  # or else the peak alone guides the proof
+        start = {"start": team.placements} if several else {}
+        team.ask("exact", team.part(1.0), **start)
 
 
 def _shortest(team: "Team") -> None:
@@ -142,7 +150,7 @@ class Team:
         is_over = seconds is not None and seconds <= 0
         return is_over and best is not None and abs(best.value) < BEYOND
 
-    def ask(self, name: str, budget: Budget | None, **options: Any) -> None:
+    def ask(self, chosen: str | Placer, budget: Budget | None, **options: Any) -> None:
         """Run a placer, unless its budget is None or the best result is proven.
 
         Of an interrupted search, the best answer is kept.
@@ -152,7 +160,8 @@ class Team:
         began = now() - self._start
         case = self.problem, self.objective
         try:
-            member = PLACERS[name].with_options(**options)
+            member = PLACERS[chosen] if isinstance(chosen, str) else chosen
+            member = member.with_options(**options)
             result = member.attempt(*case, seed=self._seed, budget=budget)
         except SearchInterrupt as stop:
             seconds = now() - self._start - began

@@ -313,9 +313,13 @@ def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
 
 
 def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:
-    """The bound in one sentence, with the gap if there is one; None without a bound."""
+    """The bound in one sentence, with the gap if there is one.
+
+    None for a placer that looked for none, where another one would.
+    """
     if bound is None:
-        return None
+        has_proofs = objective.usual and objective.kind in ("rate", "pass")
+        return None if has_proofs else "Bound: none; it is not proven that no placement is better"
     text = f"Bound: no placement is better than {objective.format(bound)}"
     if proven(value, bound):
         return text

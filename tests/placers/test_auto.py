@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from placer_cases import counted, interrupt
 from placer_cases import placed as placed_by
@@ -17,8 +18,8 @@ from streamsim import resource_loads
 
 from streamplace.errors import PlacementError
 from streamplace.families.registry import FAMILIES
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph, Window
-from streamplace.objectives.conditions import read_condition, subject_to
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph, Window
+from streamplace.objectives.conditions import BEYOND, read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
@@ -141,6 +142,37 @@ def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler: str) -> None:
     makespan, few = OBJECTIVES["makespan"], Budget(0.1, 10)
     listed = PLACERS[scheduler].place(problem, makespan, budget=few)
     assert AUTO.place(problem, makespan, budget=few).value <= listed.value
+
+
+@given(problems(), st.sampled_from(["latency", "cost", "devices"]))
+def test_of_few_placements_the_best_under_a_condition_is_found_and_proven(
+    problem: Problem, name: str
+) -> None:
+    """Against all placements there are; half of the throughput may be out of reach."""
+    judge = subject_to(OBJECTIVES[name], [read_condition("throughput>=0.5")])
+    assume(problem.n_devices**problem.n_operators <= 20_000)
+    every = np.array(list(np.ndindex((problem.n_devices,) * problem.n_operators)), np.int32)
+    values = judge.values(problem, every[problem.legal(every)])
+    budget = Budget(evaluations=2 * len(every))
+    if values.min() >= BEYOND:
+        with pytest.raises(PlacementError):
+            PLACERS["auto"].place(problem, judge, budget=budget)
+        return
+    result = PLACERS["auto"].place(problem, judge, budget=budget)
+    assert result.value == values.min()
+    assert result.proven
+    assert "Bound: no placement is better than" in str(result.report())
+
+
+def test_a_search_that_proves_nothing_says_so() -> None:
+    """Of 4^12 placements, 200 are evaluated."""
+    judge = subject_to(OBJECTIVES["latency"], [read_condition("throughput>=0.1")])
+    problem = Problem(
+        chain(12, rate=1e3), Cluster.of([Device(f"d{i}", mips=1e3 + i) for i in range(4)])
+    )
+    result = PLACERS["auto"].place(problem, judge, budget=Budget(evaluations=200))
+    assert result.bound is None
+    assert "Bound: none" in str(result.report())
 
 
 def peak(problem: Problem, index: object) -> float:

@@ -1,16 +1,78 @@
-"""Enumeration: all legal placements of the units, of equal empty devices only the first."""
+"""Enumeration: all legal placements of the units, of equal empty devices only the first.
 
-from collections.abc import Iterator
+Any objective whose values do not depend on an order of the operators is proven by it, under any
+conditions, if few placements are legal.
+"""
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Bools, Ints, Longs
+from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import BEYOND
+from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.prover import has_memory
-from streamplace.placers.exact.units import Units
+from streamplace.placers.exact.units import Units, units_of
+from streamplace.placers.incumbent import Incumbent, handing_on
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget, Found, Placer
 
+MOST_PLACEMENTS, PER_SECOND = 1_000_000, 200_000
+"""Most legal placements that are all evaluated, and most per second of a budget."""
+
+HALF = 0.5
+"""Share of a budget for trying all placements before any search."""
 BATCH, STEPS = 4096, 200_000
 """Most placements that are listed at once, and most steps for them."""
+
+
+def best_of_all(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Evaluate all legal placements; without a bound if the budget ends before."""
+    units, unit = units_of(problem)
+    if objective.relocation is not None:  # which device an operator is on counts
+        units = units._replace(classes=np.arange(units.n_devices, dtype=np.int32))
+    meter = Meter(budget, 1)
+    best = Incumbent[Ints](objective.better, meter)
+
+    def judge(batch: Ints) -> None:
+        values = objective.values(problem, batch[:, unit])
+        first = objective.best(values)
+        best.offer(batch[first].copy(), values[first])
+        meter.spend(len(batch))
+
+    def found(bound: float | None = None) -> Found:
+        return best.answer(problem.placement(best.solution[unit]), bound)
+
+    with handing_on(lambda: None if best.empty else found()):
+        whole = judge_all(units, meter, judge)
+    return found(best.value if whole and abs(best.value) < BEYOND else None)
+
+
+BEST_OF_ALL = Placer("enumeration", "The best of all legal placements.", best_of_all)
+"""Not registered: `auto` calls it where `is_enumerable`."""
+
+
+def is_enumerable(problem: Problem, objective: Objective, budget: Budget) -> bool:
+    """Whether half of a budget may suffice for all placements, which proves the best value."""
+    most = float(MOST_PLACEMENTS)
+    if budget.evaluations is not None:
+        most = min(most, HALF * budget.evaluations)
+    if budget.seconds is not None:
+        most = min(most, HALF * budget.seconds * PER_SECOND)
+    return not objective.ordered and are_few(units_of(problem)[0], int(most))
+
+
+def judge_all(units: Units, meter: Meter, judge: Callable[[Ints], object]) -> bool:
+    """Judge all legal placements within the budget; return whether that was all of them."""
+    for batch in legal_placements(units):
+        while size := meter.chunk(len(batch)):
+            judge(batch[:size])
+            batch = batch[size:]
+        if len(batch):
+            return False
+    return True
 
 
 def legal_placements(units: Units) -> Iterator[Ints]:

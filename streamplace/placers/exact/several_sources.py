@@ -24,7 +24,7 @@ from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.enumeration import are_few, legal_placements
+from streamplace.placers.exact.enumeration import MOST_PLACEMENTS, are_few, judge_all
 from streamplace.placers.exact.fair_search import (
     NODES,
     LevelLoads,
@@ -65,8 +65,6 @@ SMALL = 0.1
 """Share of the rate of the largest source below which a source may be left out of a bound."""
 MOST_SLOWEST = 30
 """Most sources of which each is tried as the slowest one."""
-MOST_PLACEMENTS = 1_000_000
-"""Most legal placements that are all evaluated."""
 MOST_SHARES = 2_000_000
 MOST_PRESSURE = 1e12
 """Largest pressure of constant loads that the solver receives."""
@@ -129,17 +127,6 @@ def _search(best: FairIncumbent, meter: Meter, seed: int, moves: int | None) -> 
     answer = search.attempt(problem, best.objective, seed=seed, budget=part)
     meter.spend(part.evaluations or 0)
     best.judge(answer.placement.index[None, np.unique(unit, return_index=True)[1]])
-
-
-def _try_all(best: FairIncumbent, units: Units) -> bool:
-    """Evaluate all legal placements within the budget; return whether that was all of them."""
-    for batch in legal_placements(units):
-        while size := best.meter.chunk(len(batch)):
-            best.judge(batch[:size])
-            batch = batch[size:]
-        if len(batch):
-            return False
-    return True
 
 
 class Order:
@@ -352,7 +339,8 @@ def _bound_rates(best: FairIncumbent, prover: Prover, meter: Meter, seed: int) -
         return max(best.value, *(_programme(weight, use) for use in programmes or [rows]))
 
     with handing_on(lambda: best.found(bound())):
-        if are_few(prover.units, MOST_PLACEMENTS) and _try_all(best, prover.units):
+        few = are_few(prover.units, MOST_PLACEMENTS)
+        if few and judge_all(prover.units, meter, best.judge):
             return best.found(best.value)
         if not meter.over:
             _search(best, meter, seed, None)
