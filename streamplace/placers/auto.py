@@ -22,6 +22,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
+from streamplace.placers.exact.throughput import least_loaded
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
@@ -96,6 +97,8 @@ def _work(team: "Team") -> None:
         several = problem.instance.n_groups > 1  # or else the peak alone guides the proof
         start = {"start": team.placements} if several else {}
         team.ask("exact", team.part(1.0), **start)
+    if provable and objective.usual and objective.kind == "rate":
+        team.settle()
 
 
 def _shortest(team: "Team") -> None:
@@ -134,6 +137,8 @@ class Team:
         self._evaluations = budget.evaluations
         self._best: Result | None = None
         self._bound: float | None = None
+        self._settled: Placement | None = None
+        self._least_load: float | None = None
         self._trace: list[Improvement] = []
         self._before = 0
         self._error: StreamplaceError | None = None
@@ -172,6 +177,15 @@ class Team:
             return
         self._take(result, began)
 
+    def settle(self) -> None:
+        """Lower the load of the fullest resource of a placement that keeps up with the sources."""
+        part = self.part(1.0)
+        if part is None or self._best is None or self._best.value < 1 or self.late:
+            return
+        placement = self._best.placement
+        settled = least_loaded(self.problem, placement, self._seed, part)
+        self._settled, self._least_load = settled
+
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
         """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""
         seconds, granted = self._seconds(), self._given(share, evaluations)
@@ -188,7 +202,7 @@ class Team:
         """Return the best placement, with the best bound and the trace."""
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
-        placement = self._best.placement
+        placement = self._best.placement if self._settled is None else self._settled
         if self.objective.usual and self.objective.kind == "rate":
             began = now() - self._start
             placement = with_least_peak(self.problem, placement)
@@ -196,7 +210,7 @@ class Team:
             # Beside constant loads, the placement with the least peak may carry more.
             if not isclose(value, self._best.value, rel_tol=ROUNDING):
                 self._trace.append(Improvement(began, value, self._before))
-        return Found(placement, self._bound, tuple(self._trace))
+        return Found(placement, self._bound, tuple(self._trace), least_load=self._least_load)
 
     def _seconds(self) -> float | None:
         whole = self.budget.seconds

@@ -77,12 +77,15 @@ class Found:
         Improvements during the search.
     value
         Value of the placement, if the placer evaluated it.
+    least_load
+        Lower bound of the load of the fullest resource of every placement that keeps up.
     """
 
     placement: Placement
     bound: float | None = None
     trace: tuple[Improvement, ...] = ()
     value: float | None = None
+    least_load: float | None = None
 
 
 class PlacerFunction(Protocol):
@@ -174,6 +177,7 @@ class Placer:
             seconds,
             objective.bound(problem) if answer.bound is None else answer.bound,
             answer.trace,
+            least_load=answer.least_load,
             problem=problem,
             judge=objective,
         )

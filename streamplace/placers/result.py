@@ -74,6 +74,9 @@ class Result(Pictured):
         Proven bound of the value of every placement; None if unknown.
     trace
         Improvements during the search.
+    least_load
+        Proven lower bound of the load of the fullest resource of every placement that keeps up with
+        the sources; None if unknown.
     problem, judge
         The problem, and the objective itself.
     errors
@@ -91,6 +94,7 @@ class Result(Pictured):
     seconds: float
     bound: float | None = None
     trace: tuple[Improvement, ...] = ()
+    least_load: float | None = field(default=None, kw_only=True)
     problem: Problem = field(kw_only=True, repr=False, compare=False)
     judge: Objective = field(kw_only=True, repr=False, compare=False)
     errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
@@ -161,6 +165,7 @@ class Result(Pictured):
                 *([] if bound is None else [bound]),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
+                *self.spare(),
                 f"Verdict: {self.verdict}",
             ),
             subject=self,
@@ -173,6 +178,17 @@ class Result(Pictured):
             low, high = digits(interval.low), digits(interval.high)
             rates = low if low == high else f"{low} to {high}"
             yield f"Throughput: {rates} tuples/s, with {self.errors.words}"
+
+    def spare(self) -> Iterator[str]:
+        """Yield a sentence on the load of the fullest resource, if it is known to be little."""
+        limit = self.bottleneck
+        if self.least_load is None or limit is None or limit.constant:
+            return
+        load = percent(limit.load)
+        if proven(limit.load, self.least_load) or limit.load <= self.least_load:
+            yield f"Fullest resource: {load}, proven to be the least of all that keep up"
+        else:
+            yield f"Fullest resource: {load}; no less than {percent(self.least_load)} is possible"
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``streamplace place --json`` prints."""
@@ -189,6 +205,7 @@ class Result(Pictured):
             **{**headline, name: headline.get(name, self.value)},
             "bound": self.bound,
             "gap": self.gap,
+            **({} if self.least_load is None else {"least_load": self.least_load}),
             "verdict": self.verdict,
             "assumptions": list(assumptions(self.problem)),
             **likely,

@@ -180,6 +180,35 @@ def peak(problem: Problem, index: object) -> float:
     return max(float(part.max()) for part in resource_loads(problem.instance, index))
 
 
+@given(problems())
+def test_the_fullest_resource_of_a_placement_that_keeps_up_is_proven(problem: Problem) -> None:
+    """Against all placements there are."""
+    assume(problem.n_devices**problem.n_operators <= 5_000)
+    result = PLACERS["auto"].place(problem, OBJECTIVES["throughput"], budget=Budget(seconds=20))
+    if result.least_load is None:
+        assert result.value < 1
+        return
+    every = np.array(list(np.ndindex((problem.n_devices,) * problem.n_operators)), np.int32)
+    least = min(peak(problem, place) for place in every[problem.legal(every)])
+    assert result.least_load <= max(least, 1e-3) * (1 + 1e-6)
+    if any("proven to be the least" in line for line in result.spare()):
+        assert peak(problem, result.placement.index) <= max(least, 1e-3) * (1 + 1e-6)
+
+
+def test_equal_throughputs_differ_in_the_fullest_resource() -> None:
+    """Packed as a bin problem: 0.5 + 0.3, 0.4 + 0.4, 0.8 are the least, of 2.4 on three devices."""
+    names = [f"o{i}" for i in range(5)]
+    ipt = [5e5, 3e5, 4e5, 4e5, 8e5]
+    operators = [Operator(name, ipt=cost, rate=1.0) for name, cost in zip(names, ipt, strict=True)]
+    graph = StreamGraph.of("parts", operators, [])
+    problem = Problem(graph, Cluster.uniform(3, mips=1))
+    result = PLACERS["auto"].place(problem, OBJECTIVES["throughput"])
+    assert result.bottleneck.load == pytest.approx(0.8)
+    assert list(result.spare()) == [
+        "Fullest resource: 80.0 %, proven to be the least of all that keep up"
+    ]
+
+
 def pipe(*ipt: float) -> Problem:
     """Operators in a row on three devices, at 10,000 tuples/s."""
     operators = [

@@ -51,11 +51,20 @@ DEPTH, NODES = 0, 1
 class Prover:
     """The best placement of the units, its peak load, and a lower bound of the peak load."""
 
-    def __init__(self, units: Units, start: Ints, meter: Meter, seed: int, workers: int) -> None:
+    def __init__(
+        self,
+        units: Units,
+        start: Ints,
+        meter: Meter,
+        seed: int,
+        workers: int,
+        enough: float = 1.0,
+    ) -> None:
+        """Peaks below ``enough`` are not distinguished."""
         self.units = units
         self._best = Incumbent[Ints](operator.lt, meter, _throughput)
-        # Lower bound of the peak load; peaks below 1 are not distinguished.
-        self.least = max(1.0, peak_bounds.simple_bound(units))
+        # Lower bound of the peak load
+        self.least = max(enough, peak_bounds.simple_bound(units))
         self._meter, self._seed, self._workers = meter, seed, workers
         cells = n_resources(units.n_devices) + units.n_units + len(units.source)
         self._slice = min(SLICE, max(1, SLICE_CELLS // cells))

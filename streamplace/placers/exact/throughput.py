@@ -31,6 +31,8 @@ MOST_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
 LEAST_RATE = 1e-9
 """Throughput below which a placement counts as carrying nothing."""
+LEAST_LOAD = 1e-3
+"""Load of the fullest resource below which it does not matter."""
 CLEARLY = 1e-7
 """Share by which a placement beside constant loads must be faster to be looked for."""
 
@@ -75,6 +77,23 @@ def prove_throughput(
         meter.trace.clear()
         meter.note(float(values[objective.best(values)]))
     return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
+
+
+def least_loaded(
+    problem: Problem, placement: Placement, seed: int, budget: Budget
+) -> tuple[Placement, float]:
+    """Of placements that carry the full rate, one whose fullest resource has little load.
+
+    It has at most the load of the given one, which carries the full rate, and the load returned is
+    a lower bound of that of every placement. Quick methods only: few users wait for this alone.
+    """
+    units, unit = units_of(problem)
+    first = placement.index[np.unique(unit, return_index=True)[1]]
+    prover = Prover(units, first, Meter(budget, 1), seed, 1, enough=LEAST_LOAD)
+    prover.prove_quickly()
+    if not np.array_equal(prover.place, first):
+        placement = problem.placement(problem.canonical(prover.place[unit]))
+    return placement, prover.least
 
 
 def _interrupted(problem: Problem, unit: Ints, place: Ints, least: float) -> Found:
