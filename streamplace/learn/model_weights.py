@@ -6,7 +6,7 @@ Needs neither torch nor numba.
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from numpy.typing import NDArray
 
@@ -60,6 +60,23 @@ def read_model(
     """Weights of a model, trained on these features; its options; how errors name the file."""
     weights, where = read_weights(path, model=model, features=features), spot(path)
     return weights, validated(config, weights.document["config"], f"{where}: config"), where
+
+
+class LinearMap(NamedTuple):
+    """Size of a linear map; networks are declared as maps by name, in the order of their draws."""
+
+    out: int
+    inputs: int
+    bias: bool = True
+
+
+def check_maps(
+    tensors: Mapping[str, NDArray[Any]], maps: Mapping[str, LinearMap], where: str
+) -> None:
+    """Raise FormatError unless these are the weights [out, in] and biases [out] of these maps."""
+    wanted: dict[str, tuple[int, ...]] = {f"{n}.weight": (m.out, m.inputs) for n, m in maps.items()}
+    wanted |= {f"{n}.bias": (m.out,) for n, m in maps.items() if m.bias}
+    check_shapes(tensors, wanted, where)
 
 
 def check_shapes(

@@ -1,18 +1,37 @@
 """Parameters of a module as arrays, and back."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from streamplace.errors import FormatError
-from streamplace.learn.model_weights import check_shapes
+from streamplace.learn.model_weights import LinearMap, check_shapes
 from streamplace.model.message_text import quoted
 
 Arrays = dict[str, NDArray[Any]]
 REMEDY = "name weights that were trained with the same options of the model"
+
+
+class LinearMaps(nn.Module):
+    """Linear maps by name, nested by the dots in it."""
+
+    def __init__(self, maps: Mapping[str, LinearMap]) -> None:
+        super().__init__()
+        for name, size in maps.items():
+            *path, last = name.split(".")
+            module: nn.Module = self
+            for part in path:
+                if part not in dict(module.named_children()):
+                    module.add_module(part, nn.Module())
+                module = module.get_submodule(part)
+            module.add_module(last, nn.Linear(size.inputs, size.out, bias=size.bias))
+
+    def linear(self, name: str) -> nn.Linear:
+        """Map of a name."""
+        return cast(nn.Linear, self.get_submodule(name))
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto import Order, PlacetoConfig
 from streamplace.papers.placeto.network import PlacetoPolicy
-from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoAgent, shapes
+from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoAgent
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
@@ -136,8 +136,3 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> No
 def test_all_placements_on_the_way_are_legal(problem: Problem) -> None:
     """Whatever rules and memory there are."""
     assert problem.legal(toured(problem, policy())[1].places).all()
-
-
-def test_shapes_are_those_of_the_module() -> None:
-    found = {name: array.shape for name, array in arrays_of(policy(devices=7).module).items()}
-    assert found == shapes(N_OPERATOR + 7, 7)

@@ -4,71 +4,49 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from streamplace.learn.improver import Episode
-from streamplace.learn.parameters import arrays_of
+from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.placing import (
-    HIDDEN,
     SAGE,
     GiphAgent,
     GiphImprover,
     features_of,
-    n_features,
+    maps_of,
     network_of,
 )
-from streamplace.papers.improving.gpnet import WIDTH
-from streamplace.papers.improving.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
+from streamplace.papers.improving.messages import NodeGraphBatch, begin, directed, mean_of
 
 
-class SageLayer(nn.Module):
-    """One layer of GraphSAGE."""
-
-    def __init__(self, size: int, out: int) -> None:
-        super().__init__()
-        self.own = nn.Linear(size, out)
-        self.others = nn.Linear(size, out, bias=False)
-
-    def forward(self, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        """States of the nodes after the layer."""
-        return torch.relu(self.own(h) + self.others(mean_of(h[source], target, len(h))))
-
-
-class GiphModule(nn.Module):
-    """The policy; parameters carry the names that `network_of` reads."""
+class GiphModule(LinearMaps):
+    """The policy, as in `placing`."""
 
     def __init__(self, config: GiphConfig) -> None:
-        super().__init__()
-        self.form = form = config.form
-        self.carried = config.features if form == "two-way" else 0
-        size = n_features(config)
-        if form in ("two-way", "no-edges"):
-            self.along = DirectionLayer(size, self.carried)
-            self.against = DirectionLayer(size, self.carried)
-            size = 2 * WIDTH
-        elif form == "sage":
-            sizes = (size, *SAGE)
-            self.layers = nn.ModuleList(map(SageLayer, sizes[:-1], sizes[1:]))
-            size = SAGE[-1]
-        self.hidden = nn.Linear(size, HIDDEN)
-        self.out = nn.Linear(HIDDEN, 1)
+        super().__init__(maps_of(config))
+        self.form = config.form
         self.apply(begin)
 
     def scores(self, steps: NodeGraphBatch) -> Tensor:
         """Score of every node [X]."""
-        summary = steps.nodes
+        h = steps.nodes
         if self.form in ("two-way", "no-edges"):
-            edges = steps.edges[:, : self.carried]
-            directions = (
-                self.along(steps.nodes, edges, steps.along),
-                self.against(steps.nodes, edges, steps.against),
+            edges = steps.edges if self.form == "two-way" else steps.edges[:, :0]
+            h = torch.cat(
+                [
+                    directed(self, "along", h, edges, steps.along),
+                    directed(self, "against", h, edges, steps.against),
+                ],
+                1,
             )
-            summary = torch.cat(directions, 1)
         elif self.form == "sage":
-            for layer in self.layers:
-                summary = layer(summary, steps.source, steps.target)
-        return self.out(self.hidden(summary).relu())[:, 0]
+            for i in range(len(SAGE)):
+                own, others = self.linear(f"layers.{i}.own"), self.linear(f"layers.{i}.others")
+                mean = mean_of(h[steps.source], steps.target, len(h))
+                h = torch.relu(own(h) + others(mean))
+        score: Tensor = self.linear("out")(self.linear("hidden")(h).relu())[:, 0]
+        return score
 
     def forward(self, steps: NodeGraphBatch) -> Tensor:
         """Log-probability [X] of choosing every node at its step; -inf where it is not open."""

@@ -46,7 +46,7 @@ from streamsim.passes.state import State
 from streamplace.io.weights import check_features
 from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode
-from streamplace.learn.model_weights import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.giph import FEATURES_OF_EACH, GiphConfig
@@ -56,8 +56,8 @@ from streamplace.papers.improving.gpnet import (
     NodeFeatures,
     NodeGraph,
     StepRecord,
+    direction_maps,
     direction_of,
-    direction_sizes,
     may,
     memory_used,
     new_features,
@@ -265,20 +265,19 @@ def network_of(tensors: Mapping[str, Singles]) -> GiphNetwork:
     )
 
 
-def shapes(config: GiphConfig) -> dict[str, tuple[int, ...]]:
-    """Shape of every parameter of a network, by name; matrices as [out, in]."""
+def maps_of(config: GiphConfig) -> dict[str, LinearMap]:
+    """Linear maps of the network."""
     size = n_features(config)
-    linear: dict[str, tuple[int, int]] = {}
+    maps: dict[str, LinearMap] = {}
     if config.form in ("two-way", "no-edges"):
-        linear = direction_sizes(size, 2 * config.features - size)
+        maps = direction_maps(size, 2 * config.features - size)
         size = 2 * WIDTH
     elif config.form == "sage":
         for i, out in enumerate(SAGE):
-            linear |= {f"layers.{i}.own": (out, size), f"layers.{i}.others": (out, size)}
+            maps[f"layers.{i}.own"] = LinearMap(out, size)
+            maps[f"layers.{i}.others"] = LinearMap(out, size, bias=False)
             size = out
-    linear |= {"hidden": (HIDDEN, size), "out": (1, HIDDEN)}
-    biases = {f"{n}.bias": s[:1] for n, s in linear.items() if not n.endswith("others")}
-    return {**{f"{n}.weight": s for n, s in linear.items()}, **biases}
+    return maps | {"hidden": LinearMap(HIDDEN, size), "out": LinearMap(1, HIDDEN)}
 
 
 @kernel
@@ -486,5 +485,5 @@ def trained(path: Path, model: str) -> GiphImprover:
     """GiPH, or a variant, from a weights file."""
     weights, config, where = read_model(path, model, GiphConfig)
     check_features(weights.document, features_of(config), where)
-    check_shapes(weights.tensors, shapes(config), where)
+    check_maps(weights.tensors, maps_of(config), where)
     return GiphImprover(network_of(weights.tensors), config)

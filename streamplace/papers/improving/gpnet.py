@@ -27,6 +27,7 @@ from streamsim.passes.compiled import Pass
 from streamsim.passes.state import Case
 
 from streamplace.learn.algorithms.kernels import bias_of, matrix_of, product
+from streamplace.learn.model_weights import LinearMap
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
@@ -194,15 +195,15 @@ class DirectionWeights(NamedTuple):
     update_bias: Singles
 
 
-def direction_sizes(features: int, edges: int) -> dict[str, tuple[int, int]]:
-    """Sizes [out, in] of the matrices of both directions, by name.
+def direction_maps(features: int, edges: int) -> dict[str, LinearMap]:
+    """Linear maps of both directions, by name.
 
     Nodes have so many features, and messages carry so many of the edges.
     """
     message = WIDTH + edges
     sizes = {"enter": (features, features), "lift": (WIDTH, features)}
     sizes |= {"message": (message, message), "update": (WIDTH, message)}
-    return {f"{d}.{name}": size for d in ("along", "against") for name, size in sizes.items()}
+    return {f"{d}.{n}": LinearMap(*s) for d in ("along", "against") for n, s in sizes.items()}
 
 
 def direction_of(tensors: Mapping[str, Singles], name: str) -> DirectionWeights:

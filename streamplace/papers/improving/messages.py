@@ -20,6 +20,7 @@ from streamsim.jit import inlined_kernel, kernel
 from streamsim.topology import group_by
 from torch import Tensor, nn
 
+from streamplace.learn.parameters import LinearMaps
 from streamplace.model.arrays import Floats, Ints, Singles
 from streamplace.papers.improving.gpnet import WIDTH, NodeGraph, StepRecord
 
@@ -260,24 +261,18 @@ class NodeGraphBatch:
         )
 
 
-class DirectionLayer(nn.Module):
-    """Messages in one direction, as in `streamplace.papers.improving.gpnet`."""
-
-    def __init__(self, features: int, edges: int) -> None:
-        super().__init__()
-        self.enter = nn.Linear(features, features)
-        self.lift = nn.Linear(features, WIDTH)
-        self.message = nn.Linear(WIDTH + edges, WIDTH + edges)
-        self.update = nn.Linear(WIDTH + edges, WIDTH)
-
-    def forward(self, nodes: Tensor, edges: Tensor, senders: Senders) -> Tensor:
-        """Summary [X, 5] of every node."""
-        own = self.lift(self.enter(nodes).relu())
-        node, edge = self.message.weight[:, :WIDTH], self.message.weight[:, WIDTH:]
-        added = edges @ edge.T + self.message.bias
-        parameters = node, self.update.weight, self.update.bias
-        summary: Tensor = Messages.apply(own, added, *parameters, senders)  # type: ignore[no-untyped-call]
-        return summary
+def directed(
+    maps: LinearMaps, direction: str, nodes: Tensor, edges: Tensor, senders: Senders
+) -> Tensor:
+    """Summary [X, 5] of every node in a direction, as in `streamplace.papers.improving.gpnet`."""
+    enter, lift, message, update = (
+        maps.linear(f"{direction}.{name}") for name in ("enter", "lift", "message", "update")
+    )
+    node, edge = message.weight[:, :WIDTH], message.weight[:, WIDTH:]
+    parameters = node, update.weight, update.bias
+    own, added = lift(enter(nodes).relu()), edges @ edge.T + message.bias
+    summary: Tensor = Messages.apply(own, added, *parameters, senders)  # type: ignore[no-untyped-call]
+    return summary
 
 
 def begin(module: nn.Module) -> None:

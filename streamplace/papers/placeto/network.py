@@ -6,23 +6,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from streamplace.learn.improver import Episode
-from streamplace.learn.parameters import arrays_of
+from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.papers.improving.gpnet import StepRecord
-from streamplace.papers.improving.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
+from streamplace.papers.improving.messages import NodeGraphBatch, begin, directed, mean_of
 from streamplace.papers.placeto import PlacetoConfig
 from streamplace.papers.placeto.placing import (
     FEATURES,
     GROUPS,
-    HIDDEN,
-    N_OPERATOR,
-    SUMMARY,
     PlacetoAgent,
     PlacetoImprover,
     Tour,
     VisitRecord,
+    maps_of,
     network_of,
 )
 
@@ -54,29 +52,11 @@ class Visits:
         return cls(steps, *(torch.from_numpy(column) for column in columns))
 
 
-class PoolLayer(nn.Module):
-    """How operators are pooled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.each = nn.Linear(SUMMARY, SUMMARY)
-        self.pooled = nn.Linear(SUMMARY, SUMMARY)
-
-    def forward(self, states: Tensor, of_visit: Tensor, visits: int) -> Tensor:
-        """Pool [P, 10] of operators that belong to these visits."""
-        return self.pooled(mean_of(self.each(states).relu(), of_visit, visits)).relu()
-
-
-class PlacetoModule(nn.Module):
-    """The policy; parameters carry the names that `network_of` reads."""
+class PlacetoModule(LinearMaps):
+    """The policy, as in `placing`."""
 
     def __init__(self, devices: int) -> None:
-        super().__init__()
-        features = N_OPERATOR + devices
-        self.along, self.against = DirectionLayer(features, 0), DirectionLayer(features, 0)
-        self.upstream, self.downstream, self.beside = PoolLayer(), PoolLayer(), PoolLayer()
-        self.hidden = nn.Linear((1 + len(GROUPS)) * SUMMARY, HIDDEN)
-        self.out = nn.Linear(HIDDEN, devices)
+        super().__init__(maps_of(devices))
         self.apply(begin)
 
     def forward(self, visits: Visits) -> Tensor:
@@ -84,15 +64,17 @@ class PlacetoModule(nn.Module):
         steps = visits.steps
         none = steps.edges[:, :0]
         directions = (
-            self.along(steps.nodes, none, steps.along),
-            self.against(steps.nodes, none, steps.against),
+            directed(self, "along", steps.nodes, none, steps.along),
+            directed(self, "against", steps.nodes, none, steps.against),
         )
         states = torch.cat(directions, 1)
         parts = [states[steps.chosen]]
-        for number, part in enumerate((self.upstream, self.downstream, self.beside)):
+        for number, name in enumerate(GROUPS):
             here = visits.group == number
-            parts.append(part(states[here], steps.step[here], len(steps.chosen)))
-        logits = self.out(self.hidden(torch.cat(parts, 1)).relu())
+            each = self.linear(f"{name}.each")(states[here]).relu()
+            mean = mean_of(each, steps.step[here], len(steps.chosen))
+            parts.append(self.linear(f"{name}.pooled")(mean).relu())
+        logits = self.linear("out")(self.linear("hidden")(torch.cat(parts, 1)).relu())
         return logits.masked_fill(~visits.open, -torch.inf).log_softmax(-1)
 
 

@@ -29,7 +29,7 @@ from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of,
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.improver import Agent, Episode
-from streamplace.learn.model_weights import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.improving.gpnet import (
@@ -37,8 +37,8 @@ from streamplace.papers.improving.gpnet import (
     DirectionWeights,
     NodeFeatures,
     NodeGraph,
+    direction_maps,
     direction_of,
-    direction_sizes,
     may,
     memory_used,
     new_features,
@@ -96,13 +96,13 @@ def network_of(tensors: Mapping[str, Singles]) -> PlacetoNetwork:
     )
 
 
-def shapes(features: int, devices: int) -> dict[str, tuple[int, ...]]:
-    """Shape of every parameter of a network, by name; matrices as [out, in]."""
-    linear = direction_sizes(features, 0)
-    linear |= {f"{g}.{name}": (SUMMARY, SUMMARY) for g in GROUPS for name in ("each", "pooled")}
-    linear |= {"hidden": (HIDDEN, (1 + len(GROUPS)) * SUMMARY), "out": (devices, HIDDEN)}
-    biases = {f"{name}.bias": shape[:1] for name, shape in linear.items()}
-    return {**{f"{name}.weight": shape for name, shape in linear.items()}, **biases}
+def maps_of(devices: int) -> dict[str, LinearMap]:
+    """Linear maps of the network for so many devices."""
+    maps = direction_maps(N_OPERATOR + devices, 0)
+    pools = [f"{group}.{name}" for group in GROUPS for name in ("each", "pooled")]
+    maps |= dict.fromkeys(pools, LinearMap(SUMMARY, SUMMARY))
+    joined = (1 + len(GROUPS)) * SUMMARY
+    return maps | {"hidden": LinearMap(HIDDEN, joined), "out": LinearMap(devices, HIDDEN)}
 
 
 @kernel
@@ -305,5 +305,5 @@ class PlacetoImprover:
 def trained(path: Path) -> PlacetoImprover:
     """Placeto from a weights file."""
     weights, config, where = read_model(path, "placeto", PlacetoConfig, FEATURES)
-    check_shapes(weights.tensors, shapes(N_OPERATOR + config.devices, config.devices), where)
+    check_maps(weights.tensors, maps_of(config.devices), where)
     return PlacetoImprover(network_of(weights.tensors), config)

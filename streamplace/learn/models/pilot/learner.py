@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from streamsim.canonical import canonical
-from torch import Tensor, nn
+from torch import Tensor
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
 from streamplace.learn.learner import ALL, Selection, StepReport
@@ -28,10 +28,6 @@ from streamplace.learn.learner_base import (
 )
 from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
 from streamplace.learn.models.pilot.features import (
-    N_DEVICE,
-    N_STEP,
-    PAIR_FEATURES,
-    UNIT_FEATURES,
     PilotFeatures,
     features_of,
 )
@@ -41,12 +37,13 @@ from streamplace.learn.models.pilot.rollouts import (
     PilotNetwork,
     alternatives,
     heads_of,
+    maps_of,
     network_of,
     new_record,
     places_after,
     rollouts,
 )
-from streamplace.learn.parameters import arrays_of
+from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.cluster import Cluster
@@ -376,49 +373,33 @@ class StepBatch:
         return cls(*map(torch.from_numpy, (*decisions, *of_steps, placed, went)))
 
 
-class RoundLayer(nn.Module):
-    """One round of messages, as in `rollouts`."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.peer = nn.Linear(width, width, bias=False)
-        self.pair = nn.Linear(len(PAIR_FEATURES), width, bias=False)
-        self.update = nn.Linear(4 * width, width)
-
-    def forward(self, h: Tensor, views: ProblemBatch) -> Tensor:
-        """States of the units [U, H] after the round."""
-        message = (self.peer(h)[views.peer] + self.pair(views.pairs)).relu()
-        mean = torch.zeros_like(h).index_add(0, views.owner, message) / views.degree
-        problem_mean = pooled_mean(h, views)[views.graph]
-        unplaced = mean_of_unplaced(h, views)
-        return h + self.update(torch.cat([h, mean, problem_mean, unplaced], 1)).relu()
-
-
-class PilotModule(nn.Module):
-    """The policy; parameters carry the names that `network_of` reads."""
+class PilotModule(LinearMaps):
+    """The policy, as in `rollouts`."""
 
     def __init__(self, width: int, rounds: int) -> None:
-        super().__init__()
-        self.enter = nn.Linear(len(UNIT_FEATURES), width)
-        self.rounds = nn.ModuleList(RoundLayer(width) for _ in range(rounds))
-        self.unit = nn.Linear(3 * width, width)
-        self.content = nn.Linear(width, width, bias=False)
-        self.device = nn.Linear(N_DEVICE, width, bias=False)
-        self.step = nn.Linear(N_STEP, width, bias=False)
-        self.own = nn.Linear(width, width)
-        self.mean = nn.Linear(width, width, bias=False)
-        self.out = nn.Linear(width, 1, bias=False)
+        super().__init__(maps_of(width, rounds))
+        self._rounds = rounds
 
     def encoded(self, views: ProblemBatch) -> tuple[Tensor, Tensor]:
         """First layer's part of a unit to be placed, and of a unit on its device; [U, H]."""
-        h = self.enter(views.units).relu()
-        for turn in self.rounds:
-            h = turn(h, views)
+        h = self.linear("enter")(views.units).relu()
+        for r in range(self._rounds):
+            h = self._round(f"rounds.{r}", h, views)
         most = torch.full((len(views.sizes), h.shape[1]), -torch.inf)
         index = views.graph[:, None].expand_as(h)
         most = most.scatter_reduce(0, index, h, "amax", include_self=False)
         pooled = torch.cat([pooled_mean(h, views), most], 1)[views.graph]
-        return self.unit(torch.cat([h, pooled], 1)), self.content(h)
+        return self.linear("unit")(torch.cat([h, pooled], 1)), self.linear("content")(h)
+
+    def _round(self, name: str, h: Tensor, views: ProblemBatch) -> Tensor:
+        """States of the units [U, H] after a round of messages."""
+        peer, pair, update = (self.linear(f"{name}.{each}") for each in ("peer", "pair", "update"))
+        message = (peer(h)[views.peer] + pair(views.pairs)).relu()
+        mean = torch.zeros_like(h).index_add(0, views.owner, message) / views.degree
+        problem_mean = pooled_mean(h, views)[views.graph]
+        unplaced = mean_of_unplaced(h, views)
+        gained: Tensor = update(torch.cat([h, mean, problem_mean, unplaced], 1))
+        return h + gained.relu()
 
     def forward(self, views: ProblemBatch, steps: StepBatch) -> Tensor:
         """Log-probabilities [P, D] of all decisions; -inf where a device was not open."""
@@ -427,10 +408,10 @@ class PilotModule(nn.Module):
         carried = torch.cat([content, none])[steps.placed][:, :, None] * steps.went[..., None]
         contents = carried.cumsum(1) - carried
         carried_before = contents.flatten(0, 1)[steps.at]
-        base = unit[steps.unit] + self.step(steps.steps)
-        first = (base[:, None] + carried_before + self.device(steps.devices)).relu()
-        second = among_open(first, steps.open, self.own, self.mean)
-        return log_probabilities(self.out(second), steps.open)
+        base = unit[steps.unit] + self.linear("step")(steps.steps)
+        first = (base[:, None] + carried_before + self.linear("device")(steps.devices)).relu()
+        second = among_open(first, steps.open, self.linear("own"), self.linear("mean"))
+        return log_probabilities(self.linear("out")(second), steps.open)
 
 
 def pooled_mean(h: Tensor, views: ProblemBatch) -> Tensor:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.learn.algorithms.kernels import feature_names
-from streamplace.learn.model_weights import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import check_maps, loaded, read_model
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import (
     PAIR_FEATURES,
@@ -22,11 +22,11 @@ from streamplace.learn.models.pilot.features import (
 from streamplace.learn.models.pilot.rollouts import (
     PilotNetwork,
     heads_of,
+    maps_of,
     network_of,
     new_record,
     places_after,
     rollouts,
-    shapes,
 )
 from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
@@ -75,7 +75,7 @@ class TrainedPilot:
 def trained(path: Path) -> TrainedPilot:
     """Pilot from a weights file."""
     weights, options, where = read_model(path, "pilot", PilotConfig, FEATURES)
-    check_shapes(weights.tensors, shapes(options.width, options.rounds), where)
+    check_maps(weights.tensors, maps_of(options.width, options.rounds), where)
     return TrainedPilot(network_of(weights.tensors))
 
 

@@ -32,6 +32,7 @@ from streamplace.learn.algorithms.kernels import (
     product,
     rectify,
 )
+from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
     N_STEP,
@@ -79,17 +80,22 @@ class PilotHeads(NamedTuple):
     network: PilotNetwork
 
 
-def shapes(width: int, rounds: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of the named tensors; matrices there are [out, in], as torch has them."""
-    square = (width, width)
-    linear = {"enter": (width, len(UNIT_FEATURES)), "unit": (width, 3 * width), "own": square}
-    plain = {"content": square, "device": (width, N_DEVICE), "step": (width, N_STEP)}
-    plain |= {"mean": square, "out": (1, width)}
+def maps_of(width: int, rounds: int) -> dict[str, LinearMap]:
+    """Linear maps of the network."""
+    maps = {"enter": LinearMap(width, len(UNIT_FEATURES))}
     for r in range(rounds):
-        linear[f"rounds.{r}.update"] = (width, 4 * width)
-        plain |= {f"rounds.{r}.peer": square, f"rounds.{r}.pair": (width, len(PAIR_FEATURES))}
-    biases = {f"{name}.bias": (width,) for name in linear}
-    return {**{f"{name}.weight": shape for name, shape in (linear | plain).items()}, **biases}
+        maps[f"rounds.{r}.peer"] = LinearMap(width, width, bias=False)
+        maps[f"rounds.{r}.pair"] = LinearMap(width, len(PAIR_FEATURES), bias=False)
+        maps[f"rounds.{r}.update"] = LinearMap(width, 4 * width)
+    return maps | {
+        "unit": LinearMap(width, 3 * width),
+        "content": LinearMap(width, width, bias=False),
+        "device": LinearMap(width, N_DEVICE, bias=False),
+        "step": LinearMap(width, N_STEP, bias=False),
+        "own": LinearMap(width, width),
+        "mean": LinearMap(width, width, bias=False),
+        "out": LinearMap(1, width, bias=False),
+    }
 
 
 def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined
 from streamplace.learn.learner import StepReport
@@ -29,8 +29,6 @@ from streamplace.learn.learner_base import (
 )
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
-    N_DEVICE,
-    N_STEP,
     PilotMakespanFeatures,
     TaskDeviceFeature,
     before_of,
@@ -44,8 +42,13 @@ from streamplace.learn.models.pilot_makespan.placing import (
     first_schedules,
     span,
 )
-from streamplace.learn.models.pilot_makespan.rollouts import network_of, new_record, rollouts
-from streamplace.learn.parameters import arrays_of
+from streamplace.learn.models.pilot_makespan.rollouts import (
+    maps_of,
+    network_of,
+    new_record,
+    rollouts,
+)
+from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
@@ -167,24 +170,18 @@ def _reward(bound: float, makespan: float) -> float:
     return bound / makespan if makespan > 0 else 1.0
 
 
-class PilotMakespanModule(nn.Module):
-    """The policy; parameters carry the names that `network_of` reads."""
+class PilotMakespanModule(LinearMaps):
+    """The policy, as in `rollouts`."""
 
     def __init__(self, width: int) -> None:
-        super().__init__()
-        self.device = nn.Linear(N_DEVICE, width)
-        self.step = nn.Linear(N_STEP, width, bias=False)
-        self.own = nn.Linear(width, width)
-        self.mean = nn.Linear(width, width, bias=False)
-        self.out = nn.Linear(width, 1, bias=False)
-        self.skip = nn.Linear(N_DEVICE, 1, bias=False)
+        super().__init__(maps_of(width))
         with torch.no_grad():
-            self.out.weight.normal_(std=OTHERS)
-            self.skip.weight.zero_()
-            self.skip.weight[0, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = FORESIGHT
+            self.linear("out").weight.normal_(std=OTHERS)
+            skip = self.linear("skip").weight.zero_()
+            skip[0, TaskDeviceFeature.FINISH_AND_WAY_TO_THE_END] = FORESIGHT
 
     def forward(self, devices: Tensor, steps: Tensor, is_open: Tensor) -> Tensor:
         """Log-probabilities [P, D] of decisions; -inf where a device was not open."""
-        first = (self.device(devices) + self.step(steps)[:, None]).relu()
-        second = among_open(first, is_open, self.own, self.mean)
-        return log_probabilities(self.out(second) + self.skip(devices), is_open)
+        first = (self.linear("device")(devices) + self.linear("step")(steps)[:, None]).relu()
+        second = among_open(first, is_open, self.linear("own"), self.linear("mean"))
+        return log_probabilities(self.linear("out")(second) + self.linear("skip")(devices), is_open)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.learn.algorithms.kernels import feature_names
-from streamplace.learn.model_weights import check_shapes, loaded, read_model
+from streamplace.learn.model_weights import check_maps, loaded, read_model
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
@@ -20,10 +20,10 @@ from streamplace.learn.models.pilot_makespan.features import (
 )
 from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
+    maps_of,
     network_of,
     new_record,
     rollouts,
-    shapes,
 )
 from streamplace.model.arrays import Bools, Floats, Singles
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
@@ -140,5 +140,5 @@ def first_schedules(features: PilotMakespanFeatures) -> Iterator[ListSchedule]:
 def trained(path: Path) -> TrainedPilotMakespan:
     """Policy from a weights file."""
     weights, options, where = read_model(path, "pilot-makespan", PilotMakespanConfig, FEATURES)
-    check_shapes(weights.tensors, shapes(options.width), where)
+    check_maps(weights.tensors, maps_of(options.width), where)
     return TrainedPilotMakespan(network_of(weights.tensors))

@@ -29,6 +29,7 @@ from streamplace.learn.algorithms.kernels import (
     plus_product,
     rectify,
 )
+from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
     N_STEP,
@@ -56,17 +57,15 @@ class PilotMakespanNetwork(NamedTuple):
     skip: Singles  # k [F]
 
 
-def shapes(width: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of the named tensors; matrices there are [out, in], as torch has them."""
+def maps_of(width: int) -> dict[str, LinearMap]:
+    """Linear maps of the network."""
     return {
-        "device.weight": (width, N_DEVICE),
-        "device.bias": (width,),
-        "step.weight": (width, N_STEP),
-        "own.weight": (width, width),
-        "own.bias": (width,),
-        "mean.weight": (width, width),
-        "out.weight": (1, width),
-        "skip.weight": (1, N_DEVICE),
+        "device": LinearMap(width, N_DEVICE),
+        "step": LinearMap(width, N_STEP, bias=False),
+        "own": LinearMap(width, width),
+        "mean": LinearMap(width, width, bias=False),
+        "out": LinearMap(1, width, bias=False),
+        "skip": LinearMap(1, N_DEVICE, bias=False),
     }
 
 
