@@ -9,10 +9,11 @@ from pilots import weights_file
 from problems import chain, diamond, fork_join
 
 import streamplace
-from streamplace.evaluate.trained_on import described, graph_number, trained_on
+from streamplace.evaluate.trained_on import MAX_GRAPHS, described, graph_number, trained_on
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.weights import read_tensors
 from streamplace.learn.model_weights import shipped
+from streamplace.learn.registry import MODELS
 
 DATA = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
 GRAPHS = [chain(), diamond(), fork_join()]
@@ -48,9 +49,17 @@ def test_training_tells_its_graphs(tmp_path: Path) -> None:
     assert known == {graph_number(graph) for graph in graphs} - held_out
 
 
+@pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
+def test_all_shipped_weights_tell_their_graphs(name: str) -> None:
+    """As many as they were trained on, each at every rate, of at most 20,000."""
+    training = read_tensors(shipped(name))[0]["training"]
+    known = len(trained_on([name])[name])
+    assert known >= min(training["problems"] // (len(training["rates"]) or 1), MAX_GRAPHS)
+
+
 def test_pilot_knows_the_graphs_of_the_standard_data_set_that_it_was_trained_on() -> None:
     document, _ = read_tensors(shipped("pilot"))
-    known = trained_on(["pilot"])["pilot"]
+    (known,) = trained_on([f"pilot:weights={shipped('pilot')}"]).values()
     assert 2 * len(known) == document["training"]["problems"]  # each at two rates
     train, test = (
         {graph_number(problem.graph) for problem in DataSet(DATA, split, 200, Reader(None))}
