@@ -21,6 +21,8 @@ from streamplace.model.message_text import quoted, shown
 
 FORMAT, VERSION = "streamplace-checkpoint", 3
 NAME = "last.safetensors"
+EPOCHS = "training.epochs"
+"""Setting that a resumed run may raise."""
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -112,10 +114,14 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: Path) -> None:
-    """Raise SettingError if a run would be resumed with other settings than it began with."""
+    """Raise SettingError if a run would be resumed with other settings than it began with.
+
+    Only its epochs may be more; its learning rate then goes on as in the longer run.
+    """
     for name in dict.fromkeys([*checkpoint.settings, *settings]):
         then, now = checkpoint.settings.get(name), settings.get(name)
-        if then == now:
+        more = name == EPOCHS and then is not None and now is not None and now > then
+        if then == now or more:
             continue
         if name == "data":
             difference = "on other data (graphs, split, limit, rates or cluster)"

@@ -163,8 +163,16 @@ def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
 
 def test_resuming_demands_the_same_settings(train: Train) -> None:
     train("run")
-    with pytest.raises(SettingError, match=r"training\.epochs 6, not 7"):
-        train("run", resume=True, epochs=7)
+    with pytest.raises(SettingError, match=r"training\.epochs 6, not 5"):
+        train("run", resume=True, epochs=5)
+
+
+def test_a_run_that_has_ended_goes_on_with_more_epochs(train: Train) -> None:
+    """What it has done stays as it is."""
+    before = train("run").history.epochs
+    longer = train("run", resume=True, epochs=8).history.epochs
+    assert len(longer) == 8
+    assert longer[: len(before)] == before
 
 
 def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
