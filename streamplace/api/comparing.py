@@ -121,6 +121,7 @@ def compared(
     from streamplace.evaluate.records import results_file
     from streamplace.evaluate.results import ObjectiveResults
     from streamplace.evaluate.runner import records_of
+    from streamplace.evaluate.trained_on import trainings_of
     from streamplace.placers.named import label_of
 
     refusals = _Refusals(failed)
@@ -150,7 +151,9 @@ def compared(
         graphs.read(problems)
     refusals.tell()
     label = label_of(settings.reference, settings.placers)
-    return Comparison(results, label, {}, run.aliases, graphs, scan.trained), scan.total
+    trainings = trainings_of(settings.placers)
+    comparison = Comparison(results, label, {}, run.aliases, graphs, scan.trained, trainings)
+    return comparison, scan.total
 
 
 class _Refusals:

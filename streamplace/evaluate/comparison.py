@@ -130,6 +130,9 @@ class Comparison(Displayed):
         Results by graph, for pages.
     trained
         Learned placer → number of these graphs that it was trained on, if any.
+    trainings
+        Learned placer → its name without weights, where several are of trainings that differ by
+        their seed alone.
     """
 
     results: tuple[ObjectiveResults, ...]
@@ -138,6 +141,7 @@ class Comparison(Displayed):
     aliases: Mapping[str, str] = field(default_factory=dict)
     graphs: GraphResults = field(default_factory=GraphResults)
     trained: Mapping[str, int] = field(default_factory=dict)
+    trainings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def front(self) -> Front | None:
@@ -181,6 +185,7 @@ class Comparison(Displayed):
                 _table(cases),
                 *self.notes,
                 *(Detail(part) if is_long else part for part in _against(cases, reference)),
+                *_over_trainings(cases, self.trainings),
                 *_front_tables(front, only_best=True),
                 *(Detail(part) for case in cases for part in _details(case)),
                 *(Detail(part) for part in _front_tables(front, only_best=False)),
@@ -216,7 +221,8 @@ class Comparison(Displayed):
         cases = self._cases
         tables = [latex_table(_sheet(case), case.name) for case in cases]
         against = [latex_table(sheet) for sheet in _against(cases, self.reference)]
-        return "\n".join(tables + against)
+        trainings = map(latex_table, _over_trainings(cases, self.trainings))
+        return "\n".join([*tables, *against, *trainings])
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every objective, rate and placer."""
@@ -465,6 +471,25 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
             block.append((name, counts, p, ratio, ends))
         blocks.append(block)
     yield _blocks(compared, head, blocks)
+
+
+def _over_trainings(cases: Sequence[_Case], trainings: Mapping[str, str]) -> Iterator[Sheet]:
+    """Mean over trainings of the means over graphs, with the sample standard deviation."""
+    if not trainings:
+        return
+    blocks = []
+    for case in cases:
+        form = "{:.3f}".format if case.judge.sense == "max" else case.judge.format
+        block = []
+        for name in dict.fromkeys(trainings.values()):
+            means = np.array(
+                [row.mean for label, row in case.rows.items() if trainings.get(label) == name]
+            )
+            ends = means.mean(), means.std(ddof=1), means.min(), means.max()
+            block.append((name, str(len(means)), *(cell(float(end), form) for end in ends)))
+        blocks.append(block)
+    head = ("over seeds", "trainings", "mean", "deviation", "least", "most")
+    yield _blocks(cases, head, blocks)
 
 
 def _details(case: _Case) -> Iterator[PlainPart]:

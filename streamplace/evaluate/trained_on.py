@@ -1,5 +1,7 @@
 """Graphs that learned placers were trained on, as short hashes in the files of their weights."""
 
+import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,6 +23,7 @@ KEY = "graphs"
 MAX_GRAPHS = 20_000
 """Graphs whose hashes are kept, of 8 bytes each; of more, the smallest hashes are."""
 NUMBER = np.dtype(">u8")
+_WEIGHTS = re.compile(r":weights=[^:]*")
 DIGITS = 6
 """Significant digits of a source's share of the rate, which scaling rounds."""
 
@@ -58,6 +61,34 @@ def trained_on(placers: Iterable[str]) -> dict[str, frozenset[int]]:
             with suppress(FormatError):  # which the placer itself reports, for every graph
                 hashes[placer.label] = hashes.get(placer.label, frozenset()) | _of_file(path)
     return {label: numbers for label, numbers in hashes.items() if numbers}
+
+
+def trainings_of(placers: Iterable[str]) -> dict[str, str]:
+    """Label of a placer → the placer without its weights, where several differ by seed alone.
+
+    These have weights of trainings with other seeds, but equal options, objective and rates, of as
+    many problems.
+    """
+    labels: dict[str, dict[str, Any]] = {}  # seed by label, by what else was trained
+    names: dict[str, str] = {}
+    for placer in aliased_placers(placers):
+        if "weights" not in named_placer(placer.spec).options:
+            continue
+        (path,) = weights_of(named_placer(placer.spec))
+        with suppress(FormatError):  # as above
+            document = read_tensors(path)[0]
+            training = document.get("training", {})
+            facts = {key: training.get(key) for key in ("objective", "rates", "problems", "start")}
+            name = _WEIGHTS.sub("", placer.spec)
+            rest = json.dumps([name, document.get("config"), facts], sort_keys=True)
+            names[rest] = name
+            labels.setdefault(rest, {})[placer.label] = training.get("seed")
+    return {
+        label: names[rest]
+        for rest, seeds in labels.items()
+        if len(set(map(str, seeds.values()))) == len(seeds) > 1
+        for label in seeds
+    }
 
 
 @loaded

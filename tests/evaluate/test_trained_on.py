@@ -67,3 +67,22 @@ def test_pilot_knows_the_graphs_of_the_standard_data_set_that_it_was_trained_on(
     )
     assert np.mean([number in known for number in train]) == pytest.approx(0.9, abs=0.06)
     assert not test & known
+
+
+@pytest.mark.parametrize(("seeds", "n"), [((0, 1, 2), 3), ((0, 0, 1), 0)])
+def test_trainings_that_differ_by_seed_alone_have_a_mean_over_seeds(
+    tmp_path: Path, seeds: tuple[int, ...], n: int
+) -> None:
+    """Their own means are its sample."""
+    placers = ["metis"]
+    for i, seed in enumerate(seeds):
+        file = weights_file(tmp_path / f"{i}.safetensors", seed=i, training={"seed": seed})
+        placers.append(f"s{i}=pilot:weights={file}:samples=0:refine=none")
+    comparison = streamplace.compare(GRAPHS, placers, 3, rate=2e4)
+    assert comparison.trainings == dict.fromkeys(
+        [f"s{i}" for i in range(n)], "pilot:samples=0:refine=none"
+    )
+    means = np.array([row.mean for *_, placer, row in comparison.rows() if placer != "metis"])
+    row = f"pilot:samples=0:refine=none {n} {means.mean():.3f} {means.std(ddof=1):.3f}"
+    assert (row in " ".join(str(comparison).split())) == bool(n)
+    assert ("over seeds" in comparison.latex()) == bool(n)
