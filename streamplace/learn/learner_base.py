@@ -82,6 +82,11 @@ class PolicyLearner(ABC, Generic[C]):
     def features(self) -> Mapping[str, Any]:
         """Features of the policy for JSON: ``names``, perhaps ``mean`` and ``std``."""
 
+    @property
+    def captured(self) -> Callable[[Longs, int, int], Any] | None:
+        """Nothing is replayed."""
+        return None
+
     def for_each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Results for all items, computed on all cores as far as the GIL is released."""
         is_serial = self.task.threads == 1

@@ -75,8 +75,8 @@ def shards(rows: Longs, parts: int, seed: int, epoch: int, step: int) -> list[Ba
 
 def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
     """Gradient on a shard, whose memories the learner updates."""
-    if (captured := getattr(learner, "captured", None)) is not None:
-        return Gradient(*captured(shard.rows, shard.epoch, shard.seed))
+    if learner.captured is not None:
+        return Gradient(*learner.captured(shard.rows, shard.epoch, shard.seed))
     loss, report = learner.loss(shard.rows, shard.epoch, shard.seed)
     parameters = [p for p in learner.module.parameters() if p.requires_grad]
     tensors = torch.autograd.grad(loss, parameters, allow_unused=True)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
+from streamplace.learn.constructive.policy import EncodedBatch, Likelihood, TrainedConstructor
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.model_weights import loaded, read_model
@@ -34,8 +34,8 @@ from streamplace.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OrderedBatch:
-    """Problems in the order of decision; an `EncodedBatch` of `constructive.policy`."""
+class OrderedBatch(EncodedBatch):
+    """Problems in the order of decision."""
 
     policy: EncoderDecoder
     batch: GraphBatch
@@ -51,10 +51,6 @@ class OrderedBatch:
         """Placements [G, S, N], drawn step by step."""
         by_step = self.policy.decide(self.encoded, samples, keys)
         return by_step.gather(2, self.order.argsort(1)[:, None].expand_as(by_step))
-
-    def weights(self, samples: int) -> Tensor:
-        """All samples count the same."""
-        return torch.ones(samples, dtype=torch.float64, device=self.order.device)
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
