@@ -3,7 +3,7 @@
 Run ``python benchmarks/ablation.py -o out/`` (a quarter of an hour on two cores). Every variant
 learns from the training graphs of the standard benchmark at 10,000 tuples/s, with the same seed,
 then places the test graphs greedily. A run that was stopped goes on where it was. Writes
-``ablation.json`` and the learning curves, and prints the table.
+``ablation.json``, and prints the table.
 """
 
 import argparse
@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
-from streamplace.drawing.figures import new_figure, save
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
@@ -75,27 +74,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [graph for graph in graphs if graph.attributes["split"] == split][: given.limit]
         for split in ("train", "test")
     )
-    rows, curves = [], {}
+    rows = []
     for variant in VARIANTS:
         folder = given.output / variant.run
         epochs = given.epochs or EPOCHS[variant.family]
-        points = trained(variant, learn, folder, epochs)
-        if not variant.placing:
-            curves[variant.title] = points
+        trained(variant, learn, folder, epochs)
         rows.append(judged(variant, folder / "best.safetensors", test))
         print(rows[-1]["row"], flush=True)
     (given.output / "ablation.json").write_text(json.dumps(rows, indent=1) + "\n")
-    drawn(curves, given.output / "learning-curves.svg")
 
 
-def trained(
-    variant: Variant, graphs: list[StreamGraph], folder: Path, epochs: int
-) -> list[tuple[int, float]]:
-    """Epochs and validation after each."""
+def trained(variant: Variant, graphs: list[StreamGraph], folder: Path, epochs: int) -> None:
+    """Train a variant, or go on with it."""
     config = folder.parent / f"{variant.run}.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f"[model]\n{variant.options}\n")
-    result = train(
+    train(
         variant.model,
         graphs,
         folder,
@@ -104,7 +98,6 @@ def trained(
         epochs=epochs,
         resume=(folder / "last.safetensors").exists(),
     )
-    return [(epoch.epoch, float(epoch.validation or 0.0)) for epoch in result.history.epochs]
 
 
 def judged(variant: Variant, weights: Path, graphs: list[StreamGraph]) -> dict[str, object]:
@@ -136,25 +129,6 @@ def placed(name: str, graphs: list[StreamGraph]) -> np.ndarray:
             for graph in graphs
         ]
     )
-
-
-def drawn(curves: dict[str, list[tuple[int, float]]], path: Path) -> None:
-    """Validation by epoch, one line per variant."""
-    figure, (left, right) = new_figure(2, width=9.0, height=3.6)
-    for title, points in curves.items():
-        axis = right if "pilot" in title else left
-        axis.plot(*zip(*points, strict=True), linewidth=1.4, label=title)
-    for axis, columns, least in ((left, 2, 0.55), (right, 1, 0.9)):
-        axis.set(xlabel="epoch", ylabel="validation, greedy", ylim=(least, 0.95))
-        axis.xaxis.get_major_locator().set_params(integer=True)
-        axis.legend(
-            fontsize=7,
-            frameon=False,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.18),
-            ncols=columns,
-        )
-    save(figure, path)
 
 
 if __name__ == "__main__":

@@ -72,17 +72,18 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
 
 paper_model(
     "encdec",
-    "Encoder–decoder LSTMs (B of the DREAM paper), for up to five equal devices.",
+    "Encoder–decoder LSTMs, for up to five equal devices; by the preset paper, B of DREAM.",
     AllocatorConfig(),
 )
 paper_model(
     "encdec-gnn",
-    "Encoder–decoder with a graph encoder (B+F1 of the DREAM paper), for up to five equal devices.",
+    "Encoder–decoder with a graph encoder, for up to five equal devices; by the preset paper, "
+    "B+F1 of DREAM.",
     GraphAllocatorConfig(),
 )
 paper_model(
     "dream",
-    "Graph-aware encoder–decoder of the DREAM paper (B+F1&F2), which reads the devices' loads as "
-    "well unless trained by the preset paper, for up to five equal devices.",
+    "Graph-aware encoder–decoder that reads the devices' loads, for up to five equal devices; by "
+    "the preset paper, B+F1&F2 of DREAM, which does not.",
     GraphAllocatorConfig(device_state=True),
 )
