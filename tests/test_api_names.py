@@ -51,13 +51,13 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "place": (
         PlaceSettings,
         {"graph"},
-        DEVICES | CHANGES | {"evaluations", "present", "passes", "startup"}
+        DEVICES | CHANGES | {"evaluations", "present", "passes", "moves", "startup"}
         | {"split", "limit", "jobs", "on"},
     ),
     "simulate simulate_queues": (
         SimulateSettings,
         {"graph", "placement"},
-        DEVICES | CHANGES | {"present", "startup", "preset", "engine"},
+        DEVICES | CHANGES | {"present", "passes", "startup", "preset", "engine"},
     ),
     "compare": (CompareSettings, {"data"}, DEVICES | {"evaluations"}),
     "plan_schedule plan_frontier plan": (

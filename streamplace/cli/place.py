@@ -95,12 +95,19 @@ def _place(
     as_json: bool,
 ) -> None:
     """Place one graph, and write and print the result."""
+    from streamplace.api.arguments import objective_of
     from streamplace.display.report import duration
     from streamplace.io.placements import write_placement
     from streamplace.placers.stopwatch import start_up_seconds
 
     problem = _options.read_problem(graph, settings)
     say_trust(problem.graph, trusts=settings.trust_profile)
+    judge = objective_of(problem, settings.objective)
+    if settings.present is not None and settings.passes is None and judge.unit == "s":
+        raise SettingError(
+            f"{settings.name('present')} needs {settings.name('passes')}, over which the time of "
+            f"moves is shared, as {judge.name} is measured in seconds"
+        )
     before = start_up_seconds()
     with request.waiting(problem.graph.name):
         result = request.answer(problem)

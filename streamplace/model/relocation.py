@@ -33,6 +33,8 @@ class Relocation:
         Number of passes until the next move: passes per second times the seconds until then.
     startup
         Seconds that an operator takes to start if the problem does not state it; 0 by default.
+    most_moves
+        Most operators that may move, if the objective is not measured in seconds.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Relocation:
     before: Mapping[str, str]
     passes: float = inf
     startup: float | None = None
+    most_moves: int | None = None
 
     __repr__ = call_of
 
@@ -70,6 +73,12 @@ class Relocation:
         cluster, state, rows = problem.cluster, self.moving(problem).state, self.rows(problem)
         sent = state[:, None] * 8 / cluster.bandwidth_bps[rows] + cluster.latency_s[rows]
         return np.asarray(np.where((rows[:, None] != GONE) & (state[:, None] > 0), sent, 0.0))
+
+    def counts(self, problem: Problem, placements: Ints) -> Floats:
+        """Operators of the present placement that are elsewhere in placements [B, N]; [B]."""
+        named = [name in self.before for name in problem.graph.operators.name]
+        elsewhere = np.atleast_2d(placements) != self.rows(problem)
+        return np.asarray((elsewhere & named).sum(axis=1), np.float64)
 
     def moving(self, problem: Problem) -> Moving:
         """Costs of moving: those of the problem, else memory and start-up time."""

@@ -16,7 +16,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import seconds
 from streamplace.objectives.registry import Condition, Objective, named_objective
-from streamplace.objectives.relocation import relocating
+from streamplace.objectives.relocation import limited, relocating
 
 BEYOND: Final = 1e100
 """A number beyond the value of any placement."""
@@ -111,8 +111,12 @@ def composed_objective(
     'devices with throughput>=1'
     """
     plain = named_objective(chosen) if isinstance(chosen, str) else chosen
-    whole = plain if relocation is None else relocating(plain, relocation)
-    return subject_to(whole, [read_condition(text) for text in require])
+    limits = [read_condition(text) for text in require]
+    if relocation is None:
+        return subject_to(plain, limits)
+    if relocation.most_moves is not None:
+        limits.append(limited(relocation))
+    return subject_to(relocating(plain, relocation), limits)
 
 
 def require_conditions(problem: Problem, objective: Objective, placement: Placement) -> None:

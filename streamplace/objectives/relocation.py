@@ -31,7 +31,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import FEW_NAMED, Explanation
-from streamplace.objectives.registry import Objective
+from streamplace.objectives.registry import Condition, Objective
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -46,10 +46,25 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
     >>> relocating(named_objective("makespan"), Relocation({"a": "d0"}, 100)).name
     'makespan after a move every 100 passes'
     """
-    if objective.unit != "s":
+    is_timed = objective.unit == "s"
+    if not is_timed and isfinite(relocation.passes):
         raise SettingError(
             f"{objective.name} is not measured in seconds, so the time of moves cannot be added to "
-            "it; use makespan, latency or cost"
+            "it; use makespan, latency or cost, or drop the passes and limit the moves"
+        )
+    if is_timed and relocation.most_moves is not None:
+        raise SettingError(
+            f"{objective.name} is measured in seconds, so moves cost time and need no other limit; "
+            "give passes instead of moves"
+        )
+    if not is_timed:
+        return replace(
+            objective,
+            explain=partial(_explain, objective, relocation),
+            refuses=partial(_refuses, objective, relocation),
+            usual=False,
+            base=objective,
+            relocation=relocation,
         )
 
     return replace(
@@ -61,6 +76,12 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
         base=objective,
         relocation=relocation,
     )
+
+
+def limited(relocation: Relocation) -> Condition:
+    """Condition that no more operators move than the relocation allows."""
+    counted = Objective("moves", "min", "Operators that move.", relocation.counts)
+    return Condition(counted, "min", float(relocation.most_moves or 0))
 
 
 def _evaluate(
@@ -82,7 +103,7 @@ def _explain(
 ) -> Explanation:
     return Relocated(
         objective.explained(problem, placement),
-        objective.quantity,
+        objective,
         moves(problem, placement, relocation),
         relocation.passes,
         _value_before(problem, objective, relocation),
@@ -109,7 +130,7 @@ class Relocated(Displayed):
     """Value of a placement, and the moves to it from the present one."""
 
     reached: Explanation  # of the placement after all moves
-    quantity: str  # name of its value
+    judge: Objective  # that it is a value of
     moves: tuple[Move, ...]
     passes: float
     before: float | None  # value of the present placement; None if the problem does not allow it
@@ -131,8 +152,11 @@ class Relocated(Displayed):
 
     @property
     def pays_off_after(self) -> float | None:
-        """Passes until the moves pay off; infinite if never, None if some operator has to move."""
-        if self.before is None:
+        """Passes until the moves pay off; infinite if never, None if some operator has to move.
+
+        None as well for a value that is not measured in seconds.
+        """
+        if self.before is None or self.judge.unit != "s":
             return None
         gain = self.before - self.reached.value
         if gain > ROUNDING * self.before:
@@ -147,7 +171,9 @@ class Relocated(Displayed):
         who = some([move.operator for move in self.moves], separator=", ", most=FEW_NAMED)
         text = f"moving {who} takes {quantity(self.seconds, 's')}"
         after = self.pays_off_after
-        if after is None:
+        if self.before is not None and self.judge.unit != "s":
+            text += f"; to stay reaches {self.judge.format(self.before)}"
+        elif after is None:
             text += "; the present placement is not allowed"
         elif after == inf:
             text += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
@@ -183,7 +209,11 @@ class Relocated(Displayed):
             "before": self.before,
             "pays_off_after": None if after == inf else after,
         }
-        return {self.quantity: self.reached.value, **self.reached.headline(), "relocation": facts}
+        return {
+            self.judge.quantity: self.reached.value,
+            **self.reached.headline(),
+            "relocation": facts,
+        }
 
     def document(self) -> dict[str, Any]:
         """All facts."""

@@ -72,6 +72,8 @@ def _work(team: "Team") -> None:
     """
     problem, objective, budget = team.problem, team.objective, team.budget
     has_proof = objective.usual and objective.kind in ("rate", "pass")
+    # Moves that take no time of the objective are counted: that search proves what few reach.
+    has_proof |= objective.relocation is not None and objective.plain.unit != "s"
     if not has_proof and is_enumerable(problem, objective, budget):
         team.ask(BEST_OF_ALL, team.part(HALF))
     if objective.relocation is not None:  # the search starts at the present placement
@@ -210,7 +212,8 @@ class Team:
             # Beside constant loads, the placement with the least peak may carry more.
             if not isclose(value, self._best.value, rel_tol=ROUNDING):
                 self._trace.append(Improvement(began, value, self._before))
-        return Found(placement, self._bound, tuple(self._trace), least_load=self._least_load)
+        steps, load = self._best.steps, self._least_load
+        return Found(placement, self._bound, tuple(self._trace), least_load=load, steps=steps)
 
     def _seconds(self) -> float | None:
         whole = self.budget.seconds

@@ -16,7 +16,7 @@ from streamplace.model.mixins import call_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.result import Improvement, Result, verified
+from streamplace.placers.result import Improvement, MoveStep, Result, verified
 from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
 
@@ -79,6 +79,8 @@ class Found:
         Value of the placement, if the placer evaluated it.
     least_load
         Lower bound of the load of the fullest resource of every placement that keeps up.
+    steps
+        What each number of moves from the present placement reaches.
     """
 
     placement: Placement
@@ -86,6 +88,7 @@ class Found:
     trace: tuple[Improvement, ...] = ()
     value: float | None = None
     least_load: float | None = None
+    steps: tuple[MoveStep, ...] = ()
 
 
 class PlacerFunction(Protocol):
@@ -178,6 +181,7 @@ class Placer:
             objective.bound(problem) if answer.bound is None else answer.bound,
             answer.trace,
             least_load=answer.least_load,
+            steps=answer.steps,
             problem=problem,
             judge=objective,
         )

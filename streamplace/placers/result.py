@@ -3,7 +3,7 @@
 import importlib
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import ceil, floor, isfinite
 from os import PathLike
@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.display.assumptions import assumed, assumptions
-from streamplace.display.report import Detail, Heading, Report, duration, percent
+from streamplace.display.report import (
+    Bar,
+    Detail,
+    Heading,
+    Names,
+    Report,
+    Sheet,
+    duration,
+    percent,
+)
 from streamplace.display.sheets import operators_sheet
 from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import spot
@@ -46,6 +55,16 @@ class Improvement:
     evaluations: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """The best value that a number of moves from the present placement reaches."""
+
+    moves: int
+    value: float
+    proven: bool  # whether no placement with so many moves or fewer is better
+    moved: Mapping[str, str]  # new device of every operator that moves
+
+
 class PlacementDrawing(Protocol):
     """Drawing of a placement, which notebooks show."""
 
@@ -77,6 +96,8 @@ class Result(Pictured):
     least_load
         Proven lower bound of the load of the fullest resource of every placement that keeps up with
         the sources; None if unknown.
+    steps
+        What each number of moves reaches, for an objective that is not measured in seconds.
     problem, judge
         The problem, and the objective itself.
     errors
@@ -95,6 +116,7 @@ class Result(Pictured):
     bound: float | None = None
     trace: tuple[Improvement, ...] = ()
     least_load: float | None = field(default=None, kw_only=True)
+    steps: tuple[MoveStep, ...] = field(default=(), kw_only=True)
     problem: Problem = field(kw_only=True, repr=False, compare=False)
     judge: Objective = field(kw_only=True, repr=False, compare=False)
     errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
@@ -159,6 +181,7 @@ class Result(Pictured):
         return Report(
             (
                 *(part for part in parts if part not in sentences),
+                *self._steps(),
                 Detail(operators_sheet(graph.operators, self.placement)),
                 Heading(graph.name, heading),
                 *sentences,
@@ -170,6 +193,22 @@ class Result(Pictured):
             ),
             subject=self,
         )
+
+    def _steps(self) -> Iterator[Sheet]:
+        """Yield the table of what each number of moves reaches."""
+        whole = max((abs(step.value) for step in self.steps), default=0.0) or 1.0
+        rows = tuple(
+            (
+                str(step.moves),
+                self.judge.format(step.value),
+                Bar(step.value if self.judge.is_share else step.value / whole),
+                "proven" if step.proven else "found",
+                Names.of([f"{name} → {device}" for name, device in step.moved.items()], lines=1),
+            )
+            for step in self.steps
+        )
+        if rows:
+            yield Sheet(("moves", self.judge.quantity, "", "", "to"), rows)
 
     def likely(self) -> Iterator[str]:
         """Yield a sentence with the interval of the throughput, if the graph was measured."""
@@ -206,6 +245,7 @@ class Result(Pictured):
             "bound": self.bound,
             "gap": self.gap,
             **({} if self.least_load is None else {"least_load": self.least_load}),
+            **({"steps": [asdict(step) for step in self.steps]} if self.steps else {}),
             "verdict": self.verdict,
             "assumptions": list(assumptions(self.problem)),
             **likely,

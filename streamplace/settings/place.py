@@ -11,6 +11,7 @@ from streamplace.settings.convert import (
     PlacerName,
     Positive,
     Seconds,
+    Whole,
 )
 from streamplace.settings.option import file_key, option
 from streamplace.settings.shared import (
@@ -27,7 +28,7 @@ from streamplace.settings.shared import (
 if TYPE_CHECKING:
     from streamplace.placers.request import PlacementRequest
 
-OF_ONE_GRAPH = ("scale", "set", "present", "passes", "confidence", "trust_profile")
+OF_ONE_GRAPH = ("scale", "set", "present", "passes", "moves", "confidence", "trust_profile")
 OF_DATA_SETS = ("split", "limit", "jobs", "on")
 
 
@@ -55,10 +56,16 @@ class PlaceSettings(
     )
     relocation: Moved = None
     present: PlacementFile | None = file_key(
-        "FILE", "Current placement: the objective includes the cost of moving.", name="from"
+        "FILE",
+        "Current placement: an objective in seconds includes the cost of moving; for others, the "
+        "answer says what each number of moves reaches.",
+        name="from",
     )
     passes: Positive | None = file_key(
         "N", "Passes until the next change, which share the cost of moving."
+    )
+    moves: Whole | None = file_key(
+        "N", "Most operators that move, where the objective is not in seconds, as the throughput."
     )
     startup: Seconds | None = file_key(
         "TIME", "Time that a moved operator takes to start, if the problem has none."
@@ -68,8 +75,7 @@ class PlaceSettings(
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""
         super().check()
-        self.need("present", "passes", "startup")
-        self.need("passes", "present")
+        self.need("present", "passes", "startup", "moves")
 
     def request(self) -> "PlacementRequest":
         """Request that these settings make."""
@@ -79,7 +85,7 @@ class PlaceSettings(
 
         relocation = self.relocation
         if self.present is not None:
-            relocation = Relocation(self.present, self.passes or inf, self.startup)
+            relocation = Relocation(self.present, self.passes or inf, self.startup, self.moves)
         return PlacementRequest(
             placer=self.placer,
             weights=self.weights,

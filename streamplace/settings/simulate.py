@@ -1,6 +1,7 @@
 """Settings of ``simulate``, with and without queues."""
 
 from collections.abc import Iterable
+from math import inf
 from typing import TYPE_CHECKING, cast, get_args
 
 from streamplace.errors import SettingError
@@ -41,6 +42,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         "The current placement: lists the moves, their time, and when they pay off.",
         key="from",
     )
+    passes: Positive | None = file_key("N", "Passes until the next change, as for place.")
     startup: Seconds | None = option(
         "--startup TIME",
         "Time that a moved operator needs to start, such as '2 s'. Only for problems that do not "
@@ -76,7 +78,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     def check(self) -> None:
         """Refuse settings of queues without them, and of a pass where none is simulated."""
         super().check()
-        self.need("present", "startup")
+        self.need("present", "startup", "passes")
         self.need("engine", "duration", "dt", "capacity", "policy")
 
     def judged_by(self) -> str | Objective:
@@ -98,7 +100,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
             return self.relocation
         from streamplace.model.relocation import Relocation
 
-        return Relocation(self.present, startup=self.startup)
+        return Relocation(self.present, self.passes or inf, self.startup)
 
     def queues(self) -> "GivenSettings":
         """Settings of the engine; raise SettingError for invalid ones."""

@@ -41,6 +41,10 @@ def anneal(
     """
     for placement in start:
         problem.check(placement)
+    if objective.relocation is not None and objective.plain.unit != "s":
+        from streamplace.placers.few_moves import few_moves
+
+        return few_moves(problem, objective, seed, budget)
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.usual and objective.kind == "pass":

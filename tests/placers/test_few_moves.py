@@ -1,0 +1,99 @@
+"""Few moves: what each number of moves from the present placement reaches."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import layered
+from streamsim import throughput
+
+from streamplace import Relocation, place, simulate
+from streamplace.errors import PlacementError, SettingError
+from streamplace.families.random_dag import RandomDag, random_dag
+from streamplace.model import Cluster, Problem
+from streamplace.placers.registry import Budget
+
+FEW = Budget(evaluations=3000)
+
+
+def small() -> Problem:
+    """A problem of which all placements can be tried."""
+    parameters = RandomDag(operators=8, streams=7, devices=3.0, network=300.0)
+    return Problem(next(random_dag(parameters, 4)), Cluster.uniform(3))
+
+
+def best_by_moves(problem: Problem, home: list[int]) -> dict[int, float]:
+    """Highest throughput with at most so many moves, by trying everything."""
+    every = np.array(list(itertools.product(range(3), repeat=problem.n_operators)), np.int32)
+    values = throughput(problem.instance, every)
+    moves = (every != np.array(home)).sum(axis=1)
+    return {k: float(values[moves <= k].max()) for k in range(problem.n_operators + 1)}
+
+
+def at(problem: Problem, home: list[int]) -> Relocation:
+    """Relocation from these devices."""
+    return Relocation(problem.placement(np.array(home, np.int32)).as_dict())
+
+
+@pytest.mark.parametrize("home", [[0] * 6, [0, 1, 2, 0, 1, 2]])
+def test_every_number_of_moves_reaches_what_trying_everything_does(home: list[int]) -> None:
+    problem = small()
+    home = (home * 2)[: problem.n_operators]
+    result = place(problem, relocation=at(problem, home), budget=Budget(evaluations=10**6))
+    best = best_by_moves(problem, home)
+    assert all(step.proven for step in result.steps)
+    for step in result.steps:
+        assert step.value == pytest.approx(best[step.moves], rel=1e-9)
+        assert len(step.moved) == step.moves
+        assert step.moves == 0 or best[step.moves - 1] < step.value
+    assert result.value == pytest.approx(max(best.values()), rel=1e-9)
+    assert result.steps[-1].moves == (result.placement.index != np.array(home)).sum()
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_no_more_operators_move_than_are_allowed(most: int) -> None:
+    problem = layered(30)
+    before = place(problem, placer="metis").placement.as_dict()
+    move = Relocation(before, most_moves=most)
+    result = place(problem, relocation=move, budget=FEW)
+    moved = [name for name, device in result.placement.as_dict().items() if before[name] != device]
+    assert len(moved) <= most
+    assert result.value >= simulate(problem, before).value
+
+
+def test_the_fewest_moves_that_meet_a_condition_are_made() -> None:
+    problem = small()
+    home = [0] * problem.n_operators
+    best = best_by_moves(problem, home)
+    limit = (best[0] + max(best.values())) / 2
+    fewest = min(k for k, value in best.items() if value >= limit)
+    result = place(problem, relocation=at(problem, home), require=f"throughput>={limit}", budget=10)
+    assert (result.placement.index != 0).sum() == fewest
+    gone = Relocation(dict.fromkeys(problem.graph.operators.name, "gone"), most_moves=0)
+    with pytest.raises(PlacementError, match="moves<=0"):
+        place(problem, relocation=gone, budget=FEW)
+
+
+def test_a_simulation_tells_what_moves_and_what_staying_reaches() -> None:
+    problem = small()
+    home = [0] * problem.n_operators
+    result = place(problem, relocation=at(problem, home), budget=FEW)
+    told = simulate(problem, result.placement, relocation=at(problem, home)).document()
+    stay = simulate(problem, at(problem, home).before).value
+    assert told["relocation"]["before"] == pytest.approx(stay)
+    assert [move["operator"] for move in told["relocation"]["moved"]] == [
+        name for name, device in result.placement.as_dict().items() if device != "d0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("objective", "options"), [("throughput", {"passes": 3}), ("latency", {"most_moves": 3})]
+)
+def test_moves_are_limited_either_by_number_or_by_time(
+    objective: str, options: dict[str, Any]
+) -> None:
+    problem = small()
+    before = dict.fromkeys(problem.graph.operators.name, "d0")
+    with pytest.raises(SettingError, match="seconds"):
+        place(problem, objective=objective, relocation=Relocation(before, **options))
