@@ -61,7 +61,9 @@ def what_if(
         Field of an operator or a stream → its value, a number or a text with a unit:
         ``{"kafka.rate": "100k", "parse->sink.selectivity": 0.5}``. Operators have ``ipt``,
         ``payload``, ``rate``, ``memory``, ``constant``, ``max_rate``, ``cores``, ``parallelism``
-        and ``max_parallelism``, streams ``selectivity``, ``payload`` and ``ipt``.
+        and ``max_parallelism``, streams ``selectivity``, ``payload`` and ``ipt``. Of a problem
+        also those of a device, ``d0.mips``, and ``bandwidth`` and ``latency`` of a link,
+        ``d0->d1.bandwidth``; a name that an operator has as well is the operator's.
 
     Examples
     --------

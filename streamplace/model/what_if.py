@@ -7,14 +7,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from streamplace.errors import GraphError, ProblemError, UnitError
+from streamplace.errors import ClusterError, GraphError, ProblemError, UnitError
+from streamplace.model.cluster import Cluster
 from streamplace.model.columns import CountRule, NumberRule, rules_of
+from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.operators import Operators
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Streams
-from streamplace.model.units import Quantity, number
+from streamplace.model.units import Quantity, bandwidth_bps, number
+from streamplace.model.units import seconds as seconds_of
 
 Row = TypeVar("Row", bound=Any)
 
@@ -40,10 +43,18 @@ def changed_problem(
     problem: Problem, scale: Mapping[str, float], change: Mapping[str, Quantity]
 ) -> Problem:
     """Copy of a problem with changed numbers; see `streamplace.what_if`."""
-    seconds = problem.seconds
+    seconds, cluster = problem.seconds, problem.cluster
+    of_machines = {key: value for key, value in change.items() if _is_of(problem, key)}
+    change = {key: value for key, value in change.items() if key not in of_machines}
+    cluster = _changed_cluster(cluster, of_machines)
     if seconds is not None:
-        for key in change:
+        for key in (*change, *of_machines):
             name, _, field = key.rpartition(".")
+            if field == "mips":
+                raise ProblemError(
+                    f"the problem states the CPU of its operators in seconds, so {key} has no "
+                    "effect; change the seconds instead"
+                )
             if field == "ipt" and not _is_stream(problem.graph, name):
                 raise ProblemError(
                     f"the problem states the CPU of its operators in seconds, so {key} has no "
@@ -53,7 +64,46 @@ def changed_problem(
         for name, factor in scale.items():
             seconds[_row(problem.graph, name)] *= _factor(name, factor)
     graph = changed_graph(problem.graph, scale, change)
-    return Problem(graph, problem.cluster, problem.constraints, seconds, problem.moving)
+    return Problem(graph, cluster, problem.constraints, seconds, problem.moving)
+
+
+def _is_of(problem: Problem, key: str) -> bool:
+    """Whether a key names a device, or a link ``a->b``; operators and streams come first."""
+    name, devices = key.rpartition(".")[0], problem.cluster.devices.name
+    source, arrow, target = name.partition("->")
+    operators = problem.graph.operators
+    if name in operators or (source in operators and target in operators):
+        return False
+    return name in devices or bool(arrow and source in devices and target in devices)
+
+
+def _changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster:
+    """Copy of a cluster with changed numbers of devices and links."""
+    if not change:
+        return cluster
+    names, devices = cluster.devices.name, list[Device](cluster.devices)
+    links = {"bandwidth": np.array(cluster.bandwidth_bps), "latency": np.array(cluster.latency_s)}
+    parse = {"bandwidth": bandwidth_bps, "latency": seconds_of}
+    for key, value in change.items():
+        name, _, field = key.rpartition(".")
+        if name in names:
+            d = names.index(name)
+            devices[d] = _with(devices[d], key, field, value)
+            continue
+        if field not in links:
+            raise ClusterError(f"{key}: a link has a bandwidth and a latency; set one of these")
+        source, _, target = name.partition("->")
+        ends = names.index(source), names.index(target)
+        if source == target:
+            raise ClusterError(f"{key}: a device has no link to itself")
+        try:
+            links[field][ends] = parse[field](value)
+        except UnitError as error:
+            raise UnitError(f"{key}: {error}") from None
+    columns = type(cluster.devices).of(devices)
+    return replace(
+        cluster, devices=columns, bandwidth_bps=links["bandwidth"], latency_s=links["latency"]
+    )
 
 
 def changed_graph(

@@ -5,16 +5,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.model.expansion import expand
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import Objective, suggested_by
+from streamplace.placers.meter import Meter
 from streamplace.placers.named import named_placer, with_weights
-from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
+from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.placers.result import Result
 from streamplace.progress import waiting
+
+CLEARLY_BETTER = 1.1
+"""Factor by which subtasks placed one by one must be better to be mentioned."""
+SHARE_OF_SUBTASKS = 0.1
+"""Share of the budget, in addition to it, for placing subtasks."""
+MOST_SUBTASKS = 2_000
+"""Most subtasks that are placed for a hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,31 @@ class PlacementRequest:
         prepared = self.prepared(problem)
         errors = errors_for(prepared.graph, self.confidence)
         parallelism = problem.graph.operators.parallel
-        return replace(self.place(prepared), errors=errors, parallelism=parallelism)
+        result = replace(self.place(prepared), errors=errors, parallelism=parallelism)
+        return replace(result, by_subtasks=self._by_subtasks(problem, result))
+
+    def _by_subtasks(self, problem: Problem, result: Result) -> float | None:
+        """Value of the subtasks placed one by one in a small part of the budget, if it is better.
+
+        None if it is not better by `CLEARLY_BETTER`, or if nothing has several subtasks.
+        """
+        judge = result.judge
+        subtasks = int(problem.graph.operators.parallelism.sum())
+        is_able = problem.graph.operators.parallel and subtasks <= MOST_SUBTASKS
+        is_short = judge.is_share and judge.usual and result.value < 1 / CLEARLY_BETTER
+        part = Meter(self.budget, 0).part(SHARE_OF_SUBTASKS)
+        if self.subtasks or not (is_able and is_short) or part is None:
+            return None
+        each = replace(self, subtasks=True, budget=part)
+        try:
+            value = (
+                PLACERS["auto"]
+                .attempt(each.prepared(problem), judge, seed=self.seed, budget=part)
+                .value
+            )
+        except StreamplaceError:  # rules that subtasks cannot keep
+            return None
+        return value if value > CLEARLY_BETTER * result.value else None
 
     def prepared(self, problem: Problem) -> Problem:
         """Return a problem at the rate of the request, with its subtasks if these are placed."""

@@ -100,6 +100,8 @@ class Result(Pictured):
         What each number of moves reaches, for an objective that is not measured in seconds.
     problem, judge
         The problem, and the objective itself.
+    by_subtasks
+        Value of a quick placement of the subtasks one by one, if it is a tenth better.
     errors
         Errors of predictions for the graph; None if it was not measured.
     parallelism
@@ -119,6 +121,7 @@ class Result(Pictured):
     steps: tuple[MoveStep, ...] = field(default=(), kw_only=True)
     problem: Problem = field(kw_only=True, repr=False, compare=False)
     judge: Objective = field(kw_only=True, repr=False, compare=False)
+    by_subtasks: float | None = field(default=None, kw_only=True, repr=False, compare=False)
     errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
     parallelism: Mapping[str, int] | None = field(
         default=None, kw_only=True, repr=False, compare=False
@@ -186,6 +189,7 @@ class Result(Pictured):
                 Heading(graph.name, heading),
                 *sentences,
                 *([] if bound is None else [bound]),
+                *self._hint(),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
                 *self.spare(),
@@ -209,6 +213,12 @@ class Result(Pictured):
         )
         if rows:
             yield Sheet(("moves", self.judge.quantity, "", "", "to"), rows)
+
+    def _hint(self) -> Iterator[str]:
+        """Yield what placing subtasks one by one reaches, if that is clearly better."""
+        if self.by_subtasks is not None:
+            reached, value = self.judge.format(self.by_subtasks), self.judge.format(self.value)
+            yield f"Subtasks placed one by one (--subtasks): {reached} instead of {value}"
 
     def likely(self) -> Iterator[str]:
         """Yield a sentence with the interval of the throughput, if the graph was measured."""
@@ -246,6 +256,7 @@ class Result(Pictured):
             "gap": self.gap,
             **({} if self.least_load is None else {"least_load": self.least_load}),
             **({"steps": [asdict(step) for step in self.steps]} if self.steps else {}),
+            **self._advice(),
             "verdict": self.verdict,
             "assumptions": list(assumptions(self.problem)),
             **likely,
@@ -253,6 +264,13 @@ class Result(Pictured):
             "seed": self.seed,
             "seconds": self.seconds,
         }
+
+    def _advice(self) -> dict[str, Any]:
+        """What would help, of a throughput, and what placing subtasks reaches."""
+        remedies = getattr(self.explain(), "remedies", None)
+        facts = {} if remedies is None else {"remedies": [asdict(remedy) for remedy in remedies]}
+        by_subtasks = self.by_subtasks
+        return facts | ({} if by_subtasks is None else {"by_subtasks": by_subtasks})
 
     @property
     def _parallel(self) -> Mapping[str, int]:

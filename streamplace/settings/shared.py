@@ -113,9 +113,10 @@ class WhatIfs(VerbSettings):
     """Changes of a graph without an edited file; in Python, `streamplace.what_if` makes them."""
 
     set: Texts = option(
-        "--set OPERATOR.FIELD=VALUE…",
-        "What if: set a number of the graph, as in kafka.rate=100k or "
-        "'parse->sink.selectivity=0.5'. May be repeated.",
+        "--set NAME.FIELD=VALUE…",
+        "What if: set a number of an operator, stream, device or link, as in kafka.rate=100k, "
+        "'parse->sink.selectivity=0.5', d0.mips=5000 or 'd0->d1.bandwidth=10Gbps'. May be "
+        "repeated.",
     )
     scale: Texts = option(
         "--scale OPERATOR=FACTOR…",

@@ -68,6 +68,7 @@ from streamplace.objectives.throughput.loads import (
     shares_of_max_rate,
     source_limits,
 )
+from streamplace.objectives.throughput.remedies import PlacementRemedy, remedies
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -370,6 +371,8 @@ class Sustained(AdvisingExplanation):
         Network cards in use that have a limit, fullest first.
     find_parallelism
         Function that searches for a better parallelism, if one operator fills a core.
+    find_remedies
+        Function that searches for what would help most, if the placement does not keep up.
     limits
         What holds sources back, the slowest first, where several may reach different rates.
     """
@@ -383,6 +386,7 @@ class Sustained(AdvisingExplanation):
     links: tuple[LinkLoad, ...]
     cards: tuple[CardLoad, ...]
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
+    find_remedies: Callable[[], tuple[PlacementRemedy, ...]] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
     limits: tuple[SourceLimit, ...] = ()
 
@@ -390,6 +394,11 @@ class Sustained(AdvisingExplanation):
     def parallelism(self) -> ParallelismAdvice | None:
         """Parallelism that helps if one operator fills a core; None if none does."""
         return self.find_parallelism()
+
+    @cached_property
+    def remedies(self) -> tuple[PlacementRemedy, ...]:
+        """The best of the devices, links, cards and operators that would help if improved."""
+        return self.find_remedies()
 
     @property
     def value(self) -> float:
@@ -432,6 +441,7 @@ class Sustained(AdvisingExplanation):
         loads = {name: _plain(getattr(self, name)) for name in columns}
         move = self.move_facts("relative_throughput")
         advice = {"move": move, "parallelism": _plain(self.parallelism)}
+        advice["remedies"] = _plain(self.remedies)
         return {**loads, **advice, "verdict": self.verdict}
 
     def to_pandas(self) -> "DataFrame":
@@ -443,7 +453,7 @@ class Sustained(AdvisingExplanation):
     def brief(self) -> Report:
         """Devices with their load and operators, and the bottleneck."""
         devices = brief_and_detail(self._device_sheet)
-        return Report((*devices, *self._bottlenecks(lambda limit: "")))
+        return Report((*devices, *self._bottlenecks(lambda limit: ""), *self._remedies()))
 
     def report(self) -> Report:
         """Sources, devices, links, cards, the bottleneck with its users, and advice."""
@@ -529,6 +539,15 @@ class Sustained(AdvisingExplanation):
             yield self.move_words(percent)
         if self.parallelism is not None:
             yield f"{self.parallelism.words} instead of {percent(self.value)}"
+        yield from self._remedies()
+
+    def _remedies(self) -> Iterator[str]:
+        """What would help, if the placement does not keep up."""
+        if self.value >= 1:
+            return
+        better = "; ".join(remedy.words for remedy in self.remedies)
+        nothing = "no device, link or operator that is twice as good gains anything alone"
+        yield f"What would help, with this placement: {better or nothing}"
 
     def _title(self) -> str:
         """Sustained rate, and whether it is all of the sources' rate."""
@@ -566,6 +585,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         cards=cards,
         find_move=partial(best_move, problem, place, top) if value < 1 else _nothing,
         find_parallelism=partial(more_subtasks, problem, place, top) if value < 1 else _nothing,
+        find_remedies=partial(remedies, problem, place, value, devices, links, cards),
         assumptions=assumptions(problem),
         limits=limits,
     )
