@@ -108,21 +108,29 @@ def train(
         raise wrong("model", model, "the name of a model, such as 'dream'")
     settings = TrainSettings.of(locals())
     command = command or f"streamplace.train({model!r}, …)"
-    request = training_request(settings, model, graphs, path_of("out", out), command)
+    if len(settings.seed) > 1:
+        raise SettingError("a training has one seed; call train for each of several")
+    (request,) = training_requests(settings, model, graphs, path_of("out", out), command)
     return run_training(request, watcher=watcher or TrainingProgress(model), track=track)
 
 
-def training_request(
+def training_requests(
     settings: TrainSettings, model: str, graphs: GraphsLike, folder: Path, command: str
-) -> TrainRequest:
-    """Request of settings, with the problems of some graphs."""
+) -> tuple[TrainRequest, ...]:
+    """Requests of settings, one for every seed, with the problems of some graphs."""
     MODELS[model]  # a wrong name is refused before torch is found to be missing
-    check_folder(folder, resume=settings.resume)
+    several = len(settings.seed) > 1
+    folders = {seed: folder / f"seed-{seed}" if several else folder for seed in settings.seed}
+    for each in folders.values():
+        check_folder(each, resume=settings.resume)
     reader = Reader(settings.machines())
     problems = _training_problems(graphs, reader, settings.split, settings.limit)
     if not problems:
         raise SettingError("there is no graph to train on; give at least one")
-    return TrainRequest(model, tuple(problems), folder, settings, command)
+    return tuple(
+        TrainRequest(model, tuple(problems), each, settings, seed, command)
+        for seed, each in folders.items()
+    )
 
 
 def _training_problems(

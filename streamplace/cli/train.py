@@ -4,13 +4,13 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import AS_JSON, FILE
-from streamplace.cli._output import counted, print_json, save_json, say, verbose
+from streamplace.cli._output import counted, print_json, print_line, save_json, say, verbose
 from streamplace.settings.train import TrainSettings
 
 if TYPE_CHECKING:
@@ -65,15 +65,23 @@ def command(
     history.jsonl, curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
     stopped or killed continues with --resume as if it had never stopped.
     """
-    from streamplace.api.training import training_request
+    from streamplace.api.training import training_requests
     from streamplace.cli._training import Display
     from streamplace.training.run import run_training
 
     typed = shlex.join(["streamplace", *click.get_current_context().obj])
     with _resumable(typed, out, settings.resume):
-        request = training_request(settings, model, data, out, typed)
-        trained = run_training(request, watcher=Display(model))
-    _report(trained, data, as_json)
+        requests = training_requests(settings, model, data, out, typed)
+    documents, runs = [], []
+    for request in requests:
+        with _resumable(typed, request.folder, settings.resume):
+            trained = run_training(request, watcher=Display(model))
+        runs.append(trained)
+        documents.append(_report(trained, data, as_json))
+    if as_json:
+        print_json(documents if len(documents) > 1 else documents[0])
+    elif len(runs) > 1:
+        _over_seeds(runs)
 
 
 @contextmanager
@@ -94,8 +102,22 @@ def _resumable(typed: str, out: Path, resume: bool) -> "Iterator[None]":
         click.get_current_context().exit(130)
 
 
-def _report(trained: "Trained", data: Path, as_json: bool) -> None:
-    """Compare the weights with other placers; print the result and write it beside the weights."""
+def _over_seeds(runs: "list[Trained]") -> None:
+    """Print the mean over trainings, and what compares them on other graphs."""
+    import numpy as np
+
+    scores = np.array([trained.history.score for trained in runs])
+    noun = "validation" if runs[0].held_out else "reward"
+    mean, deviation = scores.mean(), scores.std(ddof=1)
+    ends = f"{scores.min():.3f} to {scores.max():.3f}"
+    title = f"{runs[0].model}, {len(runs)} seeds"
+    print_line(f"{title}: {noun} {mean:.3f} ± {deviation:.3f} ({ends})")
+    placers = ",".join(f"{trained.model}:weights={trained.weights}" for trained in runs)
+    print_line(f"Compare them: streamplace compare DATA --placers {shlex.quote(placers)}")
+
+
+def _report(trained: "Trained", data: Path, as_json: bool) -> dict[str, Any]:
+    """Compare the weights with other placers; show the result and write it beside the weights."""
     from streamplace.cli._training import as_document, show
     from streamplace.progress import tracked
     from streamplace.training.trained import PICTURE, answers_of, write_picture
@@ -106,7 +128,6 @@ def _report(trained: "Trained", data: Path, as_json: bool) -> None:
     title = f"{trained.model}, trained on {trained.trained_on} of {data.name}"
     picture = trained.folder / PICTURE
     write_picture(trained.history, trained.optima, trained.objective, title, picture, answers)
-    if as_json:
-        print_json(document)
-    else:
+    if not as_json:
         show(trained, answers)
+    return document

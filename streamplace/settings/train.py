@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PRESET
-from streamplace.settings.convert import Whole
+from streamplace.settings.convert import Whole, in_tuple
 from streamplace.settings.option import HOW_LONG, WHERE, option
 from streamplace.settings.shared import AtRates, OfDataSet, OnDevices
 
@@ -37,11 +37,12 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
         "and is slower, ray measures real passes on a local Ray (for makespan; seconds each).",
         default="steady",
     )
-    seed: Whole = option(
-        "--seed N",
-        "Results depend on it, not on the number of cores or workers.",
+    seed: Annotated[tuple[Whole, ...], BeforeValidator(in_tuple)] = option(
+        "--seed N…",
+        "Results depend on it, not on the number of cores or workers; several train one after the "
+        "other, into folders seed-N of --out.  [default: 0]",
         HOW_LONG,
-        default=0,
+        default=(0,),
     )
     start: Annotated[str, BeforeValidator(str)] | None = option(
         "--start FILE",
@@ -52,6 +53,8 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
     def check(self) -> None:
         """Refuse on Ray what one machine alone computes."""
         super().check()
+        if not self.seed or len(set(self.seed)) < len(self.seed):
+            raise SettingError(f"{self.name('seed')} must name different seeds, at least one")
         if self.on is None:
             return
         if self.device != "cpu":

@@ -62,6 +62,7 @@ class TrainRequest:
     problems: tuple[Problem, ...]
     folder: Path  # folder of the run: weights, checkpoint, history and curve
     settings: TrainSettings
+    seed: int = 0  # one of those of the settings
     command: str = ""  # command that the user typed; it is recorded in the weights file
 
     @property
@@ -94,9 +95,7 @@ class TrainRequest:
         graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in self.problems]
         n = len(numbers)
         count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
-        random = np.random.default_rng(
-            np.random.SeedSequence(self.settings.seed, spawn_key=(0, 0, 0, 0))
-        )
+        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
         chosen = np.zeros(n, bool)
         chosen[random.permutation(n)[:count]] = True
         out = chosen[graph]
@@ -188,7 +187,7 @@ class TrainingRun:
             named_objective(objective).check(problem)
         fixed = {
             "model": model.name,
-            "seed": settings.seed,
+            "seed": request.seed,
             **request.objective_entry(),
             "reward": settings.reward if isinstance(settings.reward, str) else MEASURED,
             "rates": list(settings.rate),
@@ -226,7 +225,7 @@ class TrainingRun:
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
         request, folder, settings = self.request, self.request.folder, self.request.settings
-        solver = Solver(request.objective, settings.seed, folder, settings.on, track)
+        solver = Solver(request.objective, request.seed, folder, settings.on, track)
         targets = solver.targets(self.training) if self.model.supervised else ()
         board = TensorBoardWatcher(folder / "tensorboard")
         history, optima = History(), np.full(len(self.validation), np.nan)
@@ -262,7 +261,7 @@ class TrainingRun:
             problems=self.validation or self.training,
             held_out=bool(self.validation),
             objective=request.objective,
-            seed=settings.seed,
+            seed=request.seed,
             start=_start_path(request) or folder / FIRST,
             trained_on=self.trained_on,
         )
@@ -300,7 +299,7 @@ class TrainingRun:
         return LearningTask(
             training=self.training,
             validation=self.validation,
-            seed=settings.seed % 2**64,  # torch accepts no larger ones
+            seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=settings.device,
             threads=available_cores() if settings.on is None else 1,
             objective=self.request.objective,
@@ -317,7 +316,7 @@ class TrainingRun:
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
             **self.request.objective_entry(),
-            "seed": self.request.settings.seed,
+            "seed": self.request.seed,
             "data": self.fixed["data"],
             "rates": list(self.request.settings.rate),
             "problems": len(self.training),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import stub_model
 from registered import forgetting
@@ -87,6 +88,21 @@ def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
     assert (origin["seed"], origin["rates"], origin["problems"]) == (3, [20000.0], 8)
     assert len(origin["data"]) == 64
     assert 0 < origin["validation"] < 1
+
+
+def test_several_seeds_are_trainings_of_their_own_in_one_run(run: Callable, data: str) -> None:
+    """Each as if it were the only one."""
+    answer = run(*STUB, "--out", "x", "--epochs", "2", "--seed", "3", "--seed", "4")
+    assert "stub, 2 seeds: validation " in answer.out
+    assert "x/seed-3/best.safetensors,stub:weights=x/seed-4/best.safetensors" in answer.out
+    run(*STUB, "--out", "alone", "--epochs", "2", "--seed", "4")
+    alone, among = (read_weights(Path(name, "best.safetensors")) for name in ("alone", "x/seed-4"))
+    assert all(np.array_equal(alone.tensors[key], among.tensors[key]) for key in alone.tensors)
+    again = run(*STUB, "--out", "x", "--epochs", "2", "--seed", "3", "--seed", "4", "--resume")
+    assert again.status == 0
+    assert run(*STUB, "--out", "y", "--seed", "3", "--seed", "3").status == 2
+    document = run(*STUB, "--out", "z", "--epochs", "1", "--seed", "0", "--seed", "1", "--json").out
+    assert [part["folder"] for part in json.loads(document)] == ["z/seed-0", "z/seed-1"]
 
 
 def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> None:
