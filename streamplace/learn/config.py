@@ -64,9 +64,9 @@ class ConstructiveConfig(Config):
     on_policy: int = Field(default=8, ge=1, le=1024)  # samples per problem
     # signal to learn from: the reward r, or -1 / √r, where 1 / r is in proportion to the makespan
     signal: Literal["reward", "root"] = "reward"
-    # baseline that is subtracted from the signal: the mean of all samples of a problem, the mean of
-    # the others, a moving average, or none
-    baseline: Literal["mean", "others", "moving", "none"] = "mean"
+    # baseline that is subtracted from the signal: the mean of all samples of a problem, a moving
+    # average, or none
+    baseline: Literal["mean", "moving", "none"] = "mean"
     normalised: bool = True  # divide advantages by their standard deviation
     entropy: float = Field(default=0.003, ge=0, le=10)  # entropy bonus per nat
 

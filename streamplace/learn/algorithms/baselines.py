@@ -23,19 +23,12 @@ def mean(rewards: Tensor, valid: Tensor) -> Tensor:
     return (rewards * valid).sum(1, keepdim=True) / valid.sum(1, keepdim=True).clamp(min=1)
 
 
-def others(rewards: Tensor, valid: Tensor) -> Tensor:
-    """Mean over the other samples of a problem, which leaves the gradient unbiased."""
-    count = valid.sum(1, keepdim=True)
-    total = (rewards * valid).sum(1, keepdim=True)
-    return torch.where(count > 1, (total - rewards) / (count - 1).clamp(min=1), 0.0)
-
-
 def nothing(rewards: Tensor, valid: Tensor) -> Tensor:
     """Baseline 0."""
     return torch.zeros_like(rewards[:, :1])
 
 
-BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothing}
+BASELINES: dict[str, Baseline] = {"mean": mean, "none": nothing}
 
 
 class MovingAverage(RowMemory):
