@@ -55,6 +55,8 @@ LEAST = 1e-9
 """Throughput below which none is looked for."""
 FIRST_EFFORT, MOVES_FIRST, GROWTH = 100, 3_000, 4
 """Nodes of every order and moves of the annealing in the first round, and growth of the nodes."""
+MANY_MOVES = 20_000
+"""Moves of the annealing of many groups before all placements are tried."""
 MANY_NODES, STEPS = 1_000, 20_000
 """Nodes of a round from which on an order is bounded from above, and the steps of that."""
 SHARE = 0.3
@@ -103,8 +105,6 @@ def prove_sources(
         bounds = [best.value, *(order.bound for order in orders)]
         return min(1.0, max([*bounds, 1 / prover.least] if together else bounds))
 
-    for order in orders:
-        order.relax(min(1.0, 1 / prover.least))
     effort, moves = FIRST_EFFORT, MOVES_FIRST
     with handing_on(lambda: best.found(bound())):
         while bound() > max(best.value * (1 + 2 * ABOVE), LEAST) and not meter.over:
@@ -115,6 +115,8 @@ def prove_sources(
                 prover.close(effort)
                 best.judge(prover.place[None])
             effort, moves, seed = effort * GROWTH, 2 * moves, seed + 1
+        for order in orders:
+            order.relax(best, min(1.0, 1 / prover.least))
     return best.found(bound())
 
 
@@ -153,14 +155,15 @@ class Order:
         self._whole = self._flows(units, np.arange(units.n_units, dtype=np.int32))
         self._rows = _rows_anywhere(self._whole)
 
-    def relax(self, cap: float) -> None:
+    def relax(self, best: FairIncumbent, cap: float) -> None:
         """Bound the value by what holds in every placement, with the first level at most a cap."""
-        region = self._region(LEAST, cap)
-        search = new_search(self._whole, region)
-        self.bound = LEAST
-        if run(self._whole, search, 0) == PAUSED:
-            rates = search.region.corners[0, : search.region.size[0], 1:]
-            self.bound = min(1.0, float((rates @ self._weight[1:]).max()) * (1 + ROUNDING))
+        goal = max(best.value, LEAST)
+        if self.bound > goal:
+            search = new_search(self._whole, self._region(goal, cap))
+            is_open = run(self._whole, search, 0) == PAUSED
+            rates = search.region.corners[0, : search.region.size[0]]
+            most = float((rates @ self._weight).max()) if is_open else goal
+            self.bound = min(self.bound, most * (1 + ROUNDING))
 
     def _region(self, goal: float, cap: float) -> Region:
         """Rates that may have a value above a goal."""
@@ -178,6 +181,7 @@ class Order:
                 return
             nodes -= self._look_above(goal, best, cap, nodes)
         if effort >= MANY_NODES and not best.meter.over:
+            self.relax(best, cap)
             goal = max(best.value, LEAST) + SHARE * (self.bound - best.value)
             self._look_above(goal, best, cap, effort)
 
@@ -339,11 +343,12 @@ def _bound_rates(best: FairIncumbent, prover: Prover, meter: Meter, seed: int) -
         return max(best.value, *(_programme(weight, use) for use in programmes or [rows]))
 
     with handing_on(lambda: best.found(bound())):
+        _search(best, meter, seed, MANY_MOVES)
         few = are_few(prover.units, MOST_PLACEMENTS)
         if few and judge_all(prover.units, meter, best.judge):
             return best.found(best.value)
         if not meter.over:
-            _search(best, meter, seed, None)
+            _search(best, meter, seed + 1, None)
     return best.found(bound())
 
 
