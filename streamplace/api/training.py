@@ -16,15 +16,20 @@ from streamplace.model.units import Quantity
 from streamplace.progress import tracked
 from streamplace.settings.convert import ClusterLike, FilePath, is_path, path_of, wrong
 from streamplace.settings.train import TrainSettings
-from streamplace.training.run import TrainingProgress, TrainRequest, check_folder, run_training
+from streamplace.training.run import (
+    TRAINING_SPLIT,
+    VALIDATION_SPLIT,
+    TrainingProgress,
+    TrainRequest,
+    check_folder,
+    run_training,
+)
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
 
 if TYPE_CHECKING:
     from streamplace.learn.history import Watcher
     from streamplace.learn.reward import Measure
-
-TRAINING_SPLIT = "train"
 
 
 def train(
@@ -67,7 +72,7 @@ def train(
         for the graph's own rate.
     split, limit
         Only graphs with this attribute ``split``, and only this number of them. By default those of
-        the split ``train``, or all if there are none.
+        the splits ``train`` and ``validation``, or all if there are none.
     preset
         Preset of options: ``fast``, or ``paper`` for those of the model's paper.
     config
@@ -139,8 +144,9 @@ def _training_problems(
     """Problems of a split; without one, those of the training split, or all if there are none."""
     if split is None:
         problems = list(problems_of(graphs, reader))
-        of_split = [p for p in problems if split_of(p.graph.attributes) == TRAINING_SPLIT]
-        return (of_split or problems)[:limit]
+        splits = [split_of(problem.graph.attributes) for problem in problems]
+        used = (TRAINING_SPLIT, VALIDATION_SPLIT) if TRAINING_SPLIT in splits else splits
+        return [p for p, split in zip(problems, splits, strict=True) if split in used][:limit]
     chosen = list(problems_of(graphs, reader, split, limit))
     if not chosen and is_path(graphs):
         path = path_of("graphs", graphs)

@@ -379,8 +379,8 @@ def _heading(cases: Sequence[_Case]) -> Heading:
     elif max(proven) == 0:
         text = "none with a proven optimum"
     else:
-        counts = proven[0] if min(proven) == max(proven) else "those"
-        text = f"{OF_OPTIMUM['max']}: over the {counts} with a proven optimum"
+        these = f"the {proven[0]}" if min(proven) == max(proven) else "those"
+        text = f"{OF_OPTIMUM['max']}: over {these} with a proven optimum"
     return Heading(name, f", {counted(graphs, 'graph')}, {text}")
 
 

@@ -23,6 +23,7 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described, graph_number
+from streamplace.io.datasets import split_of
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
@@ -51,6 +52,7 @@ ONE_GRAPH = (
     "give several"
 )
 MEASURED = "measured"
+TRAINING_SPLIT, VALIDATION_SPLIT = "train", "validation"
 REAL, SHIPPED = "ray", "shipped"
 
 
@@ -90,7 +92,16 @@ class TrainRequest:
         return {} if self.objective == DEFAULT else {"objective": self.objective}
 
     def split(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-        """Problems to train on, and those of a share of the graphs, which the seed holds out."""
+        """Problems to train on, and those held out: a share of the graphs that the seed chooses.
+
+        If graphs are in the split ``validation``, these are held out instead.
+        """
+        named = [split_of(p.graph.attributes) == VALIDATION_SPLIT for p in self.problems]
+        if any(named) and not all(named):
+            return (
+                tuple(p for p, out in zip(self.problems, named, strict=True) if not out),
+                tuple(compress(self.problems, named)),
+            )
         numbers: dict[int, int] = {}  # of graphs, each of which may be on several clusters
         graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in self.problems]
         n = len(numbers)

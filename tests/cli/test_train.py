@@ -113,6 +113,21 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
     assert json.loads(answer.out)["validation"]["10000"]["problems"] == 2
 
 
+def test_graphs_of_the_split_validation_are_held_out(run: Callable, data: str) -> None:
+    """And no others."""
+    rows = [json.loads(line) for line in Path(data).read_text().splitlines()]
+    named = [row for row in rows if row["attributes"]["split"] == "train"][:3]
+    for row in named:
+        row["attributes"]["split"] = "validation"
+    Path(data).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for seed in ("0", "1"):
+        words = ("--out", f"x{seed}", "--json", "--epochs", "1", "--seed", seed)
+        document = json.loads(run(*STUB, *words).out)
+        assert document["validation"]["10000"]["problems"] == len(named)
+        origin = read_weights(Path(f"x{seed}/best.safetensors")).document["training"]
+        assert origin["problems"] == 7
+
+
 def test_one_graph_alone_is_told_to_leave_none_for_validation(
     run: Callable, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
