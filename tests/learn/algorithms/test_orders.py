@@ -10,8 +10,8 @@ from problems import diamond
 from strategies import problems
 
 from streamplace.learn.algorithms.orders import ORDERS, decision_order
-from streamplace.learn.models.dream import AllocatorConfig
 from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.papers.placeto import PlacetoConfig
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
 
@@ -95,4 +95,4 @@ def test_an_order_by_rank_does_not_depend_on_how_a_graph_is_stored(name: str) ->
 
 def test_every_order_is_an_option() -> None:
     for name in ORDERS:
-        assert AllocatorConfig(order=name).order == name
+        assert PlacetoConfig(order=name).order == name
