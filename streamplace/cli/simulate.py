@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from streamplace.objectives.registry import Objective
 
 TRACE = ".trace.json"
+SAME_RATE = 1e-9
+"""Share by which rates may differ by rounding."""
 
 
 @verb(
@@ -73,9 +75,9 @@ def command(
     from streamplace.engines.reading import read_placed
 
     changed = read_problem(graph, settings)
-    at_rate = changed if settings.rate is None else changed.at_rate(settings.rate)
+    rate, objective = _as_placed(placement, changed, settings)
+    at_rate = changed if rate is None else changed.at_rate(rate)
     problem, placed = read_placed(placement, at_rate)
-    objective = settings.judged_by()
     explanation = simulate(problem, placed, objective=objective, relocation=settings.move())
     queues, figure = None, None
     if settings.engine:
@@ -90,6 +92,34 @@ def command(
     else:
         _print(run)
     return 0 if queues is None or queues.valid else 1
+
+
+def _as_placed(
+    placement: Path, problem: "Problem", settings: SimulateSettings
+) -> "tuple[float | None, str | Objective]":
+    """Rate and objective that are given, or else those for which a placement was made; say which.
+
+    An objective with options replaces the usual one of its quantity; others are named only.
+    """
+    from streamplace.io.files import spot
+    from streamplace.io.placements import read_placed_for
+    from streamplace.model.units import digits
+    from streamplace.objectives.registry import suggested_by
+
+    placed_for, usual = read_placed_for(placement), suggested_by(problem.graph)
+    rate, objective, name = settings.rate, settings.judged_by(), spot(placement)
+    if rate is None and not settings.set and placed_for.rate is not None:
+        offered = problem.graph.source_rate
+        if abs(placed_for.rate - offered) > SAME_RATE * offered:
+            rate = placed_for.rate
+            say(f"at {digits(rate, 6)} tuples/s, as {name} was placed (--rate for another)")
+    if not objective and placed_for.objective not in ("", usual):
+        if placed_for.objective.partition(":")[0] == usual:
+            objective = placed_for.objective
+            say(f"by {objective}, as {name} was placed (--objective for another)")
+        else:
+            say(f"{name} was placed for {placed_for.objective} (add --objective to evaluate it)")
+    return rate, objective
 
 
 class _Simulated(NamedTuple):

@@ -27,7 +27,7 @@ EXPORTED = (".csv", ".graphml")
 """Suffixes of placements in other formats, which ``export`` reads."""
 PRINTED = frozenset({"assignment", "verdict", "placer"})
 """Fields that identify the output of ``place --json``."""
-READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism"})
+READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism", "rate", "objective"})
 """Fields of that output that are read."""
 
 
@@ -50,6 +50,22 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
         if not isinstance(document.get("graph"), str):
             raise FormatError(f"{where}: is no line of placements; name a file of place -o .jsonl")
         yield document["graph"], None if is_refusal(document) else parse_given(line, where)
+
+
+class PlacedFor(NamedTuple):
+    """What a placement was made for, as far as its file says so."""
+
+    rate: float | None = None  # tuples/s of all sources
+    objective: str = ""  # with its options, without conditions
+
+
+def read_placed_for(path: Path) -> PlacedFor:
+    """What a placement file says that it was made for; nothing of other formats and old files."""
+    if path.suffix in EXPORTED:
+        return PlacedFor()
+    document = parse_document(read_bytes(path), spot(path))
+    objective = document.get("objective", "").partition(" ")[0]
+    return PlacedFor(document.get("rate"), objective)
 
 
 class Prediction(NamedTuple):

@@ -273,7 +273,8 @@ class CarriesJson(TypedDict):
 class PlacementJson(TypedDict, total=False):
     """A placement: the device of every operator.
 
-    `assignment`, `priority` and `queue` are read; where jobs are started, `parallelism` as well,
+    `assignment`, `priority` and `queue` are read, and `rate` and `objective` by `simulate`, which
+    says so where it would use others without them; where jobs are started, `parallelism` as well,
     and after a move what the placement `carries`. The other fields are for readers. The output of
     `place --json` is taken, too, of which the same fields except `carries` are read.
     """
@@ -282,6 +283,7 @@ class PlacementJson(TypedDict, total=False):
 
     graph: Annotated[str, doc("name of the graph it is for")]
     placer: Annotated[str, doc("placer that made it")]
+    rate: Annotated[Amount, doc("tuples/s of the sources that it was placed for")]
     objective: Annotated[str, doc("objective that it was evaluated by")]
     value: Annotated[Finite, doc("value that it reaches by that objective")]
     relative_throughput: Annotated[Amount, doc("relative throughput that it reaches, 0 to 1")]

@@ -248,6 +248,7 @@ class Result(Pictured):
         return {
             "graph": self.problem.graph.name,
             **({"parallelism": parallel} if parallel else {}),
+            "rate": self.problem.graph.source_rate,
             "objective": self.objective,
             "assignment": self.placement.as_dict(),
             **order_facts(self.placement),
@@ -303,6 +304,7 @@ class Result(Pictured):
         return {
             "graph": self.problem.graph.name,
             "placer": self.placer,
+            "rate": self.problem.graph.source_rate,
             "objective": self.objective,
             "value": self.value,
             **({} if share is None else {"relative_throughput": share}),

@@ -57,3 +57,44 @@ def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> Non
     answer = run(*short, "--json")
     assert answer.status == 1
     assert json.loads(answer.out)["engine"]["valid"] is False
+
+
+def test_a_placement_is_simulated_at_the_rate_it_was_placed_for(run: Callable) -> None:
+    """Unless another rate is given; a file without one has that of the graph."""
+    placed = run(
+        "place", "graph.json", "--rate", "20000", "--evaluations", "100", "-o", "fast.json"
+    )
+    assert placed.status == 0
+    again = run("simulate", "graph.json", "fast.json", "--json")
+    assert json.loads(again.out)["offered"] == 20000
+    assert "20000" in again.err
+    other = run("simulate", "graph.json", "fast.json", "--json", "--rate", "5000")
+    assert (json.loads(other.out)["offered"], other.err) == (5000, "")
+    old = json.loads(Path("fast.json").read_text())
+    Path("fast.json").write_text(json.dumps({"assignment": old["assignment"]}))
+    assert json.loads(run("simulate", "graph.json", "fast.json", "--json").out)["offered"] == 10000
+
+
+def test_a_held_order_is_simulated_as_it_was_placed(run: Callable) -> None:
+    """While the second task waits for its input, only a held order lets the free one wait, too."""
+    operators = [
+        {"name": "first", "ipt": 1e9, "payload": "1 GB"},
+        {"name": "second", "ipt": 1e9},
+        {"name": "free", "ipt": 5e9},
+    ]
+    streams = [{"from": "first", "to": "second"}]
+    tasks = {"name": "tasks", "fires": "all", "operators": operators, "streams": streams}
+    Path("tasks.json").write_text(json.dumps(tasks))
+    order = {"second": 2, "free": 1, "first": 3}
+    held = {
+        "objective": "makespan:queue=order",
+        "assignment": {"first": "d0", "second": "d1", "free": "d1"},
+        "priority": order,
+    }
+    Path("held.json").write_text(json.dumps(held))
+    line = ("simulate", "tasks.json", "held.json", "--devices", "2", "--json")
+    answer = run(*line)
+    ordered = json.loads(run(*line, "--objective", "makespan:queue=order").out)
+    assert json.loads(answer.out) == ordered
+    assert ordered["makespan"] > json.loads(run(*line, "--objective", "makespan").out)["makespan"]
+    assert "makespan:queue=order" in answer.err
