@@ -92,7 +92,22 @@ def too_large(
 def short_memory(
     graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, capacity: Floats
 ) -> str:
-    """Message that names the operators for which too little memory is left by the largest."""
+    """Message that names the operators for which too little memory is left by the largest.
+
+    Before these, it names those that may run on one device only, if together they are too large.
+    """
+    only = np.flatnonzero(allowed.sum(axis=1) == 1)
+    device = np.argmax(allowed[only], axis=1)
+    there = np.bincount(device, memory[only], len(capacity))
+    over = np.flatnonzero(there > most(capacity))
+    if len(over):
+        here = np.isin(unit, only[device == over[0]])
+        names = [graph.operators.name[v] for v in np.flatnonzero(here)]
+        return (
+            f"the rules put {listed(names)} on one device, which has "
+            f"{format_bytes(float(capacity[over[0]]))} of memory, and they need "
+            f"{format_bytes(float(there[over[0]]))}; give it more memory or loosen a rule"
+        )
     wish, nobody = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
     place = _largest_first(wish, allowed, nobody, memory, capacity)
     settled = place >= 0

@@ -143,6 +143,7 @@ def test_a_placement_that_does_not_fit_is_refused_with_what_is_too_much() -> Non
         ([4, 1], [4, 3], {"pin": {"v0": "d1"}}, "3 B"),
         ([3, 3, 3], [4, 4], {}, "9 B .*1 B"),
         ([3, 3, 3, 1], [5, 5], {}, "'v2' .*3 B.*2 B"),
+        ([1, 6, 3, 5], [8, 16], {"pin": {"v1": "d0", "v3": "d0"}}, "'v1', 'v3' .*8 B .*11 B"),
     ],
 )
 def test_what_cannot_fit_is_told_by_name_and_amount(
