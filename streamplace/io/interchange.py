@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.errors import FormatError, MissingPackageError
+from streamplace.io.files import located
 from streamplace.io.parsing import untyped, utf8
 from streamplace.io.schema import OPERATOR, STREAM, OperatorJson, StreamJson
 from streamplace.model.columns import CountRule, NumberRule
@@ -119,7 +120,8 @@ def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
         raise _undirected(where)
     graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
     graph.graph["name"] = _unquoted(parsed.get_name() or "")
-    _add_dot(graph, parsed, {}, {})
+    with located(where):
+        _add_dot(graph, parsed, {}, {})
     return graph
 
 
@@ -156,6 +158,11 @@ def _dot_name(text: str) -> str:
 
 
 def _unquoted_all(facts: Mapping[str, Any]) -> dict[str, str]:
+    for key, value in facts.items():
+        if value is None:  # DOT reads 1e5 as 1 and e5
+            raise FormatError(
+                f'the attribute {quoted(key)} has no value; put quotes around values such as "1e5"'
+            )
     return {key: _unquoted(str(value)) for key, value in facts.items()}
 
 

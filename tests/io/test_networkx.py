@@ -148,6 +148,7 @@ def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> No
         "graph x { a -- b }",
         "digraph x { a -> ",
         "digraph x {" * 300,
+        "digraph x { a [rate=1e5] }",
         "<graphml/>",
         "<html/>",
         '{"nodes": []}',
@@ -156,7 +157,7 @@ def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> No
         '{"nodes": 5, "links": 5}',
         '{"nodes": [{"id": 1, "rate": -1}], "links": []}',
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_is_no_directed_graph_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.txt"
