@@ -137,7 +137,7 @@ def test_a_search_finds_the_best_of_all_placements_of_a_small_graph(
     for placer in ("anneal", "auto"):
         result = PLACERS[placer].place(FORK, judge, seed=seed, budget=SHORT)
         assert result.value == pytest.approx(least)
-        assert (result.bound is None) == (name != "makespan")
+        assert (result.bound is None) == (name != "makespan" and placer == "anneal")
         assert (result.bound or 0.0) <= result.value * (1 + 1e-9)
 
 
