@@ -216,6 +216,15 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, {**COMMON, **fast})
 
 
+def relaxed_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that allocates nothing, whose sums vector instructions may reorder.
+
+    Like those of a BLAS, its results are the same on one kind of processor only.
+    """
+    fast = {"_nrt": False, "fastmath": {"nnan", "nsz", "reassoc", "contract"}}
+    return _compiled(function, {**COMMON, **fast})
+
+
 def _compiled(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R]:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from streamsim.canonical import canonical as renumbered
+from streamsim.jit import kernel
 from torch import Tensor
 
 from streamplace.learn.learner_base import RowMemory
 from streamplace.learn.tensors.draws import GOLDEN, below, children, mixed, uniform
+from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 
 EMPTY = -1.0
@@ -51,8 +54,26 @@ class Outlines:
 def canonical(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
     """Placements [G, S, N] whose interchangeable devices are renumbered by first appearance.
 
-    The same as `streamsim.canonical.canonical` along the orders [G, N].
+    The same as `streamsim.canonical.canonical` along the orders [G, N], which does it on a CPU.
     """
+    if not placements.is_cuda:
+        parts = placements, order, outlines.operators, outlines.classes
+        return torch.from_numpy(_each_canonical(*(part.contiguous().numpy() for part in parts)))
+    return canonical_by_tensors(placements, order, outlines)
+
+
+@kernel
+def _each_canonical(placements: Longs, order: Longs, sizes: Longs, classes: Longs) -> Longs:
+    result = np.zeros_like(placements)
+    for graph in range(len(placements)):
+        n = sizes[graph]
+        rows, along = placements[graph, :, :n].astype(np.int32), order[graph, :n].astype(np.int32)
+        result[graph, :, :n] = renumbered(rows, along, classes[graph].astype(np.int32))
+    return result
+
+
+def canonical_by_tensors(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
+    """Canonical placements on a GPU."""
     n, classes = placements.shape[2], outlines.classes
     devices = torch.arange(classes.shape[1], device=placements.device)
     position = order.argsort(1).to(torch.int16)[:, None, :, None]

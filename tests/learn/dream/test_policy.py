@@ -1,5 +1,6 @@
 """Policies: the paper's formulas, in both forms, under all symmetries."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_probabilities_are_those_of_the_formulas(
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
 def test_both_forms_agree(model: str, options: dict[Any, Any]) -> None:
-    """Step by step, and all at once with several samples in a padded batch, or under rules."""
+    """Step by step, all at once with samples in a padded batch or under rules, and as a tree."""
     policy = policy_of(model, **options)
     for problems in (PROBLEMS, [constrained()]):
         batch = batch_of(problems)
@@ -69,6 +70,8 @@ def test_both_forms_agree(model: str, options: dict[Any, Any]) -> None:
         rows = step_by_step(policy, batch, sampled).detach()
         taken = rows.gather(3, sampled.transpose(1, 2)[..., None]).sum((1, 3))
         found = policy.likelihood(batch, policy.encode(batch), sampled)
+        dense = policy.likelihood(batch, replace(policy.encode(batch), tree=None), sampled)
+        assert torch.allclose(dense.log_probability, taken, atol=1e-5)
         assert torch.allclose(found.log_probability, taken, atol=1e-5)
         entropy = -(rows.exp() * rows).sum((1, 3)) / batch.present.sum(1)[:, None]
         assert torch.allclose(found.entropy, entropy, atol=1e-5)
@@ -165,3 +168,43 @@ def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
     )
     wanted = [tensor.requires_grad_() for tensor in (inputs, start, weight)]
     assert torch.autograd.gradcheck(lambda x, h, w: lstm_states(x, read, h, w), wanted)
+
+
+@pytest.mark.parametrize(("model", "options"), VARIANTS)
+def test_gradients_of_a_tree_are_those_of_all_steps_at_once(
+    model: str, options: dict[Any, Any]
+) -> None:
+    """In float64, of samples that were drawn from the tree and of others, some of them equal."""
+    policy = policy_of(model, **options).double()
+    for problems in (PROBLEMS, [constrained()]):
+        batch = doubled(batch_of(problems))
+        samples = drawn(policy, doubled(batch_of(problems)), seed=1)
+        factors = torch.rand(2, len(samples), 8, dtype=torch.float64)
+        gradients, likelihoods = [], []
+        for is_tree in (True, False):
+            encoded = policy.encode(batch)
+            if is_tree:
+                keys = child(torch.tensor(0), torch.arange(len(samples)))
+                samples = torch.cat([policy.decide(encoded, 4, keys), samples], dim=1)
+            else:
+                encoded = replace(encoded, tree=None)
+            found = policy.likelihood(batch, encoded, samples)
+            likelihoods.append(found.log_probability.detach())
+            parts = torch.stack([found.log_probability, found.entropy])
+            loss = (factors * parts).sum()
+            gradients.append(torch.autograd.grad(loss, list(policy.parameters())))
+        assert torch.allclose(*likelihoods, atol=1e-5)
+        for of_tree, at_once in zip(*gradients, strict=True):
+            assert torch.allclose(of_tree, at_once, atol=1e-5, rtol=1e-5)
+
+
+def doubled(batch: GraphBatch) -> GraphBatch:
+    """A batch in float64."""
+    return replace(
+        batch,
+        **{
+            field.name: part.double()
+            for field in fields(batch)
+            if (part := getattr(batch, field.name)) is not None and part.is_floating_point()
+        },
+    )

@@ -10,9 +10,12 @@ from dream_cases import FIVE, MODELS, options
 from problems import chain, constrained, diamond, fork_join
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from streamplace.learn.constructive import reinforce
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.models.dream import policy
+from streamplace.learn.models.dream.network import Decoder
 from streamplace.learn.registry import LearningTask
+from streamplace.learn.tensors.memory import canonical_by_tensors
 from streamplace.learn.tensors.rewards import computed
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
@@ -71,8 +74,12 @@ class NothingWaits(TorchDispatchMode):
         ("encdec", {}),
     ],
 )
-def test_a_step_never_waits_for_a_gpu(model: str, changes: dict[str, Any]) -> None:
-    """So a GPU can replay it, rewards and memories included."""
+def test_a_step_never_waits_for_a_gpu(
+    model: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a GPU can replay it, rewards and memories included, in the forms that it computes."""
+    monkeypatch.setattr(Decoder, "tree", lambda *_: None)
+    monkeypatch.setattr(reinforce, "canonical", canonical_by_tensors)
     learner = learner_of(model, device_state=True, **changes)
     learner.judge = computed(PROBLEMS, "cpu")
     rows, seed = torch.arange(learner.n_problems)[-len(PROBLEMS) :], torch.tensor(3)

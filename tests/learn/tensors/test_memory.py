@@ -16,6 +16,7 @@ from streamplace.learn.tensors.memory import (
     PlacementMemory,
     best_distinct,
     canonical,
+    canonical_by_tensors,
     neighbours,
     random_placements,
 )
@@ -39,12 +40,13 @@ def test_canonical_placements_are_the_simulator_s(one: Problem, other: Problem, 
     orders = torch.arange(n).repeat(2, 1)
     for row, problem in zip(orders, both, strict=True):
         row[: problem.n_operators] = torch.from_numpy(decision_order(problem, "lexicographic"))
-    found = canonical(given_rows, orders, outlines).to(torch.int32).numpy()
+    found = canonical(given_rows, orders, outlines)
+    assert torch.equal(found, canonical_by_tensors(given_rows, orders, outlines))
     for i, problem in enumerate(both):
         own = np.ascontiguousarray(given_rows[i, :, : problem.n_operators].numpy().astype(np.int32))
         along = decision_order(problem, "lexicographic").astype(np.int32)
         expected = reference(own, along, np.array(problem.interchangeable))
-        assert (found[i, :, : problem.n_operators] == expected).all()
+        assert (found[i, :, : problem.n_operators].numpy() == expected).all()
         assert not found[i, :, problem.n_operators :].any()
 
 

@@ -169,7 +169,7 @@ class GraphBatch(Graphs):
     @property
     def upstream(self) -> Tensor:
         """Weights [G, N, N] that average over the upstream operators decided before."""
-        before = (self.streams > 0).float().tril(-1)
+        before = (self.streams > 0).to(self.streams.dtype).tril(-1)
         return before / before.sum(2, keepdim=True).clamp(min=1)
 
 

@@ -26,11 +26,15 @@ from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.graphs import GraphBatch
+from streamplace.learn.models.dream.prefixes import (
+    CLOSED,
+    DecoderWeights,
+    GraphArrays,
+    PrefixTree,
+    likelihood,
+)
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
-
-CLOSED = -1e9
-"""Logit of a device that is not open."""
 
 
 class Hop(nn.Module):
@@ -187,6 +191,7 @@ class Encoded:
     values: Tensor  # [G, N, W] operators' part of the MLP's first layer
     hidden_from: Tensor  # [G, 1, N] 0 for operators, -∞ for padding
     start: Tensor  # [G, W] s_0
+    tree: PrefixTree | None  # all that was decided about the graphs on a CPU
 
 
 class Decoder(nn.Module):
@@ -210,15 +215,39 @@ class Decoder(nn.Module):
     def encode(self, batch: GraphBatch, nodes: Tensor, graph: Tensor) -> Encoded:
         """Prepare encoded operators [G, N, W] and graphs [G, W] for decoding."""
         padding = torch.zeros_like(batch.present, dtype=nodes.dtype)
+        inputs, values = self.read(nodes), self.context_layer(nodes)
+        weight = torch.cat([self.recurrent, *self._input_weights()], dim=1)
         return Encoded(
             earlier=EarlierDecisions(batch),
-            inputs=self.read(nodes),
-            weight=torch.cat([self.recurrent, *self._input_weights()], dim=1),
+            inputs=inputs,
+            weight=weight,
             keys=nodes.transpose(1, 2),
-            values=self.context_layer(nodes),
+            values=values,
             hidden_from=padding.masked_fill(~batch.present, -torch.inf)[:, None],
             start=graph,
+            tree=self.tree(batch, inputs, weight, nodes, values, graph),
         )
+
+    def tree(self, batch: GraphBatch, *encoded: Tensor) -> PrefixTree | None:
+        """What a CPU will have decided about encoded graphs; they begin as `DecoderWeights` do."""
+        if encoded[0].is_cuda:
+            return None
+        weights = DecoderWeights(
+            *encoded, *self.state_layer.parameters(), *self.output.parameters()
+        )
+        none = batch.inbound.new_empty(0, 0, 0)
+        graphs = {
+            "size": batch.present.sum(1),
+            "load": batch.load,
+            "upstream": batch.upstream if self.read_upstream is not None else none,
+            "inbound": batch.inbound if self.read_state is not None else none,
+            "allowed": batch.allowed,
+            "lower": batch.lower,
+            "mates": none if batch.mates is None else batch.mates,
+            "rivals": none if batch.rivals is None else batch.rivals,
+        }
+        arrays = {name: part.contiguous().numpy() for name, part in graphs.items()}
+        return PrefixTree(weights, GraphArrays(**arrays))
 
     def step(
         self, encoded: Encoded, so_far: DecisionsSoFar, state: Tensor, cell: Tensor
@@ -287,7 +316,9 @@ class EncoderDecoder(nn.Module):
 
     def likelihood(self, batch: GraphBatch, encoded: Encoded, placements: Tensor) -> Likelihood:
         """Log-probabilities and entropies of placements [G, S, N], with gradients."""
-        chosen = one_hot(placements.transpose(1, 2), batch.allowed.shape[2])
+        if encoded.tree is not None:
+            return Likelihood(*likelihood(encoded.tree, placements))
+        chosen = one_hot(placements.transpose(1, 2), batch.allowed.shape[2]).to(batch.load.dtype)
         each = self.decoder.all_steps(encoded, chosen)
         taken = (each * chosen).sum((1, 3))
         spread = -(each.exp() * each).sum((1, 3)) / batch.present.sum(1)[:, None]
@@ -296,15 +327,20 @@ class EncoderDecoder(nn.Module):
     @torch.no_grad()
     def decide(self, encoded: Encoded, samples: int, keys: Tensor | None) -> Tensor:
         """Placements [G, S, N], step by step: drawn by keys [G]; without keys, the likeliest."""
-        _, n, devices = encoded.earlier.batch.allowed.shape
+        graphs, n, devices = encoded.earlier.batch.allowed.shape
+        if keys is None:
+            noise = encoded.start.new_zeros(graphs, samples, n, devices)
+        else:
+            noise = gumbel(keys, samples, n, devices)
+        if encoded.tree is not None:
+            return encoded.tree.drawn(noise)
         so_far = DecisionsSoFar(encoded.earlier, samples)
         state = encoded.start.detach().repeat_interleave(samples, dim=0)
         cell = torch.zeros_like(state)
-        noise = None if keys is None else gumbel(keys, samples, n, devices)
         decided = []
         for t in range(n):
             log_p, state, cell = self.decoder.step(encoded, so_far, state, cell)
-            decided.append((log_p if noise is None else log_p + noise[:, :, t]).argmax(-1))
+            decided.append((log_p + noise[:, :, t]).argmax(-1))
             so_far.decide(decided[-1])
         return torch.stack(decided, dim=-1)
 
