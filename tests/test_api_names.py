@@ -68,8 +68,8 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str], set[str]]] = {
     "train": (TrainSettings, {"model", "graphs", "out", "watcher", "track", "command"}, DEVICES),
 }  # fmt: skip
 """Settings of each verb, arguments of its functions that are none, and fields of commands alone."""
-OF_PYTHON = {"compare": {"jobs": 1}}
-"""Defaults of Python alone: scripts start processes behind a guard only."""
+OF_PYTHON = {"compare": {"jobs": 1}, "train": {"seed": 0}}
+"""Defaults of Python alone: scripts start processes behind a guard only; a call trains once."""
 
 
 @pytest.mark.parametrize("functions", MODELS)

@@ -12,7 +12,6 @@ from streamplace.cli._command import verb
 from streamplace.cli._data_sets import FailedGraphs, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, save_json, say
-from streamplace.io.files import write_text
 from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
 
 def _report(comparison: "Comparison", title: str, output: Path | None, as_json: bool) -> None:
     """Print the results, and write them to a folder if there is one."""
+    from streamplace.io.files import write_text
+
     document, report = comparison.document(), comparison.report()
     if output is not None:
         save_json(document, output / "table.json")
