@@ -13,7 +13,7 @@ from streamplace.model.arrays import Bools, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.prover import has_memory
+from streamplace.placers.exact.prover import has_memory, meets_rival
 from streamplace.placers.exact.units import Units, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
@@ -128,11 +128,8 @@ def _list(units: Units, allowed: Bools, place: Ints, clock: Longs, batch: Ints) 
 @borrowing_kernel
 def _may(units: Units, allowed: Bools, place: Ints, u: int, d: int) -> bool:
     """Whether a unit may be placed on a device, which is the first of those that are equal."""
-    if not allowed[u, d] or not has_memory(units, place, u, d):
+    if not allowed[u, d] or meets_rival(units, place, u, d) or not has_memory(units, place, u, d):
         return False
-    for i in range(units.rival_start[u], units.rival_start[u + 1]):
-        if place[units.rivals[i]] == d:
-            return False
     earlier = False
     for a in range(d):
         earlier |= units.classes[a] == units.classes[d] and not _is_used(place, u, a)

@@ -21,7 +21,15 @@ from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
-from streamplace.placers.exact.prover import EXHAUSTED, IMPROVED, PAUSED, has_memory
+from streamplace.placers.exact.prover import (
+    EXHAUSTED,
+    IMPROVED,
+    PAUSED,
+    find_leads,
+    first_free,
+    has_memory,
+    meets_rival,
+)
 from streamplace.placers.exact.units import Units
 
 MOST_CORNERS = 48
@@ -295,10 +303,10 @@ def _branch(flows: LevelLoads, search: OrderSearch, t: int) -> None:
     """Choose the unit with the fewest feasible devices and sort these; none to prune the node."""
     n, n_devices = flows.allowed.shape
     search.left[t] = 0
-    search.unit[t] = _first_free(search)
+    search.unit[t] = first_free(search.place)
     if search.region.size[t] == 0 or not _is_held(flows, search, t):
         return
-    _find_leads(flows, search)
+    find_leads(flows.units.classes, search.place, search.lead)
     search.reach[:] = 0.0
     chosen, fewest, rank = -1, n_devices + 1, 0.0
     for u in range(n):
@@ -318,32 +326,6 @@ def _branch(flows: LevelLoads, search: OrderSearch, t: int) -> None:
     search.unit[t] = chosen
     if fewest > 0 and _has_supply(flows, search, t):
         _order(flows, search, t, chosen)
-
-
-@borrowing_kernel
-def _first_free(search: OrderSearch) -> int:
-    """Return the first unit that is not placed."""
-    u = 0
-    while search.place[u] >= 0:
-        u += 1
-    return u
-
-
-@borrowing_kernel
-def _find_leads(flows: LevelLoads, search: OrderSearch) -> None:
-    """Choose representatives: every used device itself, the first empty device of every class."""
-    lead, classes = search.lead, flows.units.classes
-    lead[:] = -1
-    for u in range(len(search.place)):
-        if search.place[u] >= 0:
-            lead[search.place[u]] = search.place[u]
-    for d in range(len(lead)):
-        if lead[d] >= 0:
-            continue
-        lead[d] = d
-        for a in range(d + 1, len(lead)):
-            if lead[a] < 0 and classes[a] == classes[d]:
-                lead[a] = d
 
 
 @borrowing_kernel
@@ -423,8 +405,7 @@ def _may(flows: LevelLoads, search: OrderSearch, t: int, u: int, d: int) -> bool
     """Whether unit u may run on device d, and its subtasks fit a core there."""
     units, place = flows.units, search.place
     fits = flows.allowed[u, d] and has_memory(units, place, u, d)
-    for i in range(units.rival_start[u], units.rival_start[u + 1]):
-        fits &= place[units.rivals[i]] != d
+    fits &= not meets_rival(units, place, u, d)
     for v in range(flows.core_start[u], flows.core_start[u + 1]):
         fits &= _fits_row(search.region, t, flows.core[v, flows.device_type[d]])
     return fits

@@ -341,11 +341,8 @@ def _energy(loads: Floats, peak: float) -> float:
 @borrowing_kernel
 def _legal(units: Units, place: Ints, u: int) -> bool:
     """Whether unit u may be on its device, given the others."""
-    if np.isinf(units.load[u, place[u]]):
+    if np.isinf(units.load[u, place[u]]) or meets_rival(units, place, u, place[u]):
         return False
-    for i in range(units.rival_start[u], units.rival_start[u + 1]):
-        if place[units.rivals[i]] == place[u]:
-            return False
     return has_memory(units, place, u, place[u])
 
 
@@ -450,11 +447,11 @@ def _descend(units: Units, search: Search, t: int, u: int, d: int) -> None:
 def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
     """Choose the unit with the fewest feasible devices and sort these; none to prune the node."""
     n, n_devices = units.load.shape
-    _find_leads(units, search)
+    find_leads(units.classes, search.place, search.lead)
     search.reach[:] = 0.0
     chosen, fewest, rank, need = -1, n_devices + 1, 0.0, 0.0
     search.left[t] = 0
-    search.unit[t] = _first_free(search)
+    search.unit[t] = first_free(search.place)
     if not _match(limits.patterns, search, ROUNDING * limits.cut):
         return
     for u in range(n):
@@ -477,10 +474,10 @@ def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
 
 
 @borrowing_kernel
-def _first_free(search: Search) -> int:
+def first_free(place: Ints) -> int:
     """Return the first unit that is not placed."""
     u = 0
-    while search.place[u] >= 0:
+    while place[u] >= 0:
         u += 1
     return u
 
@@ -529,13 +526,12 @@ def _supply(limits: Limits, search: Search, t: int) -> float:
 
 
 @borrowing_kernel
-def _find_leads(units: Units, search: Search) -> None:
+def find_leads(classes: Ints, place: Ints, lead: Ints) -> None:
     """Choose representatives: every used device itself, the first empty device of every class."""
-    lead, classes = search.lead, units.classes
     lead[:] = -1
-    for u in range(len(search.place)):
-        if search.place[u] >= 0:
-            lead[search.place[u]] = search.place[u]
+    for u in range(len(place)):
+        if place[u] >= 0:
+            lead[place[u]] = place[u]
     for d in range(len(lead)):
         if lead[d] >= 0:
             continue
@@ -593,16 +589,16 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
         loads[d] + units.load[u, d] + handling(platform, handled, sent + taken, d) < full[d]
         and loads[egress_at(n, d)] + nic_load(sent, platform.egress[d]) < cut
         and loads[ingress_at(n, d)] + nic_load(taken, platform.ingress[d]) < cut
-        and not _meets_rival(units, search, u, d)
+        and not meets_rival(units, search.place, u, d)
         and has_memory(units, search.place, u, d)
     )
 
 
 @borrowing_kernel
-def _meets_rival(units: Units, search: Search, u: int, d: int) -> bool:
+def meets_rival(units: Units, place: Ints, u: int, d: int) -> bool:
     """Whether a rival of unit u is on device d."""
     for i in range(units.rival_start[u], units.rival_start[u + 1]):
-        if search.place[units.rivals[i]] == d:
+        if place[units.rivals[i]] == d:
             return True
     return False
 
