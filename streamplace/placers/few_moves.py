@@ -54,7 +54,8 @@ class _FewMoves:
         self._judge = subject_to(objective.plain, others)
         self._unit = unit_of(problem)
         self._stay = relocation.stay(problem).index
-        self._home = self._stay[np.unique(self._unit, return_index=True)[1]]
+        self._first = np.unique(self._unit, return_index=True)[1]  # operator of every unit
+        self._home = self._stay[self._first]
         rows = relocation.rows(problem)
         named = [name in relocation.before for name in problem.graph.operators.name]
         self._rows = np.where(named, rows, self._stay)  # new operators count if they leave that
@@ -168,7 +169,7 @@ class _FewMoves:
     def _near(self, place: Ints) -> Ints:
         """Placements of the units that differ from one of the operators in one unit."""
         units, devices = len(self._home), self._problem.n_devices
-        at = place[np.unique(self._unit, return_index=True)[1]]
+        at = place[self._first]
         near = np.tile(at, (units * devices, 1))
         near[np.arange(len(near)), np.repeat(np.arange(units), devices)] = np.tile(
             np.arange(devices), units
@@ -191,7 +192,7 @@ class _FewMoves:
 
     def _undo(self, place: Ints) -> None:
         """Move units back one by one, each time the one that is missed least."""
-        at = place[np.unique(self._unit, return_index=True)[1]]
+        at = place[self._first]
         self._judged(at[None])
         while len(away := np.flatnonzero(at != self._home)) and not self._meter.over:
             back = np.tile(at, (len(away), 1))

@@ -95,16 +95,12 @@ class PlacementRequest:
         part = Meter(self.budget, 0).part(SHARE_OF_SUBTASKS)
         if self.subtasks or not (is_able and is_short) or part is None:
             return None
-        each = replace(self, subtasks=True, budget=part)
         try:
-            value = (
-                PLACERS["auto"]
-                .attempt(each.prepared(problem), judge, seed=self.seed, budget=part)
-                .value
-            )
+            each = replace(self, subtasks=True).prepared(problem)
+            found = PLACERS["auto"].attempt(each, judge, seed=self.seed, budget=part)
         except StreamplaceError:  # rules that subtasks cannot keep
             return None
-        return value if value > CLEARLY_BETTER * result.value else None
+        return found.value if found.value > CLEARLY_BETTER * result.value else None
 
     def prepared(self, problem: Problem) -> Problem:
         """Return a problem at the rate of the request, with its subtasks if these are placed."""
