@@ -149,7 +149,7 @@ def compared(
             graphs.add(of_problem)
             refusals.add(of_problem)
         graphs.read(problems)
-    refusals.tell()
+    refusals.report()
     label = label_of(settings.reference, settings.placers)
     trainings = trainings_of(settings.placers)
     comparison = Comparison(results, label, {}, run.aliases, graphs, scan.trained, trainings)
@@ -161,13 +161,13 @@ class _Refusals:
 
     def __init__(self, failed: Callable[[str, str], None]) -> None:
         self.failed = failed
-        self.told = set[tuple[str, str]]()
+        self.reported = set[tuple[str, str]]()
         self.placing = set[str]()
         self.reasons: dict[str, dict[str, str]] = {}
 
     def fail(self, graph: str, reason: str) -> None:
-        """Tell that a placer has failed, rather than refused."""
-        self.told.add((graph, reason))
+        """Report that a placer has failed, rather than refused."""
+        self.reported.add((graph, reason))
         self.failed(graph, reason)
 
     def add(self, records: Iterable[Record]) -> None:
@@ -179,11 +179,11 @@ class _Refusals:
             elif record.label not in self.placing:
                 self.reasons.setdefault(record.label, {})[record.graph] = record.error
 
-    def tell(self) -> None:
-        """Tell all graphs of the placers that have placed none."""
+    def report(self) -> None:
+        """Report all graphs of the placers that have placed none."""
         for placer, reasons in self.reasons.items():
             for graph, reason in reasons.items():
-                if (graph, reason) not in self.told:
+                if (graph, reason) not in self.reported:
                     self.failed(graph, f"{placer}: {reason}")
 
 

@@ -1,4 +1,4 @@
-"""Graphs of other tools through networkx: GraphML, DOT and node-link JSON, told by their content.
+"""Graphs of other tools through networkx: GraphML, DOT and node-link JSON.
 
 Nodes are operators, edges streams, and their attributes fields of the native format.
 """

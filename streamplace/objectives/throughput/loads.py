@@ -31,7 +31,7 @@ RESOURCES = {
 
 
 MOST_SHARES = 2_000_000
-"""Most sources × (operators + links) for which it is told what holds each source back."""
+"""Most sources × (operators + links) for which what holds each source back is found."""
 
 
 @dataclass(frozen=True, slots=True)

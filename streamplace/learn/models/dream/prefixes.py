@@ -41,7 +41,7 @@ class DecoderWeights(NamedTuple):
 
 
 class GraphArrays(NamedTuple):
-    """GraphArrays in the order of decision, see `GraphBatch`; what is not needed is empty."""
+    """Graphs in the order of decision, see `GraphBatch`; what is not needed is empty."""
 
     size: Array  # [G] operators
     load: Array  # [G, N, D]
@@ -147,7 +147,7 @@ def choose(nodes: PrefixNodes, graphs: GraphArrays, noise: Array, paths: Array, 
 
 @relaxed_kernel
 def attend(scores: Array, state: Array, keys: Array, size: int) -> None:
-    """DecoderWeights of the operators of a graph: softmax of the products of state and keys."""
+    """Weights of the operators of a graph: softmax of the products of state and keys."""
     top = np.float32(-np.inf)
     for j in range(size):
         key, total = keys[j], np.float32(0)
