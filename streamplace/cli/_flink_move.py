@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,26 +70,32 @@ def move_(
     engine = settings.engine(say)
     is_known = settings.resume and jar is None and not arguments
     program = None if is_known else settings.program(jar, arguments)
+    facts: dict[str, Any] = {}
+    if not settings.resume:
+        with suppress(SettingError):  # no job runs, perhaps because a move was interrupted
+            deployment = engine.deployment(engine.job(settings.job))
+            deployment.check_moves()
+            say(f"deployment: {deployment}")
+            facts = {"deployment": deployment.to_json()}
     program = program or _known_program(engine, settings)
     if program is None:
-        _improve(settings, engine, None, engine.job(settings.job), as_json)
+        _improve(settings, engine, None, engine.job(settings.job), as_json, facts)
         return
     move = engine.moving(program, access(settings))
     if settings.resume:
         _show(move.resume(settings.job), settings.job or "", {}, as_json)
         return
     running = move.running_job(settings.job)
-    if not settings.dry_run:
-        move.savepoint_folder()  # before the job is measured for minutes
+    move.savepoint_folder()  # before the job is measured for minutes
     if settings.placement is None:
-        _improve(settings, engine, move, running, as_json)
+        _improve(settings, engine, move, running, as_json, facts)
         return
     plan = move.plan(running, Layout.read(settings.placement))
     _say_plan(plan)
     moved = move.run(plan) if plan.is_needed and not settings.dry_run else None
     if moved is not None:
         _follow(move, moved, settings.placement)
-    _show(moved, running, plan.moved, as_json)
+    _show(moved, running, plan.moved, as_json, facts)
 
 
 def access(settings: OfFlink) -> list[str]:
@@ -120,6 +127,7 @@ def _improve(
     move: "FlinkMove | None",
     job: str,
     as_json: bool,
+    facts: dict[str, Any],
 ) -> None:
     """Measure a job, try layouts, and end in the best measured one."""
     from streamplace.engines.flink.decide.improving import JobImprover
@@ -162,14 +170,15 @@ def _improve(
         if plan is not None:
             _say_plan(plan)
         say_report(proposal.report())
-        _show(None, job, {} if plan is None else plan.moved, as_json, proposal.to_json())
+        moves = {} if plan is None else plan.moved
+        _show(None, job, moves, as_json, facts | {"decision": proposal.to_json()})
         return
     proposal = improver.run(proposal)
     say_report(proposal.report())
     moved = None
     if proposal.job != job:
         moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
-    _show(moved, job, proposal.moved, as_json, proposal.to_json())
+    _show(moved, job, proposal.moved, as_json, facts | {"decision": proposal.to_json()})
 
 
 def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
@@ -199,9 +208,9 @@ def _show(
     before: str,
     operators: Moves,
     as_json: bool,
-    decision: dict[str, Any] | None = None,
+    facts: dict[str, Any] | None = None,
 ) -> None:
-    """Print the id of the present job."""
+    """Print the id of the present job; a document also has further facts."""
     job, interruption = (before, None) if moved is None else (moved.job, moved.interruption)
     if interruption is not None:
         say(f"the job was interrupted for {duration(interruption)}")
@@ -218,4 +227,4 @@ def _show(
         "interruption": interruption,
         "moved": moves,
     }
-    print_json(document if decision is None else document | {"decision": decision})
+    print_json(document | (facts or {}))

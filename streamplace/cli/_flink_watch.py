@@ -60,7 +60,7 @@ def watch_(
     from streamplace.engines.flink.watch.modelling import JobModeller
     from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
     from streamplace.engines.flink.watch.rounds import JobRounds
-    from streamplace.engines.flink.watch.watch import Watch, check_watchable, first_job
+    from streamplace.engines.flink.watch.watch import Watch, first_job, watchable
     from streamplace.io.store import Store
 
     log: WatchLog | None = None
@@ -72,9 +72,10 @@ def watch_(
             store = Store.usual()
             job = first_job(engine.rest, store, settings.job)
             document = engine.rest.job(job)
-            check_watchable(engine.rest, job, document)
+            deployment, may_start = watchable(engine.rest, job), settings.apply or settings.spare
+            if may_start:
+                deployment.check_moves()
             log = WatchLog.claimed(store, job, str(document["name"]), say)
-            may_start = settings.apply or settings.spare
             mover = _mover(settings, engine, program, job, log) if may_start else None
             improver = JobImprover(
                 engine, None, settings.seconds, cluster=settings.cluster, tell=say
@@ -86,6 +87,9 @@ def watch_(
                 metrics = WatchMetrics(str(document["name"]))
                 stack.enter_context(served(metrics, settings.metrics))
                 rounds.on_round = metrics.add
+            say(f"deployment: {deployment}")
+            if deployment.obstacle:
+                say(f"note: the watch only looks, because {deployment.obstacle}")
             placement = None if settings.placement is None else Layout.read(settings.placement)
             started = partial(_started, output)
             watch = Watch(engine.rest, log, mover, rounds, started, settings.patience)
@@ -102,11 +106,9 @@ def _mover(
     log: "WatchLog",
 ) -> "WatchMover":
     """What moves the job, for its rate or because a TaskManager was lost."""
-    from streamplace.engines.flink.pin.free_resources import check_upload
     from streamplace.engines.flink.program.program import SubmittedProgram, known_program
     from streamplace.engines.flink.watch.acting import Spares, WatchMover
 
-    check_upload(engine.rest)
     program = program or known_program(job)
     spares = Spares(engine.rest, [*settings.spare], takes_free=settings.apply)
     move = replace(engine.moving(program, access(settings)), without_lost=spares.of_move)

@@ -1,5 +1,6 @@
 """``streamplace flink``: measurement, placement and checks of jobs on a running Flink."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,10 @@ from streamplace.settings.option import WHERE, option
 if TYPE_CHECKING:
     from streamplace.engines.flink.measure.profile import JobProfile
     from streamplace.model.graph import StreamGraph
+
+
+DEPLOYED = "deployment"
+"""Attribute of a measured graph that says how the job is deployed."""
 
 
 @click.group(
@@ -233,6 +238,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     """
     from streamplace.display.report import Detail, Report
     from streamplace.display.sheets import operators_sheet
+    from streamplace.engines.flink.deployment import deployment_of
     from streamplace.engines.flink.measure.measured_graph import measured_graph
     from streamplace.engines.flink.measure.steadiness import steady_profile
     from streamplace.engines.flink.rest.client import only_job
@@ -241,10 +247,14 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.model.units import mips as parsed_mips
 
     rest, speed = settings.client(), parsed_mips(settings.mips)
+    job = only_job(rest, settings.job)
+    rest.running_job(job)
+    deployment = str(deployment_of(rest, job))
+    say(f"{DEPLOYED}: {deployment}")
     with waiting(f"watching in windows of {settings.seconds:g} s"):
-        job = only_job(rest, settings.job)
         profile = steady_profile(rest, job, settings.seconds, settings.patience)
     graph = measured_graph(profile, speed)
+    graph = replace(graph, attributes={**graph.attributes, DEPLOYED: deployment})
     if output is not None and output.suffix == ".html":
         graph.report().save(output)
     elif output is not None:

@@ -337,7 +337,7 @@ ANSWERS: dict[str, Any] = {
         {"id": "Source__src.numRecordsOut", "sum": 5.0},
         {"id": "numRecordsOut", "sum": 5.0},
         {"id": "numBytesOut", "sum": 500.0},
-        {"id": "accumulateBusyTimeMs", "sum": "NaN"},
+        {"id": "accumulateBusyTimeMs", "sum": 5},
     ],
     f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics": [
         {"id": "numRecordsIn", "sum": 5.0},
@@ -472,18 +472,18 @@ class LazyFlink(FakeFlink):
     settings: dict[str, str] = field(default_factory=dict)  # of the JobManager
     facts: dict[str, Any] = field(default_factory=dict)  # what else the job's document says
     key_groups: int = 0  # the maximum parallelism of its vertices, if that is told
+    job: str = "job"  # its id
     # What it says otherwise of a subtask, by its task and number.
     otherwise_of: Callable[[Vertex, int], dict[str, Any]] = lambda vertex, i: {}
 
     def __post_init__(self) -> None:
         super().__init__(
             {
-                "GET /jobs": jobs({"job": "RUNNING"}),
-                "GET /jobs/job/exceptions": failed_by(
+                "GET /jobs": jobs({self.job: "RUNNING"}),
+                f"GET /jobs/{self.job}/exceptions": failed_by(
                     "java.lang.RuntimeException: the reason\n\tat somewhere"
                 ),
-                "GET /jobs/job/job/config": {"execution-config": {}},
-                "GET /jobs/job/checkpoints": checkpoints(
+                f"GET /jobs/{self.job}/checkpoints": checkpoints(
                     1, completed={"end_to_end_duration": 2000}
                 ),
                 "GET /jars": {"files": []},
@@ -510,7 +510,7 @@ class LazyFlink(FakeFlink):
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:
             return {"subtasks": self._subtasks(self.vertices[path.rpartition("/")[2]])}
-        if path != "/jobs/job":
+        if path != f"/jobs/{self.job}":
             return self.otherwise
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         facts = {"name": "shop", "state": state, "duration": self.duration}

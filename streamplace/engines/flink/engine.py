@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamsim import before_compiling
 
+from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.cluster import (
@@ -31,7 +32,7 @@ from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest, only_job
+from streamplace.engines.flink.rest.client import FlinkError, Rest, only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PATIENCE_SECONDS, SPEED
@@ -77,6 +78,10 @@ class FlinkEngine:
     def job(self, given: str | None = None) -> str:
         """Id of the given job, else of the only one that has not ended."""
         return only_job(self.rest, given)
+
+    def deployment(self, job: str) -> JobDeployment:
+        """How a running job is deployed, which decides what can be done with it."""
+        return deployment_of(self.rest, job)
 
     def measure(
         self,
@@ -202,12 +207,21 @@ class FlinkEngine:
         requested_rate(rate)  # a wrong one is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
         parsed_mips(self.mips)
+        deployment = self.deployment(job)
+        self.tell(f"deployment: {deployment}")
+        if program is not None and deployment.without_jars:
+            raise FlinkError(
+                f"{deployment.without_jars}, and the program of the job cannot be planned there; "
+                "leave out JAR and its options, and compare the parallelism of the plan with it"
+            )
         profile, graph = self._profiled(job, seconds)
         cluster = self._machines_of(profile, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
         measured = MeasuredJob(job, profile, graph, cluster, alone)
         settings = replace(settings or PlannerSettings(HEADROOM), errors=errors_for(graph))
-        return advise(self.rest, measured, rate, machines, settings, program, folder or FOLDER)
+        return advise(
+            self.rest, measured, deployment, rate, machines, settings, program, folder or FOLDER
+        )
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

@@ -27,6 +27,7 @@ from fake_flink import (
     FakeFlink,
     InTurn,
     checkpoints,
+    config,
     failed_by,
     failure,
     healthy,
@@ -370,6 +371,18 @@ def test_a_watch_ends_when_flink_answers_errors_for_long(
         watched.watch({f"GET /jobs/{OLD}": fault}, *[{}] * 122)
 
 
+@pytest.mark.parametrize("key", ["$internal.flink.version", "$internal.application.main"])
+def test_a_watch_advises_no_copy_of_a_job_that_something_else_starts_again(
+    watched: Watched, key: str
+) -> None:
+    """Flink's operator, or the application that the cluster runs."""
+    forgotten = {f"GET /jobs/{OLD}": failure("x: Could not find Flink job (old)")}
+    answers = forgotten | {"GET /jobmanager/config": config({key: "x"})}
+    with pytest.raises(FlinkError, match="starts the job again under another id") as told:
+        watched.watch(answers, *[{}] * 122)
+    assert "savepoint" not in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("spare", "config", "told"),
     [
@@ -531,7 +544,8 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     """It needs neither the jar nor a Flink on this machine."""
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
-    first, second, last = answer.err.splitlines()
+    deployed, first, second, last = answer.err.splitlines()
+    assert deployed.startswith("deployment: Flink ")
     state = "104 tuples/s on 1 TaskManager, held back"
     assert first.endswith(f"  {state}; it is measured before the next round")
     assert f"  {state}; it carries 104 tuples/s (measured); a move would pay: it falls" in second
@@ -593,7 +607,7 @@ def test_a_watch_ends_in_order_however_it_is_asked_to(
     finally:
         signal.signal(how, before)
     assert (answer.status, answer.out) == (0, ""), answer.err
-    assert answer.err == "stopped watching; the job keeps running\n"
+    assert answer.err.endswith("\nstopped watching; the job keeps running\n")
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "RESTARTING"])

@@ -22,8 +22,10 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
     planned_twice,
     with_loose_streams,
 )
+from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
@@ -37,15 +39,14 @@ from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import SourceFlow, requested_rate, with_offered
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
-from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
-from streamplace.engines.flink.rest.settings import job_fault
+from streamplace.engines.flink.rest.settings import USUAL
 from streamplace.io.ledger import NOISE
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
-from streamplace.model.message_text import counted, listed, quoted
+from streamplace.model.message_text import counted, listed, quoted, shown
 from streamplace.model.mixins import Displayed
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import WRONG
@@ -100,6 +101,7 @@ class Advice(Displayed):
     # Id and name of the job.
     job: str
     name: str
+    deployment: JobDeployment  # which decides what the commands are
     rate: float  # requested rate in tuples/s
     flow: SourceFlow  # what the sources do now
     current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
@@ -154,6 +156,7 @@ class Advice(Displayed):
         return {
             "job": self.job,
             "name": self.name,
+            "deployment": self.deployment.to_json(),
             "rate": self.rate,
             "observed": self.flow.rate,
             "offered": self.flow.offered,
@@ -291,6 +294,7 @@ class MeasuredJob(NamedTuple):
 def advise(
     rest: Rest,
     job: MeasuredJob,
+    deployment: JobDeployment,
     rate: Quantity,
     machines: Catalogue | Cluster | None,
     settings: PlannerSettings,
@@ -299,11 +303,16 @@ def advise(
 ) -> Advice:
     """Plan the cheapest machines for a rate of a measured job."""
     profile, measured, cluster, flow = job.profile, job.graph, job.cluster, job.profile.flow
+    if unknown := [t.name for t in profile.tasks if profile.cpu[t.id].source == UNKNOWN]:
+        raise FlinkError(
+            f"the CPU of {listed(unknown)} is not known, because Flink does not report its busy "
+            "time; run streamplace where the TaskManagers are, which shows their threads"
+        )
     rates = _rates(profile, measured, cluster.cluster())
     target_rate = requested_rate(rate, flow)
     fixed, note = _fixed(rest, profile.tasks, program)
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
-    if not unpinnable(rest):
+    if not deployment.unpinned:
         graph = in_one_group(graph)  # a placement defines its own
     graph = with_loose_streams(graph.at_rate(target_rate), fixed.loose)
     plan_settings = replace(settings, keep_parallelism=fixed.tasks)
@@ -324,16 +333,18 @@ def advise(
         and current.cost <= plan.cost
     )
     expected = expected_interruptions(rest, job.id)
-    change = change_commands(rest, job.id, current, plan, folder)
+    change = change_commands(rest.url, job, deployment, current, plan, folder)
+    stopped = expected.on((), [*cores_of(plan.cluster.devices, measured).values()])
     return Advice(
         job.id,
         profile.name,
+        deployment,
         target_rate,
         flow,
         current,
         carried,
         plan,
-        expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
+        expected.redeployed() if deployment.restarts_cluster else stopped,
         () if is_enough else tuple(change),
         (*_notes(rest, job, machines, plan), *doubts, note),
         folder,
@@ -538,8 +549,9 @@ def left_for_operators(
 
 
 def change_commands(
-    rest: Rest,
-    job: str,
+    url: str,
+    job: MeasuredJob,
+    deployment: JobDeployment,
     current: CurrentMachines,
     plan: PlanResult,
     folder: Path,
@@ -550,18 +562,54 @@ def change_commands(
     slots = plan.slots.machines
     each = ", ".join(f"{number} on {name}" for name, number in slots.items())
     numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
-    yield from (f"# first start {n} × {name}" for name, n in changes.items() if n > 0)
     at_least = each if current.is_priced else max(slots.values())
-    yield f"# taskmanager.numberOfTaskSlots: at least {at_least}"
-    yield f"# parallelism: {numbers}"
-    if job_fault(rest, rest.job(job)):  # the adaptive scheduler runs it
-        requests = f"{rest.url}/jobs/{job}/resource-requirements"
+    sizes = (
+        f"# taskmanager.numberOfTaskSlots: at least {at_least}",
+        f"# parallelism: {numbers}",
+    )
+    if deployment.has_autoscaler:
+        yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes this"
+    place = f"--rest {shlex.quote(url)} --job {job.id}"
+    if deployment.kubernetes and (deployment.manager or deployment.is_unpinned):
+        yield from _kubernetes_commands(place, job, deployment, plan)
+        yield from sizes
+        return
+    cluster, placement = (
+        shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
+    )
+    yield from (f"# first start {n} × {name}" for name, n in changes.items() if n > 0)
+    yield from sizes
+    if deployment.scheduler != USUAL:  # the adaptive one
+        requests = f"{url}/jobs/{job.id}/resource-requirements"
         yield f"# Flink's autoscaler changes it, or a request to {requests}"
     else:
-        cluster, placement = (
-            shlex.quote(str(folder / name)) for name in ("cluster.toml", "placement.json")
-        )
         yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
-        where = f"--rest {shlex.quote(rest.url)} --job {job} --placement {placement}"
-        yield f"streamplace flink move JAR {where} --savepoints SAVEPOINTS -- ARGUMENTS"
+        if deployment.without_jars:
+            where = f"--placement {placement} --cluster {cluster}"
+            yield f"streamplace flink jar JAR {where} -o placed.jar"
+            yield f"streamplace flink cancel {place} --savepoint SAVEPOINTS"
+            yield (
+                "# start it again from that savepoint with placed.jar: its class is Placed, whose "
+                "first argument is the main class"
+            )
+        else:
+            where = f"{place} --placement {placement}"
+            yield f"streamplace flink move JAR {where} --savepoints SAVEPOINTS -- ARGUMENTS"
     yield from (f"# then stop {-n} × {name}" for name, n in changes.items() if n < 0)
+
+
+def _kubernetes_commands(
+    place: str, job: MeasuredJob, deployment: JobDeployment, plan: PlanResult
+) -> Iterator[str]:
+    """Commands where TaskManagers are pods of one template, and nothing can be pinned to them."""
+    if deployment.manager:
+        yield f"# change in the {deployment.manager} on {shown(deployment.kubernetes)}:"
+    else:
+        yield f"streamplace flink cancel {place} --savepoint SAVEPOINTS"
+        again = "the application" if deployment.is_application else "the job"
+        yield f"# start {again} again from that savepoint, with:"
+    machines = ", ".join(f"{number} × {name}" for name, number in plan.machines.items())
+    alike = "; pods are all alike, so plan with one offer" if len(plan.machines) > 1 else ""
+    yield f"# TaskManagers: {machines}{alike}"
+    ids = (f"{task.id}:{plan.parallelism[task.name]}" for task in job.profile.tasks)
+    yield f"# pipeline.jobvertex-parallelism-overrides: {','.join(ids)}"

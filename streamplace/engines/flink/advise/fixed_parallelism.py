@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.pin.free_resources import check_upload
 from streamplace.engines.flink.program.chains import FUSED, LINE_END, operators_in, operators_of
 from streamplace.engines.flink.program.jars import jar_copy
 from streamplace.engines.flink.program.program import Program
@@ -59,7 +58,6 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     A program that cannot be planned, or has other operators in its two plans, raises FlinkError.
     """
     program.check()
-    check_upload(rest)
     name = own_name(f"planned-{program.jar.name}")
     copy = jar_copy(program.jar, program.libraries, name)
     with copy as file, uploaded(rest, file) as jar:

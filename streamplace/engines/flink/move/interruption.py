@@ -38,6 +38,9 @@ COLD_CPU, WARM_CPU = (0.9, 1.9, 3.7), (0.0, 0.3, 1.5)
 Measured in 33 first moves of jobs on TaskManagers of 0.18 cores (docs/assets/against-flink.jsonl):
 one in twenty took less than the least, and one more than the most.
 """
+REDEPLOYED = (18.0, 25.0, 55.0)
+"""Least, usual and most seconds from the savepoint of a job until it runs, if its whole cluster is
+started again: JobManager, main method, TaskManagers (measured on Kubernetes)."""
 RECOVERED = 0.9
 """Share of its rate from which a job counts as recovered."""
 Sent = tuple[float, float]
@@ -88,6 +91,14 @@ class Interruptions(NamedTuple):
         return Interruption(
             self.stop + start + low, self.stop + start + value, self.stop + own + high
         )
+
+    def redeployed(self) -> Interruption:
+        """Predict the interruption by a new start of the whole cluster.
+
+        >>> str(Interruptions(1.0, 2.0).redeployed())
+        '19 to 56 s'
+        """
+        return Interruption(*(self.stop + seconds for seconds in REDEPLOYED))
 
 
 def expected_interruptions(rest: Rest, job: str) -> Interruptions:

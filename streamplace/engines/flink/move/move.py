@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.source_lag import RATE_SECONDS, SourceFlow, source_flow
@@ -59,13 +60,12 @@ from streamplace.engines.flink.rest.client import (
     stop_trigger,
 )
 from streamplace.engines.flink.rest.plan import job_operators, layout_of
+from streamplace.engines.flink.rest.settings import SAVEPOINT_FOLDERS
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.message_text import listed
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
-SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
-"""Flink's settings for the folder of savepoints; the second is the older name."""
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 """Setting of Kafka's producers, which a check reports if a sink delivers exactly once."""
 UNCOMPARED = "the rates before and after the move are not compared"
@@ -107,6 +107,7 @@ class FlinkMove:
         """
         job = only_job(self.rest, job)
         document = self.rest.running_job(job)
+        deployment_of(self.rest, job).check_moves()
         now = layout_of(self.rest, job, document)
         before = Layout({name: sorted(devices) for name, devices in now.items()})
         after = layout.counted(before)

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.savepoints import (
@@ -15,7 +16,7 @@ from streamplace.engines.flink.move.savepoints import (
     refuse_copy,
     refuse_moved,
 )
-from streamplace.engines.flink.pin.free_resources import check_upload, fitted
+from streamplace.engines.flink.pin.free_resources import fitted
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program, remember
@@ -82,6 +83,7 @@ def apply(
     StillStarting
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
+    deployment_of(rest).check_jobs()
     if savepoint is not None:
         refuse_moved(savepoint.path)
         refuse_copy(rest, savepoint.path)
@@ -181,7 +183,6 @@ def placed_upload(
 ) -> Iterator[ClusterJar]:
     """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
     program.check()
-    check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
     made = placed_jar(flink, program.jar, program.libraries, answer, name)
     with made as path, uploaded(rest, path) as jar:

@@ -22,7 +22,7 @@ from streamplace.engines.flink.pin.pinning import (
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.plan import JobPlan
-from streamplace.engines.flink.rest.settings import BUFFER_SIZE, cluster_fault, memory_bytes
+from streamplace.engines.flink.rest.settings import BUFFER_SIZE, memory_bytes
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.graph import StreamGraph
@@ -40,22 +40,6 @@ BUFFERS = (
 """Numbers of network buffers per channel, and more of them per input or output; with defaults."""
 
 
-def check_upload(rest: Rest) -> None:
-    """Raise FlinkError if a cluster does not accept jars."""
-    settings = rest.settings()
-    if settings.get("execution.target") == "embedded":
-        raise FlinkError(
-            f"the Flink at {rest.url} runs in application mode and accepts no job but its own; "
-            "create the jar of that job with 'streamplace flink jar'"
-        )
-    if settings.get("web.submit.enable", "").lower() == "false":
-        raise FlinkError(
-            f"the Flink at {rest.url} accepts no jars (web.submit.enable: false); write a jar "
-            "with 'streamplace flink jar' and submit it with 'flink run', or run it in "
-            "application mode"
-        )
-
-
 def fitted(
     rest: Rest,
     layout: Layout,
@@ -69,8 +53,6 @@ def fitted(
     on each TaskManager. The resources of ``jobs`` count as free, as these will have ended. Network
     memory is checked only with the ``plan`` of the job, whose streams need it.
     """
-    if fault := cluster_fault(rest):
-        raise FlinkError(fault)
     managers = left_without(rest, *jobs)
     _check_prepared(managers, layout)
     _check_shared(rest, managers, layout.devices)

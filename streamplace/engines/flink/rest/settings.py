@@ -11,6 +11,10 @@ REMEDY = (
     "which ignores placements; set jobmanager.scheduler: default (no reactive mode) and restart "
     "the JobManager"
 )
+USUAL, REACTIVE = "Default", "Reactive"
+"""Scheduler of Flink that can be used, and the mode of another one in which jobs take all slots."""
+SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+"""Flink's settings for the folder of savepoints; the second is the older name."""
 BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
@@ -82,19 +86,29 @@ def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
     return int(match[1]) * factors[0] if factors else None
 
 
-def cluster_fault(rest: Rest) -> str | None:
-    """Fault of the scheduler in a cluster's configuration; None if it can be used, or is hidden."""
-    settings = shown_settings(rest) or {}
+def scheduler_of(settings: Mapping[str, str], document: Mapping[str, Any]) -> str:
+    """Scheduler of a job, or by the settings of its cluster: a job names it from version 2 on.
+
+    >>> scheduler_of({"jobmanager.scheduler": "adaptive"}, {})
+    'Adaptive'
+    >>> scheduler_of({"jobmanager.scheduler": "adaptive"}, {"schedulerType": "Default"})
+    'Default'
+    """
     if settings.get("scheduler-mode", "").lower() == "reactive":
-        return f"the cluster runs in reactive mode, {REMEDY}"
-    if settings.get("jobmanager.scheduler", "").lower() == "adaptive":
-        return f"the scheduler is Adaptive, {REMEDY}"
-    return None
+        return REACTIVE
+    usual = settings.get("jobmanager.scheduler", USUAL).capitalize()
+    return str(document.get("schedulerType") or usual)
 
 
-def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
-    """Fault of the scheduler of a job; the job does not name it before version 2."""
-    scheduler = document.get("schedulerType")
-    if not scheduler:
-        return cluster_fault(rest)
-    return None if scheduler == "Default" else f"the scheduler is {scheduler}, {REMEDY}"
+def scheduler_fault(scheduler: str) -> str:
+    """Why a scheduler cannot be used, with the remedy; empty if it can."""
+    if scheduler == USUAL:
+        return ""
+    named = "the cluster runs in reactive mode" if scheduler == REACTIVE else None
+    return f"{named or f'the scheduler is {scheduler}'}, {REMEDY}"
+
+
+def job_fault(rest: Rest, document: Mapping[str, Any]) -> str:
+    """Why the scheduler of a job cannot be used, with the remedy; empty if it can."""
+    is_named = bool(document.get("schedulerType"))
+    return scheduler_fault(scheduler_of({} if is_named else shown_settings(rest) or {}, document))

@@ -8,11 +8,12 @@ A watch first finishes a move that an earlier watch of the job has begun.
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streamplace.engines.flink.constants import FAULT_SECONDS
+from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.savepoints import checkpoint_settings, resumable, stopped_with
@@ -29,7 +30,7 @@ from streamplace.engines.flink.rest.client import (
     only_job,
 )
 from streamplace.engines.flink.rest.plan import layout_of
-from streamplace.engines.flink.rest.settings import job_fault
+from streamplace.engines.flink.rest.settings import scheduler_fault
 from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices, WatchMover
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
@@ -151,7 +152,9 @@ class Watch:
                 return state, sorted(run.layout.devices.difference(self._patient_rest.offered()))
             except FlinkError as error:
                 if time.monotonic() - since > FAULT_SECONDS:
-                    raise _forgotten(run.id) if NOT_FOUND in str(error) else error from None
+                    raise (
+                        _forgotten(self.rest, run.id) if NOT_FOUND in str(error) else error
+                    ) from None
             time.sleep(CHECK_SECONDS)
 
     def _waits(self, run: _WatchedJob, lost: list[str]) -> str:
@@ -301,12 +304,23 @@ def unkept(rest: Rest, job: str) -> str:
     return ""
 
 
-def _forgotten(job: str) -> FlinkError:
-    """Error about a job that the JobManager no longer knows, with advice."""
+def _forgotten(rest: Rest, job: str) -> FlinkError:
+    """Error about a job that the JobManager no longer knows, with advice.
+
+    Where something else than a user starts jobs, a second copy is never advised.
+    """
+    deployment = deployment_of(rest)
+    if deployment.is_operated or deployment.is_application:
+        who = "Flink's operator" if deployment.is_operated else "the application"
+        return FlinkError(
+            f"the JobManager no longer knows job {job}: it was replaced, and {who} starts the job "
+            "again under another id; watch that"
+        )
     return FlinkError(
         f"the JobManager no longer knows job {job}: it was restarted without high availability "
         f"(high-availability.type); start the job from its last checkpoint, in folder {job} of "
-        "its execution.checkpointing.dir, with 'streamplace flink apply --savepoint'"
+        "its execution.checkpointing.dir, with "
+        f"'{'flink run -s' if deployment.obstacle else 'streamplace flink apply --savepoint'}'"
     )
 
 
@@ -327,12 +341,14 @@ def first_job(rest: Rest, store: Store, given: str | None) -> str:
     return ids[-1] if ids and rest.state(given) in (None, *ENDED) else given
 
 
-def check_watchable(rest: Rest, job: str, document: Mapping[str, Any]) -> None:
-    """Raise FlinkError if Flink itself decides where a job runs and with how many subtasks."""
-    if fault := job_fault(rest, document):
+def watchable(rest: Rest, job: str) -> JobDeployment:
+    """How a job is deployed; FlinkError if Flink itself decides where it runs, and how wide."""
+    deployment = deployment_of(rest, job)
+    if fault := scheduler_fault(deployment.scheduler):
         raise FlinkError(
             f"job {job} cannot be watched: {fault}, or leave its parallelism to Flink's autoscaler"
         )
+    return deployment
 
 
 def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> str:

@@ -1,0 +1,190 @@
+"""How a running job is deployed, by one look at REST, and whether streamplace can move it there."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streamplace.engines.flink.pin.free_resources import is_pinnable
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.settings import (
+    SAVEPOINT_FOLDERS,
+    scheduler_fault,
+    scheduler_of,
+    shown_settings,
+)
+from streamplace.model.message_text import counted, listed, shown
+
+DEPLOYMENT, SESSION_JOB = "FlinkDeployment", "FlinkSessionJob"
+"""Resources of Flink's operator for Kubernetes that start jobs."""
+_OPERATED = ("$internal.flink.version", "kubernetes.jobmanager.owner.reference")
+"""Settings that only the operator makes."""
+_AVAILABILITY = ("high-availability.type", "high-availability")
+"""Setting of high availability, and its name before Flink 1.17."""
+_OF_SESSION_JOB = re.compile(r"(?:0{8}|f{8})[0-9a-f]{8}0{8}[0-9a-f]{8}")
+"""Ids of such jobs: the hash (32 bits) of the id of the resource, and its generation."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDeployment:
+    """How a job is deployed, as far as Flink's REST interface shows it."""
+
+    version: str  # of Flink
+    scheduler: str  # such as "Default", "Adaptive" or "Reactive"
+    is_application: bool  # whether the cluster runs no job but its own
+    # Resource whose operator starts the job; "" if nobody starts it again, or a script does.
+    manager: str
+    is_operated: bool  # whether Flink's operator for Kubernetes has made the cluster
+    kubernetes: str  # namespace and name of the cluster on Kubernetes; "" if it is not there
+    task_managers: int
+    unpinned: tuple[str, ...]  # TaskManagers to which nothing can be pinned
+    accepts_jars: bool
+    has_autoscaler: bool  # whether Flink's autoscaler changes the parallelism
+    savepoints: str | None  # folder of savepoints by the settings of the cluster
+    high_availability: str | None  # its kind; None if the JobManager forgets jobs when it ends
+    others: tuple[str, ...] = ()  # ids of other jobs that run on the cluster
+    shows_settings: bool = True  # whether the above is known, and not hidden by a gateway
+
+    def __str__(self) -> str:
+        """One line."""
+        place = "application mode" if self.is_application else "session cluster"
+        if self.kubernetes:
+            kind = self.manager or "native Kubernetes"
+            on = "on " if self.manager == SESSION_JOB else ""
+            place = f"{kind} {on}{shown(self.kubernetes)}, {place}"
+        pins = ""
+        if self.unpinned:
+            whom = "them" if self.is_unpinned else listed(self.unpinned)
+            pins = f" (nothing can be pinned to {whom})"
+        folder = "no folder for savepoints"
+        if self.savepoints is not None:
+            folder = f"savepoints in {shown(self.savepoints)}"
+        parts = [
+            f"Flink {shown(self.version)}",
+            place if self.shows_settings else "its settings are hidden",
+            f"{shown(self.scheduler.lower())} scheduler",
+            f"{counted(self.task_managers, 'TaskManager')}{pins}",
+            *([folder] if self.shows_settings else []),
+            *([f"high availability by {shown(k)}"] if (k := self.high_availability) else []),
+            *(["autoscaler on"] if self.has_autoscaler else []),
+            *([f"beside {counted(len(self.others), 'other job')}"] if self.others else []),
+        ]
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        return asdict(self)
+
+    @property
+    def is_unpinned(self) -> bool:
+        """Whether nothing can be pinned to any TaskManager."""
+        return 0 < len(self.unpinned) == self.task_managers
+
+    @property
+    def restarts_cluster(self) -> bool:
+        """Whether a job that is to run otherwise is started again with its whole cluster."""
+        return self.is_application or bool(self.manager)
+
+    @property
+    def without_jars(self) -> str:
+        """Why the cluster takes no jars; empty if it does."""
+        if self.is_application:
+            return "the cluster runs in application mode, so it takes no job but its own"
+        return "" if self.accepts_jars else "the cluster takes no jars (web.submit.enable: false)"
+
+    @property
+    def obstacle(self) -> str:
+        """Why streamplace cannot move the job, with a way that works; empty if it can."""
+        if self.manager:
+            return (
+                f"a {self.manager} on {shown(self.kubernetes)} starts the job, and its operator "
+                "would start a second copy beside a moved one; change its specification: "
+                "'streamplace flink advise' prints what"
+            )
+        if obstacle := self.obstacle_to_jobs:
+            return obstacle
+        if self.is_unpinned and self.kubernetes:
+            return (
+                "nothing can be pinned to TaskManagers of native Kubernetes, which are all alike; "
+                "'streamplace flink advise' prints what can be changed there"
+            )
+        if self.is_unpinned:
+            return (
+                f"nothing can be pinned to {listed(self.unpinned)}; add the output of "
+                "'streamplace flink config' to their config.yaml and restart them"
+            )
+        return ""
+
+    @property
+    def obstacle_to_jobs(self) -> str:
+        """Why streamplace cannot submit any job, with a way that works; empty if it can."""
+        if fault := scheduler_fault(self.scheduler):
+            return fault
+        if self.is_application and self.kubernetes:
+            return (
+                f"{self.without_jars}; start it again with the settings that 'streamplace flink "
+                "advise' prints"
+            )
+        if self.is_application:
+            return (
+                f"{self.without_jars}; write the jar of that job with 'streamplace flink jar', and "
+                "start the application again with it, from a savepoint"
+            )
+        if not self.accepts_jars:
+            return (
+                f"{self.without_jars}; write a jar with 'streamplace flink jar' and submit it with "
+                "'flink run'"
+            )
+        return ""
+
+    def check_moves(self) -> None:
+        """Raise FlinkError if streamplace cannot move the job here."""
+        if self.obstacle:
+            raise FlinkError(self.obstacle)
+
+    def check_jobs(self) -> None:
+        """Raise FlinkError if streamplace cannot submit jobs here."""
+        if self.obstacle_to_jobs:
+            raise FlinkError(self.obstacle_to_jobs)
+
+
+def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
+    """Look how a job, or a cluster if none is given, is deployed."""
+    shows, settings = True, shown_settings(rest)
+    if settings is None:
+        shows, settings = False, {}
+    managers = rest.task_managers()
+    document: Mapping[str, Any] = {} if job is None else rest.job(job)
+    is_application = "$internal.application.main" in settings or settings.get(
+        "execution.target", ""
+    ).endswith(("embedded", "application"))
+    namespace, name = (settings.get(f"kubernetes.{key}", "") for key in ("namespace", "cluster-id"))
+    is_operated, manager = any(key in settings for key in _OPERATED), ""
+    if is_operated and is_application:
+        manager = DEPLOYMENT
+    elif is_operated and job is not None and _OF_SESSION_JOB.fullmatch(job):
+        manager = SESSION_JOB
+    kind = next((settings[key] for key in _AVAILABILITY if key in settings), "none").lower()
+    return JobDeployment(
+        version=_version(rest),
+        scheduler=scheduler_of(settings, document),
+        is_application=is_application,
+        manager=manager,
+        is_operated=is_operated,
+        kubernetes=f"{namespace or 'default'}/{name}" if name else "",
+        task_managers=len(managers),
+        unpinned=tuple(row["id"] for row in managers if not is_pinnable(row)),
+        accepts_jars=settings.get("web.submit.enable", "").lower() != "false",
+        has_autoscaler=settings.get("job.autoscaler.enabled", "").lower() == "true",
+        savepoints=next((settings[key] for key in SAVEPOINT_FOLDERS if settings.get(key)), None),
+        high_availability=None if kind == "none" else kind,
+        others=tuple(other for other in rest.live_jobs() if job not in (None, other)),
+        shows_settings=shows,
+    )
+
+
+def _version(rest: Rest) -> str:
+    try:
+        return str(rest.get("/config")["flink-version"])
+    except Refusal:
+        return "of an unknown version"

@@ -1,0 +1,97 @@
+"""How a job is deployed, and what each command does there, as the table of the docs says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deployment_table import check_row, rows
+from fake_flink import Shop, advised, failure, jobs, task_manager, write_program
+
+from streamplace.engines.flink.deployment import deployment_of
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError
+
+NATIVE = {"kubernetes.cluster-id": "count", "kubernetes.namespace": "flink"}
+SESSION, APPLICATION = (
+    NATIVE | {"execution.target": f"kubernetes-{kind}"} for kind in ("session", "application")
+)
+OPERATED = {"$internal.flink.version": "v2_3", "web.cancel.enable": "false"}
+MAIN = {"$internal.application.main": "Job"}
+OF_RESOURCE = "00000000" + "5ac93b21" + "0" * 15 + "2"
+"""Id of a job that the operator has started: a hash, and the second generation."""
+DEPLOYMENTS: dict[str, dict[str, Any]] = {
+    "session cluster, TaskManagers configured": {},
+    "session cluster, TaskManagers not configured": {"pins": False},
+    "session cluster without jar uploads": {"settings": {"web.submit.enable": "false"}},
+    "application mode": {"settings": {"execution.target": "embedded"}},
+    "native Kubernetes, session cluster": {"settings": SESSION, "pins": False},
+    "native Kubernetes, application mode": {"settings": APPLICATION, "pins": False},
+    "FlinkDeployment of the operator": {
+        "settings": APPLICATION | OPERATED | MAIN,
+        "pins": False,
+    },
+    "FlinkSessionJob of the operator": {
+        "settings": SESSION | OPERATED,
+        "pins": False,
+        "job": OF_RESOURCE,
+    },
+    "adaptive scheduler": {"facts": {"schedulerType": "Adaptive"}},
+    "Flink's autoscaler on": {"settings": {"job.autoscaler.enabled": "true"}},
+    "high availability": {"settings": {"high-availability.type": "zookeeper"}},
+    "several jobs, one named by `--job`": {"others": {"other": "RUNNING"}},
+}
+
+
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_every_command_does_what_the_table_says(
+    run: Callable, shop: Shop, tmp_path: Path, name: str
+) -> None:
+    """By what Flink answered there."""
+    deployed = DEPLOYMENTS[name]
+    facts = {key: deployed[key] for key in ("facts", "job") if key in deployed}
+    flink = shop(settings=deployed.get("settings", {}), **facts)
+    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+    flink.answers["GET /jobs"] = jobs({flink.job: "RUNNING"} | deployed.get("others", {}))
+    if not deployed.get("pins", True):
+        row = {key: task_manager("dev-0", [])[key] for key in ("path", "hardware")}
+        bare = {"managedMemory": 100, "networkMemory": 64}
+        managers = [
+            {**task_manager(device, []), **row, "totalResource": bare, "freeResource": bare}
+            for device in flink.devices
+        ]
+        flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    with flink.served():
+        lines = check_row(run, name, flink.url, flink.job, tmp_path)
+    assert len(set(lines)) == 1
+    assert lines[0].startswith("deployment: Flink 2.3.0, ")
+    assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
+
+
+def test_the_table_has_no_other_deployments() -> None:
+    assert list(rows()) == list(DEPLOYMENTS)
+
+
+def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """In application mode, which takes no jar; the same advice without one is given."""
+    write_program(tmp_path)
+    flink = shop(settings=APPLICATION)
+    with pytest.raises(FlinkError, match="leave out JAR"):
+        advised(flink, program=Program(tmp_path / "job.jar"))
+    assert not any("metrics" in path for path in flink.requests("GET"))
+
+
+def test_an_application_is_interrupted_for_as_long_as_its_cluster_takes(shop: Shop) -> None:
+    assert advised(shop(settings=APPLICATION)).interruption.low > advised(shop()).interruption.high
+
+
+def test_what_a_gateway_hides_is_said_to_be_unknown(shop: Shop) -> None:
+    """Only the scheduler, the TaskManagers and other jobs are known then."""
+    flink = shop()
+    flink.answers["GET /jobmanager/config"] = failure("forbidden", status=403)
+    deployment = deployment_of(flink.rest, "job")
+    assert "its settings are hidden" in str(deployment)
+    assert "session" not in str(deployment)
+    assert deployment.obstacle == ""
