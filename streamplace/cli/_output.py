@@ -142,11 +142,11 @@ def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:
 
 
 def say_doubts(graph: "StreamGraph") -> None:
-    """Print a note for each operator whose CPU was not measured."""
-    from streamplace.model.graph import CPU_OF
+    """Print where the CPU of the operators of a measured graph comes from."""
+    from streamplace.model.graph import CPU_OF, CPU_ORIGIN
 
     facts = graph.attributes.items()
-    say_notes(f"{name}: {text}" for name, text in facts if name.startswith(CPU_OF))
+    say_notes(f"{name}: {text}" for name, text in facts if name.startswith((CPU_OF, CPU_ORIGIN)))
 
 
 def say_notes(notes: "Iterable[str]") -> None:

@@ -271,10 +271,11 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
 
 def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:
     """Print how a profile was measured, and what could not be."""
-    from streamplace.model.graph import CONSISTENCY
+    from streamplace.model.graph import CONSISTENCY, CPU_ORIGIN
 
-    if CONSISTENCY in graph.attributes:
-        say(f"{CONSISTENCY}: {graph.attributes[CONSISTENCY]}")
+    for fact in (CPU_ORIGIN, CONSISTENCY):
+        if fact in graph.attributes:
+            say(f"{fact}: {graph.attributes[fact]}")
     for source in profile.flow.sources.values():
         say(f"lag of {source.name}: {source.lag}")
     say_notes(profile.doubts)

@@ -24,7 +24,7 @@ from streamplace.model.prediction_intervals import (
     RateInterval,
     expected_error,
 )
-from streamplace.model.profile_trust import profile_drift, profile_spread
+from streamplace.model.profile_trust import cpu_error, profile_drift, profile_spread
 
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
@@ -146,4 +146,5 @@ def errors_for(
         )
     runs = [run for run in recorded_runs() if (run.by == MOVE) == (by == MOVE)]
     errors = errors_of_runs(runs, graph.name, confidence or USUAL_CONFIDENCE)
-    return errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
+    errors = errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
+    return errors.widened(cpu_error(graph))

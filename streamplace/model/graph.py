@@ -33,6 +33,10 @@ Attribute = str | int | float | bool
 
 CPU_OF = "cpu of "
 """Prefix of the attributes that tell how an operator's CPU was estimated if not measured."""
+CPU_ORIGIN = "cpu per operator"
+"""Attribute that tells where the CPU of all operators comes from, and how far off it may be."""
+CPU_ERROR = "cpu error"
+"""Attribute with the relative error of predicted rates that is to be expected because of it."""
 KEEPS_PARALLELISM = "keeps parallelism of "
 """Prefix of the attributes that tell why plans keep the parallelism of an operator."""
 CONSISTENCY = "consistency"

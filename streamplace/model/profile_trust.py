@@ -9,6 +9,7 @@ from typing import NamedTuple
 from streamplace.errors import ProblemError
 from streamplace.model.graph import (
     CONSISTENCY_ERROR,
+    CPU_ERROR,
     PROFILE_DRIFT,
     PROFILE_SPREAD,
     StreamGraph,
@@ -52,8 +53,17 @@ def trust_of(graph: StreamGraph) -> Trust | None:
 
 def profile_drift(graph: StreamGraph) -> float:
     """Relative change of the CPU per tuple that was still to be expected of a job; 0 if unknown."""
-    drift = graph.attributes.get(PROFILE_DRIFT, 0.0)
-    return max(0.0, float(drift)) if isinstance(drift, float | int) else 0.0
+    return _positive(graph, PROFILE_DRIFT)
+
+
+def cpu_error(graph: StreamGraph) -> float:
+    """Relative error of predicted rates because of the origin of the CPU; 0 of that of threads."""
+    return _positive(graph, CPU_ERROR)
+
+
+def _positive(graph: StreamGraph, name: str) -> float:
+    value = graph.attributes.get(name, 0.0)
+    return max(0.0, float(value)) if isinstance(value, float | int) else 0.0
 
 
 def profile_spread(graph: StreamGraph) -> float:

@@ -465,7 +465,11 @@ class LazyFlink(FakeFlink):
     states: list[str] = field(default_factory=lambda: ["RUNNING"])
     fetched: dict[str, float] = field(default_factory=dict)
     devices: Sequence[str] = ("dev-0",)  # subtask i runs on number i modulo their number
-    process_cpu: Mapping[str, float] = field(default_factory=dict)  # cores of those that say so
+    # Cores of TaskManagers that say so; None for all of them, which take what they are busy.
+    process_cpu: Mapping[str, float] | None = field(default_factory=dict)
+    # TaskManager → thread → part of its dumps in which it is on a core; others permit no dumps.
+    on_core: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    dumped: Counter[str] = field(default_factory=Counter)  # number of dumps by TaskManager
     # Vertex → metric → what was counted before the clock began.
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
     duration: int = 0  # milliseconds since the job's start
@@ -500,6 +504,8 @@ class LazyFlink(FakeFlink):
             return config(self.settings)
         if path == "/taskmanagers":
             return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
+        if path.endswith("/thread-dump"):
+            return self._dump(path.split("/")[2])
         if path.startswith("/taskmanagers/"):
             return self._of_process(path.split("/")[2], unquote(path.partition("get=")[2]))
         if path.endswith("/subtasktimes"):
@@ -543,14 +549,37 @@ class LazyFlink(FakeFlink):
         spent = {f"accumulated-{kind}-time": 1e3 * t * self.clock.now for kind, t in times.items()}
         return counts | spent
 
+    def _dump(self, device: str) -> Any:
+        """Dump in which threads are on a core as often as they are, evenly over time."""
+        if device not in self.on_core:
+            return failure("forbidden", status=403)
+        number, rows = self.dumped[device], []
+        self.dumped[device] += 1
+        for i, (name, part) in enumerate(self.on_core[device].items()):
+            works = math.floor((number + 1) * part) > math.floor(number * part)
+            top = "A.work(A.java:1)" if works else "sun.nio.ch.EPoll.wait(Native Method)"
+            text = f'"{name}" Id={i} RUNNABLE\n\tat java.base@17/{top}\n\tat B.run(B.java:2)\n\n'
+            rows.append({"threadName": name, "stringifiedThreadInfo": text})
+        return {"threadInfos": rows}
+
     def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
-        if device not in self.process_cpu:
+        if device not in (cpu := self._busy() if self.process_cpu is None else self.process_cpu):
             return []
         name = "Status.JVM.CPU.Time"
         if not wanted:
             return [{"id": name}]
-        value = self.process_cpu[device] * self.clock.now * 1e9
+        value = cpu[device] * self.clock.now * 1e9
         return [{"id": name, "value": str(round(value))}]
+
+    def _busy(self) -> dict[str, float]:
+        """TaskManager → busy seconds per second of its subtasks."""
+        cores = dict.fromkeys(self.devices, 0.0)
+        for vertex in self.vertices.values():
+            busy = vertex.rates.get("accumulateBusyTimeMs", 0.0)
+            for i in range(vertex.parallelism if isinstance(busy, int | float) else 0):
+                device = self.devices[i % len(self.devices)]
+                cores[device] += float(busy) / 1000 / vertex.parallelism
+        return cores
 
     def _by_subtask(self, v: str, wanted: str) -> list[dict[str, Any]]:
         vertex, names = self.vertices[v], wanted.split(",")

@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
-from fake_flink import CPU, Clock, LazyFlink, Shop, shop_vertices
+from fake_flink import Clock, LazyFlink, Shop, shop_vertices
 
+from streamplace.engines.flink.cpu import dumps
 from streamplace.engines.flink.measure import cluster as clusters
+from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure import sampling, source_lag, steadiness, windows
+from streamplace.engines.flink.measure.profile import CpuOrigin
 
 collect_ignore = ["python"]
 
@@ -15,7 +18,7 @@ collect_ignore = ["python"]
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
-    for timed in (sampling, windows, steadiness):
+    for timed in (sampling, windows, steadiness, dumps):
         monkeypatch.setattr(timed, "time", made)
     for module in (windows, source_lag, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})
@@ -23,15 +26,19 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def shop(clock: Clock) -> Shop:
-    """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
+def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A job of a source, a splitter and a sink on three TaskManagers of two cores each.
+
+    Their CPU is what they are busy, which is no error.
+    """
+    monkeypatch.setattr(profiling, "BY_BUSY_TIME", CpuOrigin("busy time"))
 
     def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> LazyFlink:
         devices = ("dev-0", "dev-1", "dev-2")
         usual: dict[str, Any] = {
             "devices": devices,
             "duration": 10 * 60_000,
-            "process_cpu": dict.fromkeys(devices, sum(CPU.values())),
+            "process_cpu": None,
             "settings": {"jobmanager.scheduler": "adaptive"},
             "facts": {"schedulerType": "Default"},
             "key_groups": 128,

@@ -143,7 +143,6 @@ def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop: Shop) ->
         flink = shop(blocked=blocked, pending=pending)
         busy = CPU["v1"] * 9.7 / share
         flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=busy)
-        flink.process_cpu = dict.fromkeys(flink.devices, busy)
         return advised(flink, "300")
 
     def told(advice: Advice) -> list[str]:
@@ -203,7 +202,7 @@ def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
 
 def test_machines_that_are_the_plan_stay(shop: Shop) -> None:
     """Where today's machines carry the rate and cost no more, there is nothing to do."""
-    flink = shop(devices=("dev-0",), process_cpu={"dev-0": sum(CPU.values())})
+    flink = shop(devices=("dev-0",))
     advice = advised(flink, "1x", Catalogue.of([Offer("large", 0.25, cores=2)], 1e-6))
     assert advice.commands == ()
     assert "change nothing." in " ".join(str(advice).split())
@@ -327,7 +326,7 @@ def is_corrected(advice: Advice) -> bool:
 
 def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop: Shop) -> None:
     """Two full subtasks hold one source back at what the model says; half as much again arrives."""
-    flink = shop(process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
+    flink = shop()
     flink.vertices["v3"] = source("more", 100, 400, 50.0, busy=0.01, blocked=1.0)
     heavy = rates(100, 0, 100 * 400, busy=1.94)
     flink.vertices["v4"] = Vertex("heavy", heavy, [("v3", "HASH")])
@@ -348,7 +347,7 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
         return replace(seen, present=seen.present._replace(beside=taken))
 
     monkeypatch.setattr("streamplace.engines.flink.engine.steady_profile", profiled)
-    flink = shop(blocked=1.0, process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
+    flink = shop(blocked=1.0)
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
     assert is_corrected(advised(flink, "300")) is not bool(beside)
 

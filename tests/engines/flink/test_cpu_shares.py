@@ -207,7 +207,7 @@ def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
         "v0": source("src", 100, 40, busy=0.1),
         "v1": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH")]),
     }
-    flink = LazyFlink(clock, vertices, duration=60_000, process_cpu={"dev-0": 0.9})
+    flink = LazyFlink(clock, vertices, duration=60_000, process_cpu={"dev-0": 0.6})
     flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "other": "RUNNING"})
     usual = flink._answer
 
@@ -230,6 +230,7 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
     assert cores_used(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
     with pytest.raises(SettingError, match="its own CPU would be reserved"):
         FlinkEngine(flink.rest).cluster("job", beside=["job"])
+    flink.process_cpu = {}
     (told,) = [x for x in FlinkEngine(flink.rest).measure("job", 5.0).notes if "job other" in x]
     assert told.startswith("CPU of job other beside this one: counted as 0")
 

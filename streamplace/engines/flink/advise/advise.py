@@ -104,6 +104,7 @@ class Advice(Displayed):
     deployment: JobDeployment  # which decides what the commands are
     rate: float  # requested rate in tuples/s
     flow: SourceFlow  # what the sources do now
+    cpu: str  # where the CPU of operators comes from, and how far off it may be
     current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
     # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
     # predicted; None if unknown.
@@ -141,6 +142,7 @@ class Advice(Displayed):
         """Report without commands, which a terminal must not break into lines."""
         parts: list[Part] = [
             *_sources(self.flow),
+            f"CPU per operator: {self.cpu}.",
             *_today(self),
             Detail(_machines(self.current)),
             *_plan(self.plan),
@@ -161,6 +163,7 @@ class Advice(Displayed):
             "observed": self.flow.rate,
             "offered": self.flow.offered,
             "sources": [*map(_source_json, self.flow.sources.values())],
+            "cpu": self.cpu,
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
@@ -341,6 +344,7 @@ def advise(
         deployment,
         target_rate,
         flow,
+        str(profile.origin),
         current,
         carried,
         plan,

@@ -18,17 +18,29 @@ A thread is charged to the tasks that it works for, or to Java, by its name (`_K
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
 have little to do once a job has run for a while.
 
-Where the threads of a subtask were not sampled, its CPU is estimated (`cpu_by_subtask`), and a
-graph says so. Samples are taken elsewhere, as by `cpu.threads`.
+Samples of threads are taken elsewhere: by `cpu.threads` with their CPU, and by `cpu.dumps` without.
+Of the latter, threads have parts of the CPU of the process (`estimated_loads`), by the number h of
+dumps in which they were on a core. It is small, so busy time b helps for subtasks: of most, the CPU
+per busy second is nearly the same, u ± a third; others wait while they are busy, or their busy time
+is wrong. With n dumps, and the probability w of the former,
+
+    h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
+    part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2),       u = Σ w·h / Σ w·b
+
+Without dumps, the CPU is divided in proportion to busy time. Threads of Java itself are on a core
+whenever a dump is asked for, so their CPU is assumed.
 """
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.program.chains import FUSED
@@ -36,6 +48,9 @@ from streamplace.engines.flink.program.chains import FUSED
 TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
 HELPERS, SOURCES, SINKS = "helpers of tasks", "helpers of sources", "helpers of sinks"
 JAVA = "Java itself"
+NATIVE = "native threads"
+ASSUMED = (JAVA, COMPILERS, NATIVE)
+"""Kinds of which a load bears the name where their threads are not known."""
 OTHERS = "other threads"
 OBSERVATION = "observation"
 MOST_UNNAMED = 0.05
@@ -44,6 +59,14 @@ MOST_UNNAMED = 0.05
 Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
 systems and state backends.
 """
+JAVA_AT_REST, COMPILERS_AT_REST = 0.05, 0.025
+"""Cores of Java itself with unnamed threads, and of compilers, in a TaskManager of a steady job;
+assumed where dumps cannot show them: 0.04 to 0.05, and 0.014 to 0.035, were measured."""
+DUMP_SECONDS = 0.013
+"""CPU of a thread dump; measured in a TaskManager with 65 threads."""
+ALIKE, MOSTLY, ROUNDS = 8.0, 0.9, 20
+"""Shape of the distribution of CPU per busy second, part of the subtasks that have it (judgement),
+and number of steps after which that part is known."""
 _OF_TASK = re.compile(
     r"(?:[\w. ]*?(?:OutputFlusher|Trigger|Fetcher) for |Legacy Source Thread - )?"
     r"(.+ \(\d+/\d+\)#\d+)",
@@ -79,6 +102,8 @@ def kind_of(thread: str) -> str:
     """
     if match := _OF_TASK.fullmatch(thread):
         return TASKS if match[1] == thread else HELPERS
+    if thread in ASSUMED:
+        return thread
     return next((kind for pattern, kind in _KINDS if pattern.match(thread)), OTHERS)
 
 
@@ -100,13 +125,11 @@ SHARED = (
     "from the CPU of threads with the same name, divided in proportion to busy time; give "
     "operators different names"
 )
-OF_PROCESS = (
-    "from the CPU of whole TaskManagers, whose threads cannot be read here, divided in proportion "
-    "to busy time"
-)
+SAMPLED = "from the CPU of whole TaskManagers, divided by thread dumps"
+OF_PROCESS = "from the CPU of whole TaskManagers, divided in proportion to busy time"
 BUSY = "from busy time, which includes waiting for a core and can be many times too high"
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
-SOURCES_OF_CPU = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
+SOURCES_OF_CPU = (MEASURED, SHARED, SAMPLED, OF_PROCESS, BUSY, UNKNOWN)
 """What the CPU of a subtask is known from, the best first."""
 COUNTERS = {
     "busy": "accumulated-busy-time",
@@ -130,6 +153,27 @@ class JavaThread(NamedTuple):
     moment: float  # time of the sample
     delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
     wakes: float = math.nan  # number of times that it went to sleep; NaN if unknown
+
+
+class DumpCounts(NamedTuple):
+    """Thread dumps of a TaskManager so far."""
+
+    number: int
+    # Name and id of a thread → number of dumps in which it was on a core.
+    hits: Mapping[tuple[str, int], int]
+    seconds: float  # time over which they were taken
+
+    def since(self, earlier: "DumpCounts | None") -> "DumpCounts":
+        """Return the dumps since an earlier time."""
+        if earlier is None:
+            return self
+        hits = {key: count - earlier.hits.get(key, 0) for key, count in self.hits.items()}
+        return DumpCounts(self.number - earlier.number, hits, self.seconds - earlier.seconds)
+
+
+NO_DUMPS = DumpCounts(0, {}, 0.0)
+LEAST_DUMPS = 5
+"""Least number of dumps that divide CPU better than busy time alone; judgement."""
 
 
 class ThreadLoad(NamedTuple):
@@ -254,7 +298,8 @@ def charged(
             cores[name] += load.cores * share
             wakes[name] += load.wakes * share
     kinds = cores_by_kind(loads)
-    to_all = kinds.get(GARBAGE, 0.0) + max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
+    to_all = kinds.get(GARBAGE, 0.0) + kinds.get(NATIVE, 0.0)
+    to_all += max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
     cores = {name: cores[name] + to_all * share for name, share in _shares(cores).items()}
     cpu: dict[Key, TaskCpu] = {}
     for name, own in threads.items():
@@ -265,6 +310,62 @@ def charged(
             shares = _shares({subtask.key: subtask.busy for subtask in equal})
             cpu |= {key: TaskCpu(cores[name] * share, SHARED) for key, share in shares.items()}
     return cpu
+
+
+def estimated_loads(
+    counts: DumpCounts, subtasks: Iterable[RunningSubtask], cores: float | None
+) -> list[ThreadLoad]:
+    """CPU of the threads of a TaskManager by dumps, and by the busy time of its subtasks.
+
+    What the process used beyond the threads of the dumps is that of `NATIVE` threads. If it used
+    less, threads waited for a core: that is their run delay.
+
+    ``cores``: cores of the process; None if they are unknown.
+    """
+    running = [subtask for subtask in subtasks if not subtask.has_ended]
+    busy = {subtask.thread: subtask.busy for subtask in running if subtask.busy > 0}  # not NaN
+    hits = {key: n for key, n in counts.hits.items() if kind_of(key[0]) not in (JAVA, OBSERVATION)}
+    hits |= {(name, 0): 0 for name in busy.keys() - {name for name, _ in hits}}
+    names = Counter(name for name, _ in hits)
+    known = {key: busy[key[0]] for key in hits if names[key[0]] == 1 and key[0] in busy}
+    seen = {key: float(n) for key, n in hits.items()} | _seen(hits, known, counts.number)
+    parts = {key: n / max(1, counts.number) for key, n in seen.items()}
+    total, java, compilers = sum(parts.values()), 0.0, 0.0
+    if counts.number and cores is not None:
+        java = min(cores, JAVA_AT_REST + DUMP_SECONDS * counts.number / counts.seconds)
+        compilers = min(cores - java, COMPILERS_AT_REST)
+    used = total if cores is None else cores - java - compilers
+    scale = used / total if total else 0.0
+    scale = min(1.0, scale) if counts.number else scale
+    loads = [
+        ThreadLoad(name, part * scale, part * (1 - scale) if counts.number else math.nan)
+        for (name, _), part in parts.items()
+    ]
+    native = max(0.0, used - total) if counts.number else 0.0
+    rest = zip(ASSUMED, (java, compilers, native), strict=True)
+    return [*loads, *(ThreadLoad(kind, cores, 0.0) for kind, cores in rest)]
+
+
+def _seen(hits: Mapping[T, int], busy: Mapping[T, float], number: int) -> dict[T, float]:
+    """Number of dumps in which subtasks are on a core, as it is expected: see the top of this file.
+
+    ``busy``: their busy time, positive.
+    """
+    counted = np.array([hits[key] for key in busy], np.float64)
+    times = np.array([*busy.values()], np.float64)
+    if not counted.any():
+        return {key: 0.5 * share if number else share for key, share in _shares(busy).items()}
+    shape, trust = ALIKE, np.ones(len(busy))
+    chances = np.array([math.lgamma(h + shape) - math.lgamma(h + 1) for h in counted.tolist()])
+    for _ in range(ROUNDS):
+        expected = times * (trust @ counted) / (trust @ times)
+        bent = shape * np.log(shape / (shape + expected)) - math.lgamma(shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bent += np.where(counted, counted * np.log(expected / (shape + expected)), 0.0)
+        likely = MOSTLY * np.exp(chances + bent)
+        trust = np.maximum(likely / (likely + (1 - MOSTLY) / (number + 1)), 1e-9)
+    usual = (counted + shape) * expected / (expected + shape)
+    return dict(zip(busy, (trust * usual + (1 - trust) * (counted + 0.5)).tolist(), strict=True))
 
 
 def _served(
@@ -297,6 +398,15 @@ class ClusterSnapshot:
 
     subtasks: Sequence[RunningSubtask]
     threads: Mapping[str, list[JavaThread]]
+    # TaskManager whose threads cannot be read → its thread dumps so far.
+    dumps: Mapping[str, DumpCounts] = field(default_factory=dict)
+
+
+class EstimatedLoads(NamedTuple):
+    """CPU of the threads of a TaskManager that was estimated, from a number of dumps."""
+
+    loads: list[ThreadLoad]
+    dumps: int
 
 
 @dataclass(frozen=True)
@@ -305,15 +415,25 @@ class ClusterInterval:
 
     # Subtasks of all jobs; times and numbers of tuples are the increase of these.
     subtasks: Sequence[RunningSubtask]
-    # TaskManager on this machine → CPU of its threads; without those whose threads cannot be read.
+    # TaskManager → CPU of its threads; without those whose threads cannot be read.
     loads: Mapping[str, list[ThreadLoad]]
     sources: Container[str] = ()  # vertices without input from others
+    # TaskManager whose threads cannot be read → their CPU, estimated.
+    estimated: Mapping[str, EstimatedLoads] = field(default_factory=dict)
 
     @classmethod
     def between(
-        cls, first: ClusterSnapshot, second: ClusterSnapshot, sources: Container[str]
+        cls,
+        first: ClusterSnapshot,
+        second: ClusterSnapshot,
+        sources: Container[str],
+        processes: Mapping[str, float] = MappingProxyType({}),
     ) -> "ClusterInterval":
-        """Changes of everything that is in both of two snapshots."""
+        """Changes of everything that is in both of two snapshots.
+
+        ``processes``: TaskManager → cores of its process, at least where its threads cannot be
+        read.
+        """
         before = {subtask.key: subtask for subtask in first.subtasks}
         loads = {
             device: thread_loads(first.threads[device], threads)
@@ -321,24 +441,39 @@ class ClusterInterval:
             if threads and first.threads.get(device)
         }
         grown = [own.since(before[own.key]) for own in second.subtasks if own.key in before]
-        return cls(grown, loads, sources)
+        estimated = {}
+        for device in {*processes, *second.dumps} - loads.keys():
+            own = [subtask for subtask in grown if subtask.device == device]
+            counts = second.dumps.get(device, NO_DUMPS).since(first.dumps.get(device))
+            counts = counts if counts.number >= LEAST_DUMPS else NO_DUMPS
+            if counts.number or device in processes:
+                found = estimated_loads(counts, own, processes.get(device))
+                estimated[device] = EstimatedLoads(found, counts.number)
+        return cls(grown, loads, sources, estimated)
 
     @cached_property
     def kinds(self) -> dict[str, dict[str, float]]:
-        """TaskManager on this machine → kind of work → cores."""
-        return {device: cores_by_kind(loads) for device, loads in self.loads.items()}
+        """TaskManager → kind of work → cores."""
+        found = {device: loads for device, (loads, dumps) in self.estimated.items() if dumps}
+        return {device: cores_by_kind(loads) for device, loads in {**found, **self.loads}.items()}
 
     @cached_property
     def cpu(self) -> dict[Key, TaskCpu]:
-        """CPU of the subtasks whose threads were sampled."""
+        """CPU of the subtasks whose threads were sampled, or estimated."""
         cpu: dict[Key, TaskCpu] = {}
         for device, loads in self.loads.items():
-            own = [subtask for subtask in self.subtasks if subtask.device == device]
-            cpu |= charged(loads, own, self.sources)
+            cpu |= charged(loads, self._on(device), self.sources)
+        for device, (loads, dumps) in self.estimated.items():
+            source = SAMPLED if dumps else OF_PROCESS
+            for key, own in charged(loads, self._on(device), self.sources).items():
+                cpu[key] = own._replace(source=max(own.source, source, key=SOURCES_OF_CPU.index))
         return cpu
 
+    def _on(self, device: str) -> list[RunningSubtask]:
+        return [subtask for subtask in self.subtasks if subtask.device == device]
+
     def cores_beside(self, job: str) -> dict[str, float]:
-        """TaskManager on this machine → core seconds per second of the subtasks of other jobs."""
+        """TaskManager → core seconds per second of the subtasks of other jobs."""
         cores: dict[str, float] = defaultdict(float)
         for subtask in self.subtasks:
             if subtask.job != job and subtask.key in self.cpu:
@@ -347,17 +482,12 @@ class ClusterInterval:
 
 
 def cpu_by_subtask(
-    job: str,
-    interval: ClusterInterval,
-    busy: Mapping[str, float | None],
-    processes: Mapping[str, float],
+    job: str, interval: ClusterInterval, busy: Mapping[str, float | None]
 ) -> dict[str, list[tuple[RunningSubtask, TaskCpu]]]:
     """Task of a job → its subtasks, in order, with the CPU of each from the best source.
 
     ``busy``: task of the job → busy seconds per second of its threads; None if unknown.
-    ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
     """
-    of_process = _by_process(interval.subtasks, processes)
     ordered = sorted(subtask for subtask in interval.subtasks if subtask.job == job)
     answer: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
     for vertex, seconds in busy.items():
@@ -371,24 +501,7 @@ def cpu_by_subtask(
                 cpu = interval.cpu[key]
             elif seconds is None:
                 cpu = TaskCpu(0.0, UNKNOWN)
-            elif key in of_process:
-                cpu = TaskCpu(min(seconds * shares[key], of_process[key]), OF_PROCESS)
             else:
                 cpu = TaskCpu(seconds * shares[key], BUSY)
             answer[vertex].append((subtask, cpu))
     return answer
-
-
-def _by_process(
-    subtasks: Iterable[RunningSubtask], processes: Mapping[str, float]
-) -> dict[Key, float]:
-    """CPU of TaskManager processes, divided among their subtasks."""
-    busy: dict[str, dict[Key, float]] = defaultdict(dict)
-    for subtask in subtasks:
-        if subtask.device in processes and not math.isnan(subtask.busy):
-            busy[subtask.device][subtask.key] = subtask.busy
-    return {
-        key: processes[device] * share
-        for device, own in busy.items()
-        for key, share in _shares(own).items()
-    }

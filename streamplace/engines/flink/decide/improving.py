@@ -49,6 +49,7 @@ from streamplace.io.ledger import MOVE, NOISE, errors_for
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
+from streamplace.model.graph import CPU_ORIGIN
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import profile_drift, profile_spread
@@ -233,6 +234,8 @@ class Proposal:
         """Sentences on the measured rate and the next step."""
         measured, rate = self.measured, self.where.rate
         yield f"now: {digits(rate)} tuples/s (measured)"
+        if CPU_ORIGIN in measured.graph.attributes:
+            yield f"{CPU_ORIGIN}: {measured.graph.attributes[CPU_ORIGIN]}"
         if measured.flow is not None and measured.flow.pending:
             yield measured.flow.lag
         streams = measured.graph.streams
@@ -297,6 +300,7 @@ class Proposal:
         errors, target = self.question.errors, self.target
         document: dict[str, Any] = {
             "measured": self.where.rate,
+            "cpu": self.measured.graph.attributes.get(CPU_ORIGIN),
             "errors": None if errors is None else errors.to_json(),
             "layouts": [self._row(candidate) for candidate in self.candidates],
             "next": None if target is None else target.name,

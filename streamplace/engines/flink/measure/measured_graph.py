@@ -15,7 +15,12 @@ from streamplace.engines.flink.measure.cluster import (
     slowness,
 )
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.profile import JobProfile, Present, costs_of
+from streamplace.engines.flink.measure.profile import (
+    PER_THREAD,
+    JobProfile,
+    Present,
+    costs_of,
+)
 from streamplace.engines.flink.measure.source_lag import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
     SendingCost,
@@ -28,7 +33,9 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
+    CPU_ERROR,
     CPU_OF,
+    CPU_ORIGIN,
     KEEPS_PARALLELISM,
     PROFILE_DRIFT,
     PROFILE_SPREAD,
@@ -86,10 +93,13 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     costs = costs_of(profile.windows)
     if len(costs) > 1 and mean(costs) > 0:
         facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
+    facts[CPU_ORIGIN] = str(profile.origin)
+    if profile.origin.of_rates:
+        facts[CPU_ERROR] = float(f"{profile.origin.of_rates:.4g}")
     facts |= {
         f"{CPU_OF}{task.name}": profile.cpu[task.id].source
         for task in profile.tasks
-        if profile.cpu[task.id].source
+        if profile.cpu[task.id].source not in PER_THREAD
     }
     facts |= {
         KEEPS_PARALLELISM + name_of[edge.target]: COPIED
@@ -286,7 +296,9 @@ def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Clus
     devices = []
     for name, usage in present.usage.items():
         cores, share = usage.share.whole_cores
-        besides = present.java + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
+        besides = (
+            (present.java or 0.0) + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
+        )
         reserved = reserved_cores(besides + cost.fixed, usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
     cost = cost.slower(slowness(usage.share for usage in present.usage.values()))

@@ -26,7 +26,11 @@ from typing import NamedTuple
 from streamplace.engines.flink.cpu.charging import (
     GARBAGE,
     MEASURED,
+    NATIVE,
     NETWORK,
+    OF_PROCESS,
+    SAMPLED,
+    SHARED,
     SOURCES_OF_CPU,
     TASKS,
     UNKNOWN,
@@ -57,7 +61,7 @@ from streamplace.engines.flink.measure.windows import JobInterval, JobWindows
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
-from streamplace.model.message_text import listed, quoted, shown
+from streamplace.model.message_text import counted, listed, quoted, shown
 
 
 class Remedy(str):
@@ -71,6 +75,9 @@ UNMEASURED_PYTHON = Remedy(
     "job with python.execution-mode: thread"
 )
 """Doubt about operators that Python processes run."""
+PER_THREAD = (MEASURED, SAMPLED)
+"""Sources of CPU that show what the subtasks of an operator take at different rates."""
+USUAL_DUMPS = 60
 LEAST_PART = 0.5
 """Minimum part of waiting in the busy time without run delay.
 
@@ -97,12 +104,28 @@ class Present(NamedTuple):
     devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
     # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
     usage: Mapping[str, Usage]
-    java: float  # cores that Java itself uses in each TaskManager
+    java: float | None  # cores that Java itself uses in each TaskManager; None if not measured
     # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
     # tuples; empty if that is unknown, or if other jobs may exchange some.
     network: Sequence[Observation] = ()
     # TaskManager → cores of the subtasks of other jobs.
     beside: Mapping[str, float] = MappingProxyType({})
+
+
+class CpuOrigin(NamedTuple):
+    """Where the CPU of the operators of a profile comes from."""
+
+    words: str
+    error: float = 0.0  # relative error of the CPU of an operator
+    of_rates: float = 0.0  # relative error of predicted rates
+
+    def __str__(self) -> str:
+        return f"{self.words}; off by up to ±{self.error:.0%}" if self.error else self.words
+
+
+BY_DUMPS = CpuOrigin("thread dumps", 0.4, 0.2)
+"""Errors for `USUAL_DUMPS` dumps; they fall with the root of their number."""
+BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.3, 0.5)
 
 
 class LoadWindow(NamedTuple):
@@ -142,6 +165,7 @@ class JobProfile:
     tuples: Mapping[str, float]
     flow: SourceFlow  # what its sources did
     present: Present  # its placement, and the CPU usage of its TaskManagers
+    origin: CpuOrigin  # of ``cpu``
     doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
     # Windows in which the job was measured, including this profile; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
@@ -220,7 +244,7 @@ class JobProfile:
     @property
     def java(self) -> float | None:
         """Cores that Java itself uses in each TaskManager; None if that is not measured."""
-        return self.present.java if self.present.usage else None
+        return self.present.java
 
     def check_sources(self) -> None:
         """Raise FlinkError if no source sends."""
@@ -237,9 +261,8 @@ class JobProfile:
 def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     """Measure a running job for about ``seconds``.
 
-    CPU time is that of the tasks' threads if their TaskManagers run on this machine. Otherwise it
-    is derived from the CPU of TaskManager processes and from Flink's busy time, which overestimates
-    cheap operators; the doubts then say so.
+    CPU time is that of the tasks' threads if their TaskManagers run on this machine. Otherwise the
+    CPU of TaskManager processes is divided by thread dumps, or by Flink's busy time.
     """
     windows = JobWindows(rest, job)
     windows.add(seconds)
@@ -266,6 +289,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         interval.tuples,
         flow,
         present,
+        _origin(interval, cpu),
         doubts,
         shares=key_shares(tasks, edges, subtasks, arrived),
         buffer_timeout=windows.buffer_timeout,
@@ -285,6 +309,24 @@ def _task_cpu(interval: JobInterval, task: FlinkTask) -> TaskCpu:
     return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst, busiest=busiest)
 
 
+def _origin(interval: JobInterval, cpu: Mapping[str, TaskCpu]) -> CpuOrigin:
+    """Where the CPU of tasks comes from, by the least accurate one, and how far off it may be."""
+    worst = max((own.source for own in cpu.values()), key=SOURCES_OF_CPU.index)
+    if worst in (MEASURED, SHARED):
+        return CpuOrigin("threads on this machine")
+    if worst == OF_PROCESS:
+        return BY_BUSY_TIME
+    if worst != SAMPLED:
+        return BY_BUSY_TIME._replace(words="busy time")
+    estimated = [own for own in interval.cluster.estimated.values() if own.dumps]
+    cores = [(load.cores, load.name == NATIVE) for own in estimated for load in own.loads]
+    native = sum(own for own, is_native in cores if is_native) / sum(own for own, _ in cores)
+    number = min(own.dumps for own in estimated)
+    more = max(1.0, math.sqrt(USUAL_DUMPS / number))
+    errors = (max(more * error, native) for error in BY_DUMPS[1:])
+    return CpuOrigin(f"{counted(number, 'thread dump')} of each TaskManager", *errors)
+
+
 def _refuse_ended(windows: JobWindows) -> None:
     """Raise FlinkError if a source has ended meanwhile, whose rate is no longer valid."""
     vertices = windows.rest.job(windows.job)["vertices"]
@@ -299,12 +341,12 @@ def _refuse_ended(windows: JobWindows) -> None:
 def _observations(
     windows: JobWindows, interval: JobInterval, *, is_limited: bool
 ) -> dict[str, list[Observation]]:
-    """Rate and CPU of the subtasks of each task whose threads were all measured, by its id."""
+    """Rate and CPU of the subtasks of each task whose threads are all known, by its id."""
     loads = {}
     for task, own in interval.subtasks.items():
         is_source = task in windows.generated
         counts = [subtask.wrote if is_source else subtask.read for subtask, _ in own]
-        if all(cpu.source == MEASURED for _, cpu in own) and sum(counts) > 0:
+        if all(cpu.source in PER_THREAD for _, cpu in own) and sum(counts) > 0:
             each = interval.tuples.get(task, 0.0) / sum(counts)
             loads[task] = [
                 Observation(each * count, cpu.cores, cpu.wakes, float(is_limited))
@@ -352,6 +394,8 @@ def _waiting_limits(tasks: Sequence[FlinkTask], interval: JobInterval) -> dict[s
         device: sum(load.cores + load.delay for load in loads if kind_of(load.name) == GARBAGE)
         for device, loads in interval.cluster.loads.items()
     }
+    for device, loads in interval.cluster.estimated.items():
+        pauses[device] = sum(load.cores for load in loads.loads if load.name == NATIVE)
     limits = {}
     for task in tasks:
         activity, own = interval.activity[task.id], interval.subtasks.get(task.id, ())
@@ -381,17 +425,17 @@ def present_of(
     }
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         raise FlinkError("Flink does not say where all subtasks run; measure again")
-    kinds = interval.cluster.kinds
-    shares = cpu_shares(processes, {d: sum(cores.values()) for d, cores in kinds.items()})
+    kinds, loads = interval.cluster.kinds, interval.cluster.loads
+    shares = cpu_shares(processes, {device: sum(kinds[device].values()) for device in loads})
     flows = remote_flows(tasks, edges, interval.activity, devices)
     if _is_beside_spread_jobs(job, interval) or not flows.keys() <= kinds.keys():
         flows = {}  # the threads that send and receive serve all jobs
     network = {device: cores.get(NETWORK, 0.0) for device, cores in kinds.items()}
     return Present(
         {task.name: devices[task.id] for task in tasks},
-        {device: Usage(shares[device], cores) for device, cores in kinds.items()},
-        java_itself(kinds.values()),
-        network_loads(network, flows, {device for device in kinds if shares[device].is_full}),
+        {device: Usage(shares[device], kinds[device]) for device in loads},
+        java_itself(kinds.values()) if kinds else None,
+        network_loads(network, flows, {device for device in loads if shares[device].is_full}),
         interval.cluster.cores_beside(job),
     )
 
@@ -415,12 +459,16 @@ def _doubts(
                 f"{number} of {expected} subtasks; check whether the JobManager reaches "
                 "metrics.internal.query-service.port of all TaskManagers"
             )
-    yield from (f"ipt of {t.name}: {cpu[t.id].source}" for t in windows.tasks if cpu[t.id].source)
+    for task in windows.tasks:
+        if (source := cpu[task.id].source) not in PER_THREAD:
+            yield f"ipt of {task.name}: {source}"
+    yield from map(Remedy, windows.dumps.doubts)
     if read := [task.name for task in windows.tasks if task.has_ended]:
         yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
     yield from _doubts_on_operators(windows, interval)
     cluster = interval.cluster
-    far = {subtask.job for subtask in cluster.subtasks if subtask.device not in cluster.loads}
+    near = cluster.loads.keys() | cluster.estimated.keys()
+    far = {subtask.job for subtask in cluster.subtasks if subtask.device not in near}
     for other in sorted(far - {windows.job}):
         yield (
             f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "

@@ -9,7 +9,7 @@ begins with the last such time of the previous window, and windows can be combin
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -239,8 +239,11 @@ class Sampler:
         }
         self._marks = [dict.fromkeys(self._counters, 0)]
 
-    def measure(self, seconds: float) -> None:
-        """Measure one more window of at least ``seconds`` for each vertex."""
+    def measure(self, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Measure one more window of at least ``seconds`` for each vertex.
+
+        ``meanwhile``: called between two readings.
+        """
         began = time.monotonic()
         deadline = began + seconds + UPDATE_SECONDS
         while time.monotonic() < deadline and self._is_short(seconds):
@@ -259,6 +262,7 @@ class Sampler:
                     "metrics.internal.query-service.port of its TaskManagers"
                 )
             time.sleep(PAUSE_SECONDS)
+            meanwhile()  # Flink is not at work on a request
         for counters in self._counters.values():
             counters.is_used = bool(counters.readings)
         self._marks.append(

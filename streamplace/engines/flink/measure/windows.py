@@ -16,6 +16,7 @@ from streamplace.engines.flink.cpu.charging import (
     TaskCpu,
     cpu_by_subtask,
 )
+from streamplace.engines.flink.cpu.dumps import ThreadDumps
 from streamplace.engines.flink.cpu.threads import as_number, processes_of, snapshot
 from streamplace.engines.flink.measure.sampling import (
     IDLE,
@@ -91,17 +92,20 @@ class JobWindows:
             and (subtask.device and not subtask.has_ended)
         }
         """TaskManagers on which tasks of the job run."""
+        unread = [device for device in self.devices if not first.threads.get(device)]
+        self.dumps = ThreadDumps(rest, unread)
+        """Thread dumps of those of them whose threads cannot be read."""
         self._sampler = Sampler(
             rest,
             job,
             [task.id for task in self.tasks if task.id in running],
             {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
-            [device for device in self.devices if not first.threads.get(device)],
+            unread,
         )
 
     def add(self, seconds: float) -> None:
         """Measure one more window of at least ``seconds``."""
-        self._sampler.measure(seconds)
+        self._sampler.measure(seconds, self.dumps.take)
         self._marks.append(self._mark(self._marks[-1].cluster))
         before, after = (
             {own.key: own.thread for own in mark.cluster.subtasks if own.job == self.job}
@@ -117,12 +121,12 @@ class JobWindows:
         first, last = self._marks[end - number], self._marks[end]
         sampled = self._sampler.between(end - number, end)
         activity = {task.id: IDLE if task.has_ended else sampled[task.id] for task in self.tasks}
-        cluster = ClusterInterval.between(first.cluster, last.cluster, self.generated)
         processes = {
             device: sampled[device].rates[PROCESS_CPU] * 1e-9
             for device in self.devices & sampled.keys()
             if PROCESS_CPU in sampled[device].rates
         }
+        cluster = ClusterInterval.between(first.cluster, last.cluster, self.generated, processes)
         busy = {task: own.busy for task, own in activity.items()}
         tuples = {
             task: own.rates.get(self.generated[task], own.records_out)
@@ -130,9 +134,7 @@ class JobWindows:
             else own.records_in
             for task, own in activity.items()
         }
-        interval = JobInterval(
-            activity, cluster, tuples, cpu_by_subtask(self.job, cluster, busy, processes)
-        )
+        interval = JobInterval(activity, cluster, tuples, cpu_by_subtask(self.job, cluster, busy))
         return replace(
             interval,
             flows=self._flows(first, last, interval),
@@ -167,6 +169,8 @@ class JobWindows:
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         cluster = snapshot(self.rest, self.job, self.processes, before)
+        if before is not None:
+            cluster = replace(cluster, dumps=self.dumps.counts())
         running = [t for t in self.tasks if t.id in self.generated and not t.has_ended]
         pending = {task.id: self._pending(task) for task in running}
         offsets = {task.id: self._offsets(task) if pending[task.id] else {} for task in running}

@@ -201,6 +201,9 @@ ANSWERS: dict[str, Any] = {
         allocatedSlots=NotRequired[_rows(jobId=str, resource=NotRequired[_RESOURCES])]
     ),
     "/taskmanagers/*/metrics": ListOf[Metric],
+    "/taskmanagers/*/thread-dump": _fields(
+        threadInfos=_rows(threadName=str, stringifiedThreadInfo=str)
+    ),
     "/jobs": _fields(jobs=_rows(id=str, status=str)),
     "/jobs/*": Job,
     "/jobs/*/exceptions": _fields(

@@ -21,7 +21,7 @@ from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurem
 from streamplace.engines.flink.measure.cost_fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import JobModel, LayoutOption
-from streamplace.model.graph import CPU_OF
+from streamplace.model.graph import CPU_OF, CPU_ORIGIN
 from streamplace.model.message_text import listed, shown
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import profile_spread
@@ -68,6 +68,8 @@ class JobModeller:
         kept = f"the job is not moved to fewer TaskManagers, because {uncounted}"
         for note in (*measured.notes, *([kept] if uncounted else [])):
             self._note(f"note: {note}")
+        if CPU_ORIGIN in measured.graph.attributes:
+            self._note(f"{CPU_ORIGIN}: {measured.graph.attributes[CPU_ORIGIN]}")
         if (errors := proposal.question.errors) is not None:
             self._note(f"intervals: {errors.words}")
         here = option_of(proposal, candidate(proposal.question, present.name, present.layout))

@@ -1,0 +1,184 @@
+"""CPU of operators by thread dumps, and what takes their place."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from fake_flink import CPU, MIPS, Clock, LazyFlink, failure, writing_shop
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.engines.flink.cpu import dumps
+from streamplace.engines.flink.cpu.charging import (
+    DumpCounts,
+    RunningSubtask,
+    estimated_loads,
+)
+from streamplace.engines.flink.cpu.dumps import is_on_core
+from streamplace.engines.flink.measure.measured_graph import measured_graph
+from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.io.ledger import errors_for
+
+NAMES = ("Source: src", "split", "out: Writer")
+
+
+def elsewhere(clock: Clock, parts: dict[str, float], cores: float = 0.5) -> LazyFlink:
+    """A job on a TaskManager elsewhere, each of whose subtasks is on a core for a part of time."""
+    flink = writing_shop(clock)
+    flink.devices, flink.process_cpu = ("far",), {"far": cores}
+    flink.on_core = {
+        "far": {f"{name} ({i}/2)#0": part for name, part in parts.items() for i in (1, 2)}
+    }
+    return flink
+
+
+def cores_of(seen: JobProfile) -> list[float]:
+    return [seen.cpu[v].cores for v in CPU]
+
+
+def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock: Clock) -> None:
+    """Flink calls the splitter twenty times as busy as the source, which takes more."""
+    flink = elsewhere(clock, dict(zip(NAMES, (0.5, 0.1, 0.05), strict=True)), 1.3)
+    seen = profile(flink.rest, "job", 60)
+    assert sum(cores_of(seen)) == pytest.approx(1.2, abs=0.04)  # and Java itself
+    assert cores_of(seen) == pytest.approx([0.92, 0.18, 0.09], rel=0.3)
+    number = flink.dumped["far"]
+    assert number >= 60
+    graph = measured_graph(seen, MIPS)
+    told = f"{number} thread dumps of each TaskManager; off by up to ±"
+    assert str(graph.attributes["cpu per operator"]).startswith(told)
+    assert not [name for name in graph.attributes if name.startswith("cpu of")]
+    assert not [doubt for doubt in seen.doubts if "ipt of" in doubt or "dumps" in doubt]
+
+
+def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock: Clock) -> None:
+    """Flink reports no busy time of the source, and calls what waits busy all the time."""
+    flink = elsewhere(clock, dict(zip(NAMES, (0.3, 0.02, 0.3), strict=True)), 1.24)
+    del flink.on_core["far"]["Source: src (1/2)#0"], flink.on_core["far"]["Source: src (2/2)#0"]
+    for i in (1, 2):
+        flink.on_core["far"][f"Source: src ({i}/2)#0"] = 0.0
+        flink.on_core["far"][f"Legacy Source Thread - Source: src ({i}/2)#0"] = 0.3
+    flink.vertices["v0"].rates = {**flink.vertices["v0"].rates, "accumulateBusyTimeMs": "NaN"}
+    flink.vertices["v1"].rates = {**flink.vertices["v1"].rates, "accumulateBusyTimeMs": 2000.0}
+    flink.otherwise_of = lambda vertex, i: (
+        {"metrics": {"accumulated-busy-time": "NaN"}} if vertex.name == "Source: src" else {}
+    )
+    seen = profile(flink.rest, "job", 60)
+    assert cores_of(seen) == pytest.approx([0.55, 0.04, 0.55], rel=0.1, abs=0.02)
+    assert seen.waiting["v1"].rate == pytest.approx(100 / 2, rel=0.1)
+    assert [*seen.waiting] == ["v1"]
+
+
+def test_what_native_threads_take_is_charged_and_widens_intervals(clock: Clock) -> None:
+    """Java's threads were on a core for 0.4 s per second, and the process took twice that."""
+    parts = dict(zip(NAMES, (0.05, 0.1, 0.05), strict=True))
+    origins = []
+    for cores in (0.4, 1.6):
+        seen = profile(elsewhere(clock, parts, cores).rest, "job", 60)
+        assert sum(cores_of(seen)) == pytest.approx(cores - 0.1, abs=0.04)
+        origins.append(seen.origin.error)
+        graph = measured_graph(seen, MIPS)
+        errors, steady = errors_for(graph), errors_for(replace(graph, attributes=ATTRIBUTES))
+        assert errors is not None
+        assert steady is not None
+        assert errors.high == pytest.approx(steady.high * (1 + seen.origin.of_rates), rel=1e-3)
+    assert origins[1] == pytest.approx(0.7, abs=0.1)
+    assert origins[0] < origins[1]
+
+
+ATTRIBUTES = {"profile windows": 1}
+
+
+def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock: Clock) -> None:
+    """All were runnable all the time on a machine that gave them a third of it."""
+    seen = profile(elsewhere(clock, dict.fromkeys(NAMES, 1.0), 2.0).rest, "job", 60)
+    assert cores_of(seen) == pytest.approx([0.63] * 3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked"),
+    [
+        (failure("forbidden", status=403), 1),
+        (failure("a.B: busy", status=503), dumps.MOST_FAILURES),
+        ({"threadInfos": [{"threadName": 7}]}, 1),
+    ],
+)
+def test_without_dumps_busy_time_divides_the_cpu(clock: Clock, answer: object, asked: int) -> None:
+    """Nothing of it vanishes, and one line tells why; a TaskManager is not asked for ever."""
+    flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1), 0.9)
+    flink.answers["GET /taskmanagers/far/thread-dump"] = answer
+    seen = profile(flink.rest, "job", 10)
+    assert sum(cores_of(seen)) == pytest.approx(0.9)
+    assert cores_of(seen)[1] == pytest.approx(20 * cores_of(seen)[0])
+    assert len([1 for path in flink.requests("GET") if "thread-dump" in path]) == asked
+    assert len([doubt for doubt in seen.doubts if "dumps of far cannot be taken (" in doubt]) == 1
+    assert str(seen.origin).startswith("CPU of whole TaskManagers, divided by busy time; off by")
+
+
+def test_a_slow_task_manager_gives_few_dumps(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still for each, so they may take a tenth of the time."""
+    flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1))
+    usual = flink._dump
+
+    def slow(device: str) -> object:
+        clock.now += 0.5
+        return usual(device)
+
+    monkeypatch.setattr(flink, "_dump", slow)
+    seen = profile(flink.rest, "job", 60)
+    assert 10 <= flink.dumped["far"] <= 15
+    assert seen.origin.error > 2 * profile(elsewhere(clock, {}).rest, "job", 10).origin.error / 3
+
+
+@pytest.mark.parametrize(
+    ("state", "frames", "is_on"),
+    [
+        ("RUNNABLE", ["A.work(A.java:1)"], True),
+        ("RUNNABLE (in native)", ["org.rocksdb.RocksDB.get(Native Method)"], True),
+        ("RUNNABLE", ["java.base@17.0.1/java.util.ArrayDeque.poll(ArrayDeque.java:5)"], True),
+        ("RUNNABLE", ["a.netty4.io.netty.channel.epoll.Native.epollWait0(Native Method)"], False),
+        ("RUNNABLE", ["java.base@11/sun.nio.ch.EPoll.wait(Native Method)"], False),
+        ("RUNNABLE", ["java.net.SocketInputStream.socketRead0(Native Method)"], False),
+        ("RUNNABLE", ["sun.management.ThreadImpl.dumpThreads0(Native Method)"], False),
+        ("RUNNABLE", ["org.rocksdb.RocksDB.flush(Native Method)"], False),
+        ("RUNNABLE", ["sun.nio.ch.SocketDispatcher.read0(Native Method)", "a.B.c(B.java)"], True),
+        (
+            "RUNNABLE",
+            [
+                "sun.nio.ch.SocketDispatcher.read0(Native Method)",
+                "sun.nio.ch.NioSocketImpl.tryRead(N.java:2)",
+            ],
+            False,
+        ),
+        ("RUNNABLE", [], False),
+        ("TIMED_WAITING on java.lang.Object@1", ["java.lang.Object.wait(Native Method)"], False),
+        ("BLOCKED on java.lang.Object@1", ["A.work(A.java:1)"], False),
+    ],
+)
+def test_runnable_threads_are_on_a_core_unless_they_wait_in_native_code(
+    state: str, frames: list[str], *, is_on: bool
+) -> None:
+    name = 'odd "name" Id=3 RUNNABLE\n'
+    text = f'"{name}" Id=17 {state}\n' + "".join(f"\tat {frame}\n" for frame in frames) + "\n"
+    assert is_on_core(text, name) is is_on
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    st.lists(st.one_of(st.floats(0, 1e5), st.just(math.nan)), min_size=5, max_size=5),
+    st.integers(0, 40),
+    st.floats(0.001, 64),
+)
+def test_all_cpu_of_a_process_is_charged(
+    hits: list[int], busy: list[float], number: int, cores: float
+) -> None:
+    """By dumps or busy time, whatever these say."""
+    subtasks = [
+        RunningSubtask("job", "v", i, "far", f"map ({i + 1}/{len(hits)})#0", busy[i])
+        for i in range(len(hits))
+    ]
+    counted = {(one.thread, i): min(hits[i], number) for i, one in enumerate(subtasks)}
+    loads = estimated_loads(DumpCounts(number, counted if number else {}, 30.0), subtasks, cores)
+    if number or any(one.busy > 0 for one in subtasks):
+        assert sum(load.cores for load in loads) == pytest.approx(cores)
+    assert all(load.cores >= 0 for load in loads)
