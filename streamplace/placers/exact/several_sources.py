@@ -3,8 +3,8 @@
 In the fair point of a placement, groups of sources stop at k levels, one after the other. All at
 one level have at most 1 / the least peak, which `prover` proves. Every other order of at most four
 groups is a search by itself (`fair_search`), which finds better placements or bounds the value.
-Before each round an annealing looks for better placements, and after it the prover goes on; their
-efforts grow until every order is closed.
+After each round the prover goes on, and before each but the first an annealing looks for better
+placements; their efforts grow until every order is closed.
 
 More groups have too many orders. Their bound is a linear programme over the rates of the sources:
 no operator can use more than its best device, or a core of it, all together no more than all
@@ -12,6 +12,8 @@ devices, shared flows no more than `prover` proves, and the slowest source 1 / t
 """
 
 import operator
+from collections.abc import Callable
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -47,6 +49,8 @@ from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Found, what_is_left
 
+WHOLE = b""
+"""Stands for units that are not merged."""
 MOST_GROUPS = 4
 """Most groups of sources whose orders are searched: 2 of two groups, 12 of three, 74 of four."""
 ABOVE = 1e-8
@@ -54,7 +58,7 @@ ABOVE = 1e-8
 LEAST = 1e-9
 """Throughput below which none is looked for."""
 FIRST_EFFORT, MOVES_FIRST, GROWTH = 100, 3_000, 4
-"""Nodes of every order and moves of the annealing in the first round, and growth of the nodes."""
+"""Nodes of every order and moves of an annealing in the first round, and growth of the nodes."""
 MANY_MOVES = 20_000
 """Moves of the annealing of many groups before all placements are tried."""
 MANY_NODES, STEPS = 1_000, 20_000
@@ -108,7 +112,8 @@ def prove_sources(
     effort, moves = FIRST_EFFORT, MOVES_FIRST
     with handing_on(lambda: best.found(bound())):
         while bound() > max(best.value * (1 + 2 * ABOVE), LEAST) and not meter.over:
-            _search(best, meter, seed, moves)
+            if effort > FIRST_EFFORT:  # an annealing takes longer than to close easy orders
+                _search(best, meter, seed, moves)
             for order in orders:
                 order.close(best, min(1.0, 1 / prover.least), effort)
             if together and 1 / prover.least > best.value and not meter.over:
@@ -116,7 +121,8 @@ def prove_sources(
                 best.judge(prover.place[None])
             effort, moves, seed = effort * GROWTH, 2 * moves, seed + 1
         for order in orders:
-            order.relax(best, min(1.0, 1 / prover.least))
+            if order.bound > best.value * (1 + 2 * ABOVE):
+                order.relax(best, min(1.0, 1 / prover.least))
     return best.found(bound())
 
 
@@ -134,26 +140,32 @@ def _search(best: FairIncumbent, meter: Meter, seed: int, moves: int | None) -> 
 class Order:
     """Placements whose groups of sources stop in one order, and an upper bound of their values."""
 
-    def __init__(self, problem: Problem, units: Units, unit: Ints, shares: Floats) -> None:
-        """``shares`` [N, 1 + k] are those of the levels in every flow, after a column of zeros."""
-        instance = problem.instance
+    def __init__(self, loads: Callable[[bytes], LevelLoads], level: Ints, weight: Floats) -> None:
+        """``loads`` are those of merged units, by group; ``level`` [G] is from 1 on."""
+        at = np.concatenate(([0], level))[:, None] == np.arange(1 + level.max())
         self.bound = 1.0
-        self._units, self._unit, self._instance = units, unit, instance
-        rate = instance.rate[instance.sources]
-        self._weight = rate @ shares[instance.sources] / rate.sum()
-        self._load, self._core = instance.load[:, :, None] * shares[:, None], None
-        if limits_subtasks(instance):
-            self._core = instance.core_load[:, :, None] * shares[:, None]
-        if len(instance.constant):
-            self._load[:, :, 0] = instance.constant
-            if self._core is not None:
-                self._core[:, :, 0] = instance.core_constant
-        flow = shares[instance.source]
-        self._traffic, self._tuples = (
-            column[:, None] * flow for column in (instance.traffic, instance.tuples)
-        )
-        self._whole = self._flows(units, np.arange(units.n_units, dtype=np.int32))
+        self._loads, self._at = loads, at.astype(np.float64)
+        self._weight = np.concatenate(([0.0], weight)) @ at
+        self._whole = self._merged(WHOLE)
         self._rows = _rows_anywhere(self._whole)
+
+    def _merged(self, group: bytes) -> LevelLoads:
+        """Loads of merged units by level."""
+        loads, at = self._loads(group), self._at
+        units, load = loads.units, loads.load @ at
+        scaled = np.where(loads.allowed[:, :, None], load * loads.power[:, None], np.inf)
+        work = scaled.min(axis=1)
+        work[~loads.allowed.any(axis=1)] = 0.0
+        ends = np.concatenate((units.source, units.target))
+        around = np.bincount(ends, np.tile(units.traffic, 2), minlength=units.n_units)
+        return loads._replace(
+            load=load,
+            core=loads.core @ at,
+            traffic=loads.traffic @ at,
+            tuples=loads.tuples @ at,
+            work=work,
+            rank=work.sum(axis=1) + loads.wire * around,
+        )
 
     def relax(self, best: FairIncumbent, cap: float) -> None:
         """Bound the value by what holds in every placement, with the first level at most a cap."""
@@ -214,9 +226,9 @@ class Order:
 
     def _contracted(self, region: Region) -> tuple[LevelLoads, Ints] | None:
         """Units merged whose stream alone would overload every link; None if that is impossible."""
-        units, group = self._units, np.arange(self._units.n_units, dtype=np.int32)
-        platform, corners = units.platform, region.corners[0, : region.size[0]]
         flows = self._whole
+        units, group = flows.units, np.arange(flows.units.n_units, dtype=np.int32)
+        platform, corners = units.platform, region.corners[0, : region.size[0]]
         quickest = platform.seconds_per_byte[~np.eye(units.n_devices, dtype=bool)].min(
             initial=np.inf
         )
@@ -227,48 +239,71 @@ class Order:
             heavy = (loads > 1 + 2 * ROUNDING).all(axis=1)
             if not heavy.any():
                 break
+            units = flows.units
             ends = zip(units.source[heavy].tolist(), units.target[heavy].tolist(), strict=True)
-            merging = joined(units.n_units, ends)
-            units, group = merged(units, merging), merging[group]
-            flows = self._flows(units, group)
-        alone = (units.apart[:, 0] != units.apart[:, 1]).all()
+            group = joined(units.n_units, ends)[group]
+            flows = self._merged(group.tobytes())
+        apart = flows.units.apart
+        alone = (apart[:, 0] != apart[:, 1]).all()
         return (flows, group) if alone and flows.allowed.any(axis=1).all() else None
 
-    def _flows(self, units: Units, group: Ints) -> LevelLoads:
-        """Loads of merged units by column."""
-        instance, unit, n = self._instance, group[self._unit], units.n_units
-        load = np.zeros((n, units.n_devices, self._load.shape[2]))
-        np.add.at(load, unit, self._load[:, instance.device_type])
-        allowed = np.isfinite(units.load)
-        load[~allowed] = 0.0
-        tail, head = unit[instance.source].astype(np.int64), unit[instance.target]
-        outside = tail != head
-        _, row = np.unique((tail * n + head)[outside], return_inverse=True)
-        traffic, tuples = np.zeros((2, len(units.source), load.shape[2]))
-        np.add.at(traffic, row, self._traffic[outside])
-        np.add.at(tuples, row, self._tuples[outside])
-        start, member = group_by(unit, n)
-        power, _ = powers(units)
-        scaled = np.where(allowed[:, :, None], load * power[:, None], np.inf).min(axis=1)
-        work = np.where(np.isfinite(scaled), scaled, 0.0)
-        wire = float(units.platform.seconds_per_byte.max())
-        around = np.bincount(
-            np.concatenate((units.source, units.target)), np.tile(units.traffic, 2), minlength=n
-        )
-        return LevelLoads(
-            units=units,
-            load=load,
-            allowed=allowed,
-            core=load[:0] if self._core is None else self._core[member],
-            core_start=np.zeros(n + 1, np.int32) if self._core is None else start,
+
+def _loads_by_group(problem: Problem, units: Units, unit: Ints, shares: Floats) -> LevelLoads:
+    """Loads of the units with constant loads and a column for each group, by its shares [G, N]."""
+    instance = problem.instance
+    flow = np.concatenate((np.zeros((1, len(unit))), shares)).T
+    load, core = (x[:, :, None] * flow[:, None] for x in (instance.load, instance.core_load))
+    if len(instance.constant):
+        load[:, :, 0], core[:, :, 0] = instance.constant, instance.core_constant
+    rows = np.arange(len(unit) + 1, dtype=np.int32)
+    if not limits_subtasks(instance):
+        core, rows = core[:0], 0 * rows
+    alone = units._replace(source=instance.source, target=instance.target)
+    return _merged_loads(
+        LevelLoads(
+            units=alone,
+            load=load[:, instance.device_type],
+            allowed=np.isfinite(units.load)[unit],
+            core=core,
+            core_start=rows,
             device_type=instance.device_type,
-            traffic=traffic,
-            tuples=tuples,
-            power=power,
-            work=work,
-            rank=work.sum(axis=1) + wire * around,
-            wire=wire,
-        )
+            traffic=instance.traffic[:, None] * flow[instance.source],
+            tuples=instance.tuples[:, None] * flow[instance.source],
+            power=np.zeros(0),
+            work=np.zeros(0),
+            rank=np.zeros(0),
+            wire=float(units.platform.seconds_per_byte.max()),
+        ),
+        units,
+        unit,
+    )
+
+
+def _merged_loads(flows: LevelLoads, units: Units, group: Ints) -> LevelLoads:
+    """Loads of merged units, of which ``group`` has the number for each of the present ones."""
+    n, k = units.n_units, flows.load.shape[2]
+    load = np.zeros((n, units.n_devices, k))
+    np.add.at(load, group, flows.load)
+    allowed = np.isfinite(units.load)
+    load[~allowed] = 0.0
+    tail, head = group[flows.units.source].astype(np.int64), group[flows.units.target]
+    outside = tail != head
+    _, row = np.unique((tail * n + head)[outside], return_inverse=True)
+    traffic, tuples = np.zeros((2, len(units.source), k))
+    np.add.at(traffic, row, flows.traffic[outside])
+    np.add.at(tuples, row, flows.tuples[outside])
+    owner = group[np.repeat(np.arange(len(group)), np.diff(flows.core_start))]
+    start, member = group_by(owner, n)
+    return flows._replace(
+        units=units,
+        load=load,
+        allowed=allowed,
+        core=flows.core[member],
+        core_start=start,
+        traffic=traffic,
+        tuples=tuples,
+        power=powers(units)[0],
+    )
 
 
 def _have_orders(problem: Problem) -> bool:
@@ -283,17 +318,28 @@ def _have_orders(problem: Problem) -> bool:
 
 def _orders(problem: Problem, units: Units, unit: Ints) -> list[Order]:
     """All orders; that of one level only beside constant loads, as the peak bounds it otherwise."""
-    instance, orders = problem.instance, []
-    shares = np.zeros((instance.n_groups, instance.n_operators))
+    instance, n = problem.instance, problem.instance.n_groups
+    shares, weight = np.zeros((n, instance.n_operators)), np.zeros(n)
     np.add.at(shares, instance.group, flow_shares(instance))
-    for level in product(range(instance.n_groups), repeat=instance.n_groups):
-        k = max(level) + 1
-        if set(level) == set(range(k)) and (k > 1 or len(instance.constant)):
-            columns = np.zeros((instance.n_operators, 1 + k))
-            for j, share in zip(level, shares, strict=True):
-                columns[:, 1 + j] += share
-            orders.append(Order(problem, units, unit, columns))
-    return orders
+    rate = instance.rate[instance.sources]
+    np.add.at(weight, instance.group, rate / rate.sum())
+    whole = _loads_by_group(problem, units, unit, shares)
+
+    @cache
+    def loads(group: bytes) -> LevelLoads:
+        """Loads of units merged by their numbers as bytes."""
+        if group == WHOLE:
+            return whole
+        merging = np.frombuffer(group, np.int32)
+        return _merged_loads(whole, merged(units, merging), merging)
+
+    fewest = 1 if len(instance.constant) else 2
+    levels = (np.array(level) for level in product(range(1, n + 1), repeat=n))
+    return [
+        Order(loads, level, weight)
+        for level in levels
+        if fewest <= level.max() == len(np.unique(level))
+    ]
 
 
 def _rows_anywhere(flows: LevelLoads) -> Floats:
