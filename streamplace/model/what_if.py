@@ -9,7 +9,7 @@ import numpy as np
 
 from streamplace.errors import ClusterError, GraphError, ProblemError, UnitError
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import CountRule, NumberRule, rules_of
+from streamplace.model.columns import CountRule, NamedColumns, NumberRule, rules_of
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted, suggestion
@@ -43,10 +43,9 @@ def changed_problem(
     problem: Problem, scale: Mapping[str, float], change: Mapping[str, Quantity]
 ) -> Problem:
     """Copy of a problem with changed numbers; see `streamplace.what_if`."""
-    seconds, cluster = problem.seconds, problem.cluster
+    seconds = problem.seconds
     of_machines = {key: value for key, value in change.items() if _is_of(problem, key)}
     change = {key: value for key, value in change.items() if key not in of_machines}
-    cluster = _changed_cluster(cluster, of_machines)
     if seconds is not None:
         for key in (*change, *of_machines):
             name, _, field = key.rpartition(".")
@@ -64,37 +63,46 @@ def changed_problem(
         for name, factor in scale.items():
             seconds[_row(problem.graph, name)] *= _factor(name, factor)
     graph = changed_graph(problem.graph, scale, change)
+    cluster = changed_cluster(problem.cluster, of_machines)
     return Problem(graph, cluster, problem.constraints, seconds, problem.moving)
 
 
 def _is_of(problem: Problem, key: str) -> bool:
     """Whether a key names a device, or a link ``a->b``; operators and streams come first."""
-    name, devices = key.rpartition(".")[0], problem.cluster.devices.name
-    source, arrow, target = name.partition("->")
+    name, devices = key.rpartition(".")[0], problem.cluster.devices
     operators = problem.graph.operators
-    if name in operators or (source in operators and target in operators):
+    if name in operators or _ends_of(name, operators) is not None:
         return False
-    return name in devices or bool(arrow and source in devices and target in devices)
+    return name in devices or _ends_of(name, devices) is not None
 
 
-def _changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster:
-    """Copy of a cluster with changed numbers of devices and links."""
+def _ends_of(name: str, rows: NamedColumns[Any]) -> tuple[int, int] | None:
+    """Rows of both ends of ``a->b``; names may contain arrows, too."""
+    parts = name.split("->")
+    for i in range(1, len(parts)):
+        source, target = "->".join(parts[:i]), "->".join(parts[i:])
+        if source in rows and target in rows:
+            return rows.index(source), rows.index(target)
+    return None
+
+
+def changed_cluster(cluster: Cluster, change: Mapping[str, Quantity]) -> Cluster:
+    """Copy of a cluster with changed numbers of its devices and links, which exist."""
     if not change:
         return cluster
-    names, devices = cluster.devices.name, list[Device](cluster.devices)
+    devices = list[Device](cluster.devices)
     links = {"bandwidth": np.array(cluster.bandwidth_bps), "latency": np.array(cluster.latency_s)}
     parse = {"bandwidth": bandwidth_bps, "latency": seconds_of}
     for key, value in change.items():
         name, _, field = key.rpartition(".")
-        if name in names:
-            d = names.index(name)
+        if name in cluster.devices:
+            d = cluster.devices.index(name)
             devices[d] = _with(devices[d], key, field, value)
             continue
         if field not in links:
             raise ClusterError(f"{key}: a link has a bandwidth and a latency; set one of these")
-        source, _, target = name.partition("->")
-        ends = names.index(source), names.index(target)
-        if source == target:
+        ends = _ends_of(name, cluster.devices)
+        if ends is None or ends[0] == ends[1]:
             raise ClusterError(f"{key}: a device has no link to itself")
         try:
             links[field][ends] = parse[field](value)

@@ -3,21 +3,18 @@
 Each is improved alone, and the placement evaluated again; nothing moves.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamplace.display.report import percent
-from streamplace.model.arrays import Floats, Ints
-from streamplace.model.cluster import Cluster
-from streamplace.model.devices import Device
+from streamplace.model.arrays import Ints
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.problem import Problem
-from streamplace.model.what_if import changed_problem
+from streamplace.model.what_if import changed_cluster, changed_problem
 from streamplace.objectives.throughput.loads import CardLoad, DeviceLoad, LinkLoad
 
 if TYPE_CHECKING:
@@ -44,10 +41,6 @@ class PlacementRemedy:
         return f"{self.name} {self.change} ({percent(self.relative_throughput)})"
 
 
-Changed = tuple[str, str, str, Callable[[], Problem]]
-"""Kind, name and change of a remedy, and the problem with it."""
-
-
 def remedies(
     problem: Problem,
     place: Ints,
@@ -61,7 +54,7 @@ def remedies(
 
     best: dict[str, PlacementRemedy] = {}
     for kind, name, change, changed in _changes(problem, devices, links, cards):
-        reached = float(throughput(changed().instance, place[None, :])[0])
+        reached = float(throughput(changed.instance, place[None, :])[0])
         least = best[kind].relative_throughput if kind in best else value * (1 + LEAST_GAIN)
         if reached > least:
             best[kind] = PlacementRemedy(kind, name, change, reached)
@@ -73,52 +66,38 @@ def _changes(
     devices: tuple[DeviceLoad, ...],
     links: tuple[LinkLoad, ...],
     cards: tuple[CardLoad, ...],
-) -> Iterator[Changed]:
-    names = problem.cluster.devices.name
+) -> Iterator[tuple[str, str, str, Problem]]:
+    """Kind, name and change of each remedy, and the problem with it."""
+    cluster = problem.cluster
+
+    def doubled(key: str, number: float) -> Problem:
+        better = changed_cluster(cluster, {key: 2 * float(number)})
+        rules = problem.constraints, problem.seconds, problem.moving
+        return Problem(problem.graph, better, *rules)
+
     full = sorted(devices, key=lambda device: -max(device.load, device.busiest_core))
     full = [d for d in full if max(d.load, d.busiest_core) > 1][:MOST_TRIED]
     for device in full:
-        row = names.index(device.name)
-        yield "device", device.name, "at twice its speed", partial(_faster, problem, row)
+        row = cluster.devices.index(device.name)
+        changed = doubled(f"{device.name}.mips", cluster.devices.mips[row])
+        if problem.seconds is not None:
+            seconds = np.array(problem.seconds)
+            seconds[:, row] /= 2
+            rules = problem.constraints, seconds, problem.moving
+            changed = Problem(problem.graph, cluster, *rules)
+        yield "device", device.name, "at twice its speed", changed
     for link in [link for link in links if link.load > 1][:MOST_TRIED]:
-        ends = names.index(link.source), names.index(link.target)
+        ends = cluster.devices.index(link.source), cluster.devices.index(link.target)
+        key = f"{link.source}->{link.target}.bandwidth"
         name = f"link {link.source}→{link.target}"
-        yield "link", name, "at twice its bandwidth", partial(_wider, problem, *ends)
+        yield "link", name, "at twice its bandwidth", doubled(key, cluster.bandwidth_bps[ends])
     for card in [card for card in cards if card.load > 1][:MOST_TRIED]:
-        row, field = names.index(card.device), card.kind
-        name = f"the network card of {card.device} ({field})"
-        yield "card", name, "at twice its bandwidth", partial(_with, problem, row, field)
+        number = getattr(cluster.devices[card.device], card.kind)
+        name = f"the network card of {card.device} ({card.kind})"
+        changed = doubled(f"{card.device}.{card.kind}", number)
+        yield "card", name, "at twice its bandwidth", changed
     heaviest: list[Carried] = [user for device in full for user in list(device.operators)[:3]]
     family = operators_by_subtask(problem.graph.operators.name)
     for operator in dict.fromkeys(family[user.name] for user in heaviest):
         halves = {name: 0.5 for name in problem.graph.operators.name if family[name] == operator}
-        changed = partial(changed_problem, problem, halves, {})
-        yield "operator", operator, "at half its CPU", changed
-
-
-def _faster(problem: Problem, row: int) -> Problem:
-    """Return the problem with a device of twice the speed."""
-    if problem.seconds is None:
-        return _with(problem, row, "mips")
-    seconds = np.array(problem.seconds)
-    seconds[:, row] /= 2
-    return _on(problem, problem.cluster, seconds)
-
-
-def _with(problem: Problem, row: int, field: str) -> Problem:
-    """Return the problem with twice a number of a device."""
-    cluster, rows = problem.cluster, list[Device](problem.cluster.devices)
-    rows[row] = replace(rows[row], **{field: 2 * getattr(rows[row], field)})
-    return _on(problem, replace(cluster, devices=type(cluster.devices).of(rows)))
-
-
-def _wider(problem: Problem, source: int, target: int) -> Problem:
-    """Return the problem with a link of twice the bandwidth."""
-    bandwidth = np.array(problem.cluster.bandwidth_bps)
-    bandwidth[source, target] *= 2
-    return _on(problem, replace(problem.cluster, bandwidth_bps=bandwidth))
-
-
-def _on(problem: Problem, cluster: Cluster, seconds: Floats | None = None) -> Problem:
-    costs = problem.seconds if seconds is None else seconds
-    return Problem(problem.graph, cluster, problem.constraints, costs, problem.moving)
+        yield "operator", operator, "at half its CPU", changed_problem(problem, halves, {})
