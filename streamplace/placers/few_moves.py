@@ -18,7 +18,7 @@ from streamplace.objectives.conditions import BEYOND, subject_to
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
-from streamplace.placers.partition_graph import unit_of
+from streamplace.placers.partition_graph import matched, unit_of
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.result import MoveStep
 
@@ -180,15 +180,12 @@ class _FewMoves:
         """Exchange devices that are interchangeable such that fewer operators move."""
         if self._problem.rules is not None:
             return place
-        alike, renamed, taken = self._problem.cluster.interchangeable, place.copy(), set[int]()
-        devices = np.arange(self._problem.n_devices)
-        shared = np.array([[(self._rows[place == d] == e).sum() for e in devices] for d in devices])
-        for d in np.argsort(-shared.max(axis=1), kind="stable").tolist():
-            free = [e for e in devices[alike == alike[d]].tolist() if e not in taken]
-            chosen = max(free, key=lambda e: shared[d, e])
-            taken.add(chosen)
-            renamed[place == d] = chosen
-        return renamed
+        alike = self._problem.cluster.interchangeable
+        shared = np.zeros((len(alike), len(alike)))
+        kept = self._rows != GONE
+        np.add.at(shared, (place[kept], self._rows[kept]), 1)
+        shared[alike[:, None] != alike] = -1
+        return matched(shared)[place]
 
     def _undo(self, place: Ints) -> None:
         """Move units back one by one, each time the one that is missed least."""

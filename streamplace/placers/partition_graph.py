@@ -167,7 +167,7 @@ def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:
     agreement = np.zeros((len(devices), problem.n_devices))
     np.add.at(agreement, part[first[limited]], problem.rules.allowed[limited])
     agreement[np.arange(len(devices)), devices] += 0.5
-    return problem.repaired(_matched(agreement)[part])
+    return problem.repaired(matched(agreement)[part])
 
 
 def best_mapping(
@@ -246,13 +246,13 @@ def _mappings(kind: Ints, k: int, most: int) -> Ints | None:
     return np.array([devices for devices, _ in maps], np.int32)
 
 
-def _matched(agreement: Floats) -> Ints:
-    """Map rows to columns one to one, greedily by largest agreement."""
+def matched(agreement: Floats) -> Ints:
+    """Map rows to columns one to one, greedily by largest agreement; below 0 only if need be."""
     agreements = agreement.copy()
     column = np.zeros(len(agreements), np.int32)
     for _ in range(len(agreements)):
         p, d = np.unravel_index(int(np.argmax(agreements)), agreements.shape)
         column[p] = d
-        agreements[p, :] = -1.0
-        agreements[:, d] = -1.0
+        agreements[p, :] = -np.inf
+        agreements[:, d] = -np.inf
     return column
