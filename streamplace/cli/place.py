@@ -32,8 +32,12 @@ ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
 NOTICEABLE = 0.5
 """Seconds of start-up that are printed."""
-SUFFIXES = (".json", ".html")
-"""Suffixes of files for a single graph."""
+NOUNS = {
+    ".json": "placement",
+    ".html": "report",
+    **dict.fromkeys((".svg", ".png", ".pdf"), "picture"),
+}
+"""What a file for a single graph has, by its suffix."""
 
 
 @verb(
@@ -44,8 +48,8 @@ SUFFIXES = (".json", ".html")
 )
 @click.argument("graph", type=FILE)
 @_options.common(
-    "File to write: the placement (.json), a report (.html), or the placements of a data set "
-    "(.jsonl)."
+    "File to write: the placement (.json), a report (.html), a picture (.svg, .png or .pdf), or "
+    "the placements of a data set (.jsonl)."
 )
 def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | None) -> int:
     """Place the operators of GRAPH on devices.
@@ -78,10 +82,10 @@ def _check_single(settings: PlaceSettings, output: Path | None) -> None:
     """Refuse files for a data set, and settings of one."""
     from streamplace.io.files import is_special, spot
 
-    if output is not None and output.suffix not in SUFFIXES and not is_special(output):
+    if output is not None and output.suffix not in NOUNS and not is_special(output):
         raise SettingError(
             f"-o {spot(output)}: the name must end in .json for a placement, .html for a report, "
-            "or .jsonl for the placements of a data set"
+            ".svg, .png or .pdf for a picture, or .jsonl for the placements of a data set"
         )
     for name in OF_DATA_SETS:
         settings.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")
@@ -114,7 +118,9 @@ def _place(
     took = start_up_seconds() - before
     if output is not None and output.suffix == ".html":
         with_command(result.report(), graph, simulated(settings)).save(output)
-    elif output is not None:
+    elif output is not None and output.suffix in NOUNS:
+        result.save(output)
+    elif output is not None:  # a device such as /dev/stdout
         write_placement(result.placement, output, **result.facts())
     say_doubts(result.problem.graph)
     if as_json:
@@ -124,7 +130,7 @@ def _place(
         if took >= NOTICEABLE:
             say(f"start-up {duration(took)} for libraries and weights, besides the search time")
     if output is not None:
-        say_written("report" if output.suffix == ".html" else "placement", output)
+        say_written(NOUNS.get(output.suffix, "placement"), output)
 
 
 def _place_all(

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 DRAWN = (".svg", ".png", ".pdf")
+CURVE = "streamplace.drawing.moves"
+"""Module that draws what moves reach. It imports this one, so it is loaded by name."""
 PROVEN = 1e-6
 """Relative distance within which a value counts as its bound, or as what its search says."""
 
@@ -321,11 +323,13 @@ class Result(Pictured):
         """Write a file.
 
         A placement for other commands if its name ends in .json, a report for .html, a picture
-        for .svg, .png or .pdf.
+        for .svg, .png or .pdf: the placement, or what each number of moves reaches.
         """
         target = Path(path)
         if target.suffix == ".html":
             self.report().save(target)
+        elif target.suffix in DRAWN and self.steps:
+            importlib.import_module(CURVE).save_steps(self, target)
         elif target.suffix in DRAWN:
             self.plot().save(target)
         elif target.suffix == ".json":

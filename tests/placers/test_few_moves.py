@@ -1,6 +1,7 @@
 """Few moves: what each number of moves from the present placement reaches."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,13 @@ def test_every_number_of_moves_reaches_what_trying_everything_does(home: list[in
         assert step.moves == 0 or best[step.moves - 1] < step.value
     assert result.value == pytest.approx(max(best.values()), rel=1e-9)
     assert result.steps[-1].moves == (result.placement.index != np.array(home)).sum()
+
+
+def test_what_moves_reach_is_drawn(tmp_path: Path) -> None:
+    problem = small()
+    result = place(problem, relocation=at(problem, [0] * problem.n_operators), budget=FEW)
+    result.save(tmp_path / "moves.svg")
+    assert "operators that move" in (tmp_path / "moves.svg").read_text()
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
