@@ -92,6 +92,19 @@ def test_a_placement_may_be_a_result_a_mapping_a_file_or_a_printed_document(
     assert values == [1.0] * len(placements)
 
 
+def test_a_file_that_was_placed_at_another_rate_is_told(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place(PIPE, rate=5000).save("slow.json")
+    offered = PIPE.source_rate
+    assert simulate(PIPE, "slow.json").offered == offered
+    assert "slow.json was placed at 5000" in caplog.text
+    caplog.clear()
+    simulate(PIPE, "slow.json", rate=offered)
+    simulate(PIPE.at_rate(5000), "slow.json")
+    assert not caplog.text
+
+
 def test_a_placement_may_place_subtasks() -> None:
     spread = {"a": "d0", "b#0": "d1", "b#1": "d2"}
     assert simulate(PIPE, spread).value == 1.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
@@ -13,14 +15,24 @@ from streamplace.api.arguments import (
     placed_problem,
     problem_of,
 )
+from streamplace.io.files import spot
+from streamplace.io.placements import read_placed_for
+from streamplace.model.problem import Problem
 from streamplace.model.profile_trust import check_trust
 from streamplace.model.relocation import Relocation
-from streamplace.model.units import Quantity
+from streamplace.model.units import Quantity, digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Placer
 from streamplace.placers.result import Result
-from streamplace.settings.convert import BudgetLike, ClusterLike, ConstraintsLike, FilePath
+from streamplace.settings.convert import (
+    BudgetLike,
+    ClusterLike,
+    ConstraintsLike,
+    FilePath,
+    is_path,
+    path_of,
+)
 from streamplace.settings.place import PlaceSettings
 from streamplace.settings.simulate import SimulateSettings
 
@@ -29,6 +41,7 @@ if TYPE_CHECKING:
 
     from streamplace.evaluate.queues import QueueRun
 
+LOG = logging.getLogger(__name__)
 DEFAULT_PLACER = "auto"
 SHORT = 2.0
 """Longest search, in seconds, without a progress display."""
@@ -158,11 +171,22 @@ def simulate(
     """
     settings = SimulateSettings.of(locals())
     problem = problem_of(graph, settings.cluster, settings.constraints, settings.rate)
+    if settings.rate is None and is_path(placement):
+        _say_other_rate(path_of("placement", placement), problem)
     problem, placed = placed_problem(problem, placement)
     problem.check(placed)
     judge = objective_of(problem, settings.objective, relocation=settings.relocation)
     judge.check(problem)
     return judge.explained(problem, placed)
+
+
+def _say_other_rate(path: Path, problem: Problem) -> None:
+    """Log that a file says another rate than that of the problem."""
+    simulated = problem.graph.source_rate
+    rate = read_placed_for(path).other_rate(simulated)
+    if rate is not None:
+        words = "%s was placed at %s tuples/s, and is simulated at %s; give rate for another"
+        LOG.warning(words, spot(path), digits(rate, 6), digits(simulated, 6))
 
 
 def simulate_queues(

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from streamplace.objectives.registry import Objective
 
 TRACE = ".trace.json"
-SAME_RATE = 1e-9
-"""Share by which rates may differ by rounding."""
 
 
 @verb(
@@ -108,10 +106,9 @@ def _as_placed(
 
     placed_for, usual = read_placed_for(placement), suggested_by(problem.graph)
     rate, objective, name = settings.rate, settings.judged_by(), spot(placement)
-    if rate is None and not settings.set and placed_for.rate is not None:
-        offered = problem.graph.source_rate
-        if abs(placed_for.rate - offered) > SAME_RATE * offered:
-            rate = placed_for.rate
+    if rate is None and not settings.set:
+        rate = placed_for.other_rate(problem.graph.source_rate)
+        if rate is not None:
             say(f"at {digits(rate, 6)} tuples/s, as {name} was placed (--rate for another)")
     if not objective and placed_for.objective not in ("", usual):
         if placed_for.objective.partition(":")[0] == usual:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from math import isclose
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from streamplace.io.files import (
     write_text,
 )
 from streamplace.io.parsing import parse_json, parse_tables, untyped
+from streamplace.model.arrays import ROUNDING
 from streamplace.model.columns import checked_kind
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
@@ -57,6 +59,11 @@ class PlacedFor(NamedTuple):
 
     rate: float | None = None  # tuples/s of all sources
     objective: str = ""  # with its options, without conditions
+
+    def other_rate(self, offered: float) -> float | None:
+        """Rate, unless it is the offered one but for rounding."""
+        is_same = self.rate is None or isclose(self.rate, offered, rel_tol=ROUNDING)
+        return None if is_same else self.rate
 
 
 def read_placed_for(path: Path) -> PlacedFor:
