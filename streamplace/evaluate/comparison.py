@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from math import isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from streamplace.evaluate.results import (
     Row,
     front_of,
     heading,
+    mean_of,
 )
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, data_frame
@@ -39,12 +40,15 @@ FRAME = (
     "devices_used",
 )  # fmt: skip
 OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
-"""Heads of the column of values / optima, by sense."""
+OF_BEST = {"max": "of best", "min": "× best"}
+"""Heads of the columns of values / optima, or / best values of all placers, by sense."""
 INTERVAL = f"{100 * CONFIDENCE:.0f} % interval"
 SCREEN_ROWS = 20
 """Rows of placers that fit a screen of 24 lines, beside headings; further tables are details."""
 MAX_GRAPHS = 2_000
 """Graphs whose results a page shows one by one; a browser draws so many rows at once."""
+MOST_VALUES = 12
+"""Most values of an attribute of graphs for a table by these."""
 MAX_PLACED = 6_000
 """Operators of all placements that a page shows, which keep it below about a megabyte."""
 
@@ -58,6 +62,8 @@ class GraphResults:
         Names of the graphs.
     row
         Row of a graph by the number of its problem, which differs between rates.
+    attributes
+        Attributes of the graphs, such as their topology.
     placed
         Records of the first graphs, by row.
     problems
@@ -69,6 +75,7 @@ class GraphResults:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.row: dict[int, int] = {}
+        self.attributes: list[Mapping[str, Any]] = []
         self.placed: dict[int, list[Record]] = {}
         self.problems: dict[int, Problem] = {}
         self.left_out = 0
@@ -86,6 +93,7 @@ class GraphResults:
             return
         row = len(self.names)
         self.names.append(records[0].graph)
+        self.attributes.append(records[0].attributes)
         for record in records:
             self.row.setdefault(problem_number(record.problem), row)
         first = [
@@ -97,6 +105,15 @@ class GraphResults:
         self._size += sum(len(record.devices) for record in first)
         if first and self._size <= MAX_PLACED:
             self.placed[row] = first
+
+    def groups(self) -> Iterator[tuple[str, Any, set[int]]]:
+        """Numbers of the problems with each value of an attribute that has a few values."""
+        for name in dict.fromkeys(chain.from_iterable(self.attributes)):
+            values = [attributes.get(name) for attributes in self.attributes]
+            different = sorted(set(values) - {None}, key=lambda value: (str(type(value)), value))
+            if 1 < len(different) <= MOST_VALUES:
+                for value in different:
+                    yield name, value, {n for n, row in self.row.items() if values[row] == value}
 
     def read(self, problems: Iterable[Problem]) -> None:
         """Find the problems of the records in ``placed`` among those of the comparison."""
@@ -188,6 +205,7 @@ class Comparison(Displayed):
                 *_over_trainings(cases, self.trainings),
                 *_front_tables(front, only_best=True),
                 *(Detail(part) for case in cases for part in _details(case)),
+                *map(Detail, self._by_attribute()),
                 *(Detail(part) for part in _front_tables(front, only_best=False)),
                 *(f"failed: {graph}: {reason}" for graph, reason in self.failures.items()),
             ),
@@ -201,6 +219,24 @@ class Comparison(Displayed):
             for result in self.results
             for rate, by_placer in sorted(result.table.items())
         ]
+
+    def _by_attribute(self) -> Iterator[Sheet]:
+        """Mean of every placer over the graphs with each value of an attribute."""
+        for result in self.results:
+            form = "{:.3f}" if result.judge.sense == "max" else result.judge.format
+            for rate, by_placer in sorted(result.columns.items()):
+                rows = []
+                for name, value, chosen in self.graphs.groups():
+                    of = {
+                        placer: columns.value[[n in chosen for n in columns.problem.tolist()]]
+                        for placer, columns in by_placer.items()
+                    }
+                    means = (cell(mean_of(values), form) for values in of.values())
+                    graphs = max(map(len, of.values()))
+                    rows.append((f"{name} {value}", str(graphs), *means))
+                if rows:
+                    title = _Case(result.judge, rate, {}, {}).name
+                    yield Sheet((title, "graphs", *by_placer), tuple(rows), names=0)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -221,8 +257,8 @@ class Comparison(Displayed):
         cases = self._cases
         tables = [latex_table(_sheet(case), case.name) for case in cases]
         against = [latex_table(sheet) for sheet in _against(cases, self.reference)]
-        trainings = map(latex_table, _over_trainings(cases, self.trainings))
-        return "\n".join([*tables, *against, *trainings])
+        others = (*_over_trainings(cases, self.trainings), *self._by_attribute())
+        return "\n".join([*tables, *against, *map(latex_table, others)])
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every objective, rate and placer."""
@@ -377,7 +413,8 @@ def _heading(cases: Sequence[_Case]) -> Heading:
     if min(proven) == graphs:
         text = "all with a proven optimum"
     elif max(proven) == 0:
-        text = "none with a proven optimum"
+        best = OF_BEST[cases[0].judge.sense]
+        text = f"{best}: of these placers; none of them proves an optimum"
     else:
         these = f"the {proven[0]}" if min(proven) == max(proven) else "those"
         text = f"{OF_OPTIMUM['max']}: over {these} with a proven optimum"
@@ -408,34 +445,37 @@ def _blocks(
 
 
 def _table(cases: Sequence[_Case]) -> Sheet:
-    """Mean, share of the optimum and time of every placer."""
-    multiples = {case.judge.sense for case in cases} == {"min"}
-    head = (
-        "placer", "mean", *(["× best"] if multiples else []),
-        OF_OPTIMUM["min" if multiples else "max"], "optimal", "ms",
-    )  # fmt: skip
+    """Mean, share of the optimum, or of the best where none is proven, and time of every placer."""
+    sense = "min" if {case.judge.sense for case in cases} == {"min"} else "max"
+    is_proven = any(case.proven for case in cases)
+    has_best = sense == "min" or not is_proven
+    optimum = (OF_OPTIMUM[sense], "optimal") if is_proven else ()
+    head = ("placer", "mean", *([OF_BEST[sense]] if has_best else []), *optimum, "ms")
     blocks = []
     for case in cases:
         is_share, form = case.judge.sense == "max", case.judge.format
         block = []
         for name, row in case.rows.items():
-            of_best = [cell(row.of_best[0], "{:.3f}")] if multiples else []
-            share, optimal = _optimum_cells(case.judge, row)
-            share += "" if multiples or is_share else " ×"
+            of_best = [_of(case.judge, row.of_best[0])] if has_best else []
+            shares = [*of_best, *_optimum_cells(case.judge, row)][: len(head) - 3]
+            if sense == "max" and not is_share:
+                shares[0] += " ×"
             mean = cell(row.mean, "{:.3f}" if is_share else form)
-            block.append((name, mean, *of_best, share, optimal, _time(row)))
+            block.append((name, mean, *shares, _time(row)))
         blocks.append(block)
     return _blocks(cases, head, blocks)
 
 
+def _of(judge: Objective, ratio: float) -> str:
+    """Mean of value / optimum or best value, as a share or a multiple."""
+    return cell(100 * ratio, "{:.2f} %") if judge.sense == "max" else cell(ratio, "{:.3f}")
+
+
 def _optimum_cells(judge: Objective, row: Row) -> tuple[str, str]:
     """Mean of value / optimum, and the share of graphs on which the optimum is reached."""
-    optimal = "—" if row.reached is None else percent(row.reached)
-    if row.share_of_optimum is None:
-        return "—", optimal
-    if judge.sense == "max":
-        return f"{100 * row.share_of_optimum:.2f} %", optimal
-    return f"{row.share_of_optimum:.3f}", optimal
+    if row.share_of_optimum is None or row.reached is None:
+        return "—", "—"
+    return _of(judge, row.share_of_optimum), percent(row.reached)
 
 
 def _time(row: Row) -> str:
@@ -512,26 +552,26 @@ def _sheet(case: _Case) -> Sheet:
     Those of a maximised objective are those of the paper's Table 1; the values of a minimised one
     are multiples of the best value of all placers.
     """
-    judge, form = case.judge, case.judge.format
+    judge, form, sense = case.judge, case.judge.format, case.judge.sense
     measures = sorted({name for row in case.rows.values() for name in row.measures})
-    if judge.sense == "max":
-        head = ("mean", INTERVAL, "q1", "median", "min")
-    else:
-        head = ("mean", INTERVAL, "max", "× best", "worst")
+    columns = ["q1", "median", "min"] if sense == "max" else ["max", OF_BEST[sense], "worst"]
+    if sense == "max" and not case.proven:
+        columns.append(OF_BEST[sense])
+    optimum = (OF_OPTIMUM[sense], "optimal") if case.proven else ()
     rows = []
     for name, row in case.rows.items():
-        if judge.sense == "max":
-            cells = [cell(x, "{:.3f}") for x in (row.mean, row.q1, row.median, row.min)]
-        else:
-            cells = [cell(row.mean, form), cell(row.max, form)]
-            cells += [cell(ratio, "{:.3f}") for ratio in row.of_best]
-        number = "{:.3f}".format if judge.sense == "max" else form
+        number = "{:.3f}".format if sense == "max" else form
         ends = "—" if row.interval is None else " to ".join(map(number, row.interval))
-        cells.insert(1, ends)
-        further = (cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
-        rows.append((name, *cells, *_optimum_cells(judge, row), *further, _time(row)))
-    columns = ("placer", *head, OF_OPTIMUM[judge.sense], "optimal", *measures, "ms")
-    return Sheet(columns, tuple(rows), names=0)
+        if sense == "max":
+            cells = [cell(x, "{:.3f}") for x in (row.q1, row.median, row.min)]
+            cells += [] if case.proven else [_of(judge, row.of_best[0])]
+        else:
+            cells = [cell(row.max, form), *(_of(judge, ratio) for ratio in row.of_best)]
+        cells += _optimum_cells(judge, row)[: len(optimum)]
+        cells += [cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures]
+        rows.append((name, cell(row.mean, number), ends, *cells, _time(row)))
+    head = ("placer", "mean", INTERVAL, *columns, *optimum, *measures, "ms")
+    return Sheet(head, tuple(rows), names=0)
 
 
 def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:

@@ -18,6 +18,7 @@ from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import distinct_rows, rules_of
 from streamplace.model.devices import Devices
+from streamplace.model.graph import Attribute
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
@@ -56,6 +57,7 @@ class Record:
     queue: Discipline = "priority"  # meaning of the priorities, as in `Placement`
     # Name of the placer in tables and plots, if the comparison gives it one.
     alias: str | None = None
+    attributes: dict[str, Attribute] = field(default_factory=dict)  # those of the graph
 
     def placement(self, problem: Problem) -> Placement:
         """Placement of the problem by the recorded devices and priorities."""

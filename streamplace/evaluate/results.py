@@ -212,7 +212,8 @@ class ObjectiveResults:
     def optima(self) -> Optima:
         """Optima that are proven, as the best value meets the tightest bound or the limit of all.
 
-        Saved records count as well.
+        Saved records count as well. None if no record has a bound: only the graphs whose best value
+        is the limit would be left, and all placers would seem to be good.
         """
         parts = [columns for by_placer in self.columns.values() for columns in by_placer.values()]
         problem, value, bound = _joined([*parts, _columns(self._saved)])
@@ -221,7 +222,7 @@ class ObjectiveResults:
         limit = np.inf if self.judge.limit is None else self.sign * self.judge.limit
         tightest = np.full(len(numbers), limit)
         np.fmin.at(tightest, np.searchsorted(numbers, problem), self.sign * bound)
-        proven = np.isfinite(tightest)
+        proven = np.isfinite(tightest) & np.isfinite(bound).any()
         reached = tightest[proven] - PROVEN * np.abs(tightest[proven])
         proven[proven] = self.sign * best[proven] >= reached
         return Optima(numbers[proven], best[proven])

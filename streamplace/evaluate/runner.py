@@ -190,12 +190,13 @@ class Runner:
         rates: Sequence[float | None] = self.comparison.rates or (None,)
         problems = [problem if rate is None else problem.at_rate(rate) for rate in rates]
         digests = list(map(problem_hash, problems))
-        graph = problem.graph.name
+        graph, attributes = problem.graph.name, dict(problem.graph.attributes)
         for judge, others in self._objectives:
             for rate, at_rate, digest in zip(rates, problems, digests, strict=True):
                 for (alias, spec), placer, terms in self._placers:
                     row = (digest, graph, rate, spec, terms)
                     record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
+                    record = replace(record, attributes=attributes)
                     yield _Attempt(record, at_rate, judge, others, placer)
 
     def _saved(self, attempt: _Attempt) -> Outcome | None:
@@ -204,7 +205,8 @@ class Runner:
         if saved is None:
             return None
         named = attempt.record  # as an equal problem is called here
-        record = replace(saved, graph=named.graph, rate=named.rate, alias=named.alias)
+        called = {name: getattr(named, name) for name in ("graph", "rate", "alias", "attributes")}
+        record = replace(saved, **called)
         if not attempt.others.keys() <= record.measures.keys():
             record = _measured(record, attempt)
         return Outcome(record)
