@@ -19,7 +19,7 @@ INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
-.PHONY: demo test test-all lint versions docs bench bench-once fuzz page build sbom clean pyflink extras
+.PHONY: demo test test-all lint versions docs bench bench-once fuzz page jars build sbom clean pyflink extras
 
 demo: $(READY)
 	@$(PYTHON_HERE) examples/demo.py demo
@@ -64,6 +64,10 @@ fuzz: $(TOOLS)
 # The script and the style sheet of reports, from their sources; needs Node 20 and npm.
 page: $(PAGE)/node_modules/.ready
 	@cd $(PAGE) && npm run --silent check && npm run --silent build
+
+# The jars of the package, from their sources; needs JDK 17 and Flink's libraries.
+jars: $(READY)
+	@$(PYTHON_HERE) benchmarks/flink_jars.py
 
 $(PAGE)/node_modules/.ready: $(PAGE)/package-lock.json
 	@cd $(PAGE) && npm ci --silent --no-audit --no-fund

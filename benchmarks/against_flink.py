@@ -22,12 +22,12 @@ import click
 from against_cells import ARMS, KINDS, MOVE, Cell, Row, cells, sessions
 from against_page import results
 from against_runs import Session, session
+from flink_jars import build_jar
 from flink_jobs import ROOT, SOURCES
 from kafka import kafka_flink, kafka_jars, kafka_jobs
 from measured_rows import append_row, read_rows
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.errors import StreamplaceError
 
 MOST_OTHERS = 0.25

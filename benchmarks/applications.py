@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flink_jars import build_jar
+
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.io.graphs import graph_from_dict, graph_to_dict, write_graph
 

@@ -31,6 +31,7 @@ from calibrating import (
     java_of,
     sending_of,
 )
+from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES
 from limiting import limit, measured_devices, release, threads
 from measured_rows import append_row, read_rows
@@ -41,7 +42,6 @@ from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import FlinkTask, read_plan
@@ -196,7 +196,7 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
                     continue
                 chaining = {"pipeline.operator-chaining.enabled": str(title == CHAINED).lower()}
                 program = Program(jar, entry, arguments, settings=chaining)
-                job = apply(rest, flink, program, Layout(vectors), seconds=100)
+                job = apply(rest, program, Layout(vectors), seconds=100)
                 time.sleep(WARM_UP)
                 limit(cluster, dict.fromkeys(DEVICES, CORES))
                 time.sleep(SETTLE)

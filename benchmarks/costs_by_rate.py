@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 import click
+from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
@@ -39,7 +40,6 @@ from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.cost_fit import Observation, constant_cores
 from streamplace.engines.flink.measure.streams import BYTES_OF_A_TUPLE, remote_shares, sending_cost
 from streamplace.engines.flink.measure.windows import JobWindows
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
 

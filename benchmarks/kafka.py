@@ -13,8 +13,9 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 
+from flink_jars import build_jar
+
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.program.jars import build_jar
 
 VARIABLE = "STREAMPLACE_KAFKA"
 SOURCES = Path(__file__).parents[1] / "tests" / "kafka"

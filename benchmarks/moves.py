@@ -12,13 +12,13 @@ from pathlib import Path
 
 import click
 import numpy as np
+from flink_jars import build_jar
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.plan import layout_of
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from against_cells import JOBS as COMPARED
 from constant_speed import ConstantSpeed
+from flink_jars import build_jar
 from flink_jobs import JOBS as PROBED
 from flink_jobs import SOURCES, UNSEEN
 from limiting import (
@@ -33,7 +34,6 @@ from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.graphs import graph_to_dict
@@ -82,7 +82,7 @@ class Bench:
         self._release()
         parallelism = {name: len(vector) for name, vector in vectors.items()}
         program = self.program(job, JOBS[job].arguments(rate, parallelism))
-        started = apply(self.cluster.rest, self.flink, program, Layout(vectors), seconds=100)
+        started = apply(self.cluster.rest, program, Layout(vectors), seconds=100)
         wait_compiled(self.cluster)
         if not is_limited:
             return started

@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 import click
+from flink_jars import build_jar
 from flink_jobs import ROOT, SOURCES
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 from measured_rows import append_row, read_rows
@@ -33,7 +34,6 @@ from watched_page import draw, page_text
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError

@@ -7,6 +7,7 @@ TaskManagers share this machine's cores, so no gain is to be expected here.
 """
 
 import signal
+import subprocess
 import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
@@ -17,7 +18,6 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.cluster import capacity
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.plan import layout_of
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
@@ -77,9 +77,11 @@ def run(flink: Flink, seconds: float) -> None:
         tempfile.TemporaryDirectory() as folder,
         local_cluster(flink, DEVICES, settings=SETTINGS) as running,
     ):
-        jar = Path(folder) / "log-job.jar"
-        build_jar(flink, [source], jar)
-        loop(FlinkEngine(Rest(running.url), flink.home), jar, seconds)
+        jar, classes = Path(folder) / "log-job.jar", Path(folder) / "classes"
+        libraries = ":".join(map(str, flink.jars))
+        subprocess.run(["javac", "-cp", libraries, "-d", classes, source], check=True)
+        subprocess.run(["jar", "-c", "-f", jar, "-C", classes, "."], check=True)
+        loop(FlinkEngine(Rest(running.url)), jar, seconds)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from streamplace.cli._output import print_json, print_line, print_report, say, s
 from streamplace.errors import SettingError
 from streamplace.settings.convert import Cluster, ClusterFile, Quantity
 from streamplace.settings.flink import (
-    FLINK_HOME,
     AsPlaced,
     FlinkApplySettings,
     FlinkCancelSettings,
@@ -42,12 +41,10 @@ def apply_(
 ) -> None:
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
-    ARGUMENTS, after --, are passed to the job. The command compiles two small classes that start
-    the job, and needs a JDK and Flink's libraries for that (see: streamplace flink fetch).
-    Operators for which the job sets no parallelism get the parallelism of the placement.
+    ARGUMENTS, after --, are passed to the job, which small classes of streamplace start. Operators
+    for which the job sets no parallelism get the parallelism of the placement.
     """
     from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.move.savepoints import Savepoint
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.rest.answers import finished
@@ -55,10 +52,10 @@ def apply_(
 
     program, rest, saved = settings.program(jar, arguments), settings.client(), settings.savepoint
     assert program is not None
-    flink, layout = find_flink(settings.flink_home), Layout.read(settings.placed())
+    layout = Layout.read(settings.placed())
     savepoint = None if saved is None else Savepoint(saved, settings.allow_non_restored)
     with waiting(f"submitting {program.jar.name}"):
-        job = apply(rest, flink, program, layout, savepoint=savepoint, seconds=settings.timeout)
+        job = apply(rest, program, layout, savepoint=savepoint, seconds=settings.timeout)
     if rest.job(job)["state"] == FINISHED:
         say(f"note: {finished(job)}")
     print_json({"job": job}) if as_json else print_line(job)
@@ -150,7 +147,6 @@ class JarSettings(AsPlaced):
         "Managed memory of each TaskManager (taskmanager.memory.managed.size).",
         default="64MiB",
     )
-    flink_home: Path | None = FLINK_HOME
 
 
 @verb(
@@ -164,15 +160,13 @@ class JarSettings(AsPlaced):
 def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
     """Write a jar that runs JAR's job where it is placed, for clusters that take no uploads.
 
-    The new jar holds JAR and two small classes, which the command compiles with a JDK and Flink's
-    libraries (see: streamplace flink fetch). Flink runs the class Placed, whose first argument is
-    the job's own main class. Use it with 'flink run' or in application mode, also where
+    The new jar holds JAR and small classes of streamplace. Flink runs the class Placed, whose first
+    argument is the job's own main class. Use it with 'flink run' or in application mode, also where
     web.submit.enable is false. Of jobs that spread operators over the same devices, only one at a
     time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
     cluster for free ones.
     """
     from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.program.jars import MAIN, check_jar, placed_jar
     from streamplace.engines.flink.program.program import Program
     from streamplace.model.units import size_bytes
@@ -185,8 +179,7 @@ def jar_(jar: Path, settings: JarSettings, output: Path) -> None:
     entry = Program(jar, settings.entry_class).entry
     memory = int(size_bytes(settings.managed_memory) // 2**20)
     answer = replace(answer, managed=dict.fromkeys(layout.devices, memory))
-    flink = find_flink(settings.flink_home)
-    with placed_jar(flink, jar, settings.libraries, answer) as made:
+    with placed_jar(jar, settings.libraries, answer) as made:
         shutil.copyfile(made, output)
     say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")

@@ -34,7 +34,6 @@ from streamplace.model.message_text import counted
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import ClusterFile, Count
 from streamplace.settings.flink import (
-    FLINK_HOME,
     FlinkAdviseSettings,
     FlinkClusterSettings,
     FlinkProfileSettings,
@@ -86,7 +85,12 @@ class LocalSettings(VerbSettings):
     port: Annotated[Count, Interval(le=65_535)] | None = option(
         "--port N", "Port of the REST interface.  [default: a free one]", WHERE
     )
-    flink_home: Path | None = FLINK_HOME
+    flink_home: Path | None = option(
+        "--flink-home FILE",
+        "Folder of a Flink installation, whose libraries are used.  [default: $FLINK_HOME, or what "
+        "pip or 'flink fetch' has installed]",
+        WHERE,
+    )
 
 
 @verb(

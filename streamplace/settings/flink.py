@@ -68,12 +68,6 @@ Patience = Annotated[Seconds, Interval(ge=0, le=86_400)]
 StartTime = Annotated[Seconds, Interval(ge=1)]
 Room = Annotated[Whole, Interval(le=1000)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(in_tuple)]
-FLINK_HOME: Path | None = option(
-    "--flink-home FILE",
-    "Folder of a Flink installation, whose libraries are used.  [default: $FLINK_HOME, or what pip "
-    "or 'flink fetch' has installed]",
-    WHERE,
-)
 NON_RESTORED: bool = file_key(
     "", "Drop state of the savepoint that belongs to no operator of the job."
 )
@@ -143,18 +137,14 @@ class OfProgram(OfFlink):
     managed_memory: Quantity | None = file_key(
         "QUANTITY", "Most managed memory that the job takes of a TaskManager."
     )
-    flink_home: Path | None = file_key(
-        "FILE", "Folder of a Flink, by default $FLINK_HOME or the fetched one."
-    )
 
     def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
         """Program that a job is submitted with; None without a jar."""
         from streamplace.engines.flink.program.program import Program, parse_settings
         from streamplace.model.units import size_bytes
 
-        of_jar = get_annotations(OfProgram).keys() - {"flink_home"}
         if jar is None:
-            if arguments or of_jar & self.inputs.keys():
+            if arguments or get_annotations(OfProgram).keys() & self.inputs.keys():
                 raise SettingError(
                     "what a job is submitted with is given together with its jar; name JAR, too, "
                     "or drop the other options of the submission"
@@ -221,7 +211,7 @@ class OfMoves(OfPlacement, OfProgram, OfMachines):
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
-        return replace(super().engine(tell), home=self.flink_home, moves=self.moves())
+        return replace(super().engine(tell), moves=self.moves())
 
 
 class FlinkMoveSettings(OfMoves, OfJob):

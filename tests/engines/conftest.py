@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
+from flink_jars import build_jar
 from module_files import module_of
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.registry import EXPORTS
@@ -68,12 +68,12 @@ def rest(cluster: LocalCluster) -> Iterator[Rest]:
 
 
 @pytest.fixture
-def submit(rest: Rest, flink: Flink, graph_jar: Path) -> Callable[..., str]:
+def submit(rest: Rest, graph_jar: Path) -> Callable[..., str]:
     """Submit a graph with a placement, operator → devices of its subtasks."""
 
     def call(graph: dict[str, Any], vectors: dict[str, list[str]]) -> str:
         program = Program(graph_jar, "GraphJob", [json.dumps(graph)])
-        return apply(rest, flink, program, Layout(vectors))
+        return apply(rest, program, Layout(vectors))
 
     return call
 

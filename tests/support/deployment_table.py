@@ -45,7 +45,7 @@ def check_row(
         _check(run("flink", "move", *given, *own, *moved, "--dry-run"), move),
     ]
     remember(job, Program(folder / "job.jar", "Job"))
-    home = settings_file(folder, seconds=2, flink_home=str(folder))
+    home = settings_file(folder, seconds=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Watch, "begin", lambda *_: "")
         deployed.append(_check(run("flink", "watch", *given, *home, *moved, "--apply"), move))

@@ -221,14 +221,13 @@ def submitted(
 
 def mover(
     rest: Rest,
-    flink: Flink,
     program: Program,
     folder: Path,
     tell: Callable[[str], None] = lambda _: None,
 ) -> FlinkMove:
     """What moves a job by savepoints in a folder, and does not watch it afterwards."""
     saved = (folder / "saved").as_uri()
-    return FlinkMove(rest, flink, program, tell, MoveSettings(saved, settle=0.0))
+    return FlinkMove(rest, program, tell, MoveSettings(saved, settle=0.0))
 
 
 def chained(chaining: str, backend: str) -> dict[str, str]:
@@ -307,12 +306,10 @@ class Watched:
         path = stop(self.rest, job, f"{self.folder.as_uri()}-saved")
         return self.finished(self.start(FAST, path))
 
-    def move(
-        self, run: Callable[..., Any], home: Path, *options: str, settings: Mapping[str, str]
-    ) -> str:
+    def move(self, run: Callable[..., Any], *options: str, settings: Mapping[str, str]) -> str:
         """Move it by the command; returns its new id."""
         more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
-        given = settings_file(self.folder.parent, flink_home=str(home), settle=0, seconds=2)
+        given = settings_file(self.folder.parent, settle=0, seconds=2)
         place = ("--rest", self.rest.url, *given)
         saved = ("--savepoints", f"{self.folder.as_uri()}-saved", "-p", str(PARALLELISM))
         job = ("--entry-class", self.entry, *more, *options)
@@ -370,7 +367,7 @@ class Tally:
 
     def place(self, program: Program, layout: Layout) -> str:
         """Id of the job when it runs where it is placed, and has saved its state."""
-        job = apply(self.rest, self.flink, program, layout)
+        job = apply(self.rest, program, layout)
         awaited(lambda: resumable(self.rest, job) is not None)
         return job
 

@@ -10,7 +10,6 @@ from streamsim import before_compiling
 
 from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.cluster import (
     HEADROOM,
     MeasuredCluster,
@@ -55,8 +54,6 @@ class FlinkEngine:
     """A running Flink cluster, whose jobs can be measured, placed, verified and moved."""
 
     rest: Rest  # REST interface of the cluster
-    # Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.
-    home: Path | None = None
     mips: str = SPEED  # speed of a core, which Flink does not measure
     # Bandwidth of a link. By default ``"1000 Mbps"`` are assumed, or more if network cards are
     # known to be faster, or the measured job sends more.
@@ -69,11 +66,6 @@ class FlinkEngine:
     cards: Mapping[str, str] = field(default_factory=dict)
     # Maximum number of seconds to wait until a job is steady.
     patience: float = PATIENCE_SECONDS
-
-    @property
-    def flink(self) -> Flink:
-        """Flink's libraries on this machine."""
-        return find_flink(self.home)
 
     def job(self, given: str | None = None) -> str:
         """Id of the given job, else of the only one that has not ended."""
@@ -229,7 +221,7 @@ class FlinkEngine:
         """Submit a job with a placement, and return its id once all of it runs."""
         layout = Layout.of(placement)
         seconds = self.moves.seconds
-        return apply(self.rest, self.flink, program, layout, savepoint=savepoint, seconds=seconds)
+        return apply(self.rest, program, layout, savepoint=savepoint, seconds=seconds)
 
     def verify(self, job: str, placement: Placed) -> Verification:
         """Ask Flink where every subtask of a job runs."""
@@ -243,7 +235,7 @@ class FlinkEngine:
         options
             Options by which printed commands reach the cluster, such as ``--settings FILE``.
         """
-        return FlinkMove(self.rest, self.flink, program, self.tell, self.moves, options)
+        return FlinkMove(self.rest, program, self.tell, self.moves, options)
 
     def move(self, job: str, program: Program, placement: Placed) -> FlinkMoved:
         """Move a running job, with its state, to the devices of a placement.

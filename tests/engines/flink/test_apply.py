@@ -26,7 +26,6 @@ from fake_flink import (
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check
@@ -74,9 +73,9 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
         **options: Any,
     ) -> FakeFlink:
         program = Program(jar, **(more or {}))
-        flink, home = FakeFlink(answers), Flink(jar.parent, "2.3.0")
+        flink = FakeFlink(answers)
         with nullcontext() if refused is None else pytest.raises(refused, match=match):
-            found = apply(flink.rest, home, program, Layout.from_json(vectors), **options)
+            found = apply(flink.rest, program, Layout.from_json(vectors), **options)
             assert found == ids(flink)[-1]
         return flink
 
@@ -215,10 +214,9 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     told = f"operators {', '.join(f'op{i}' for i in range(200))} are not placed"
     broken = failure("a.B: x", f"Caused by: a.C: streamplace: {told}")
     flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(FITS, broken)})
-    home = Flink(jar.parent, "2.3.0")
-    check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
+    check(flink.rest, Program(jar), Layout(VECTORS), "none")
     with pytest.raises(FlinkError, match=f"^{told}$"):
-        check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
+        check(flink.rest, Program(jar), Layout(VECTORS), "none")
     requests = [document for _, document in flink.asked if document]
     assert len(requests) == 2
     assert all(one["flinkConfiguration"] == {"streamplace.check": "true"} for one in requests)
@@ -250,10 +248,10 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
         "GET /jobs/old": document | {"plan": {"nodes": nodes}},
         "POST /jars/jar-1/run": FITS,
     }
-    rest, home = FakeFlink(answers).rest, Flink(jar.parent, "2.3.0")
+    rest = FakeFlink(answers).rest
     layout = Layout(dict.fromkeys(("src", "sum"), ["dev-0"] * 40))
     with pytest.raises(FlinkError, match=told) if told else nullcontext():
-        check(rest, home, Program(jar), layout, "old")
+        check(rest, Program(jar), layout, "old")
 
 
 @pytest.mark.parametrize("listed", [UNKNOWN, job("new", "FAILED", {})], ids=["not", "as failed"])

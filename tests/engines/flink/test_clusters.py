@@ -31,6 +31,7 @@ from flink_clusters import (
     pipeline,
     spread_job,
 )
+from flink_jars import build_jar
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
@@ -50,7 +51,6 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
@@ -193,12 +193,10 @@ def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
         yield Run(cluster, rest, program, tally.place(program, TALLY))
 
 
-def test_a_watch_goes_on_when_another_job_manager_takes_over(
-    running: Run, flink: Flink, tmp_path: Path
-) -> None:
+def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, tmp_path: Path) -> None:
     """The job is recovered where it was, and a spare stands in for what is lost after that."""
     cluster, rest, job = running.cluster, running.rest, running.job
-    move = mover(rest, flink, running.program, tmp_path)
+    move = mover(rest, running.program, tmp_path)
     watch = WatchThread(move, job, TALLY, patience=20)
     cluster.kill(JOB_MANAGER)
     while not any("trying again" in step for step in watch.steps):
@@ -219,12 +217,12 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
 
 @pytest.mark.parametrize("request_", ["/stop", "_placed-jobs.jar/run"])
 def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
-    running: Run, flink: Flink, tmp_path: Path, request_: str
+    running: Run, tmp_path: Path, request_: str
 ) -> None:
     """The one that leads ends just before it would stop the job, or start it again."""
     settings = MoveSettings((tmp_path / "saved").as_uri(), settle=0.0)
     with faulty_proxy(running.rest.url) as proxy:
-        move = FlinkMove(Rest(proxy.url), flink, running.program, lambda _: None, settings)
+        move = FlinkMove(Rest(proxy.url), running.program, lambda _: None, settings)
         plan = move.plan(running.job, Layout.from_json({**TALLY, "Map": ["dev-2"]}))
         proxy.disturb(request_, "none")
         proxy.before = lambda: running.cluster.kill(JOB_MANAGER)
@@ -342,7 +340,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         found = verify(rest, one, Layout(vectors))
         measured = profile(rest, one, 2.0)
         with pytest.raises(FlinkError, match="application mode"):
-            check(rest, flink, Program(graph_jar, "GraphJob"), Layout(vectors), one)
+            check(rest, Program(graph_jar, "GraphJob"), Layout(vectors), one)
     assert found.fine, found
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
 
@@ -365,7 +363,7 @@ def test_flink_1_20_moves_alike(
         for step in range(2):
             job.tells_more()
             placement = spread_job(tmp_path / "p.json", rest, running, old.devices, step)
-            running = job.move(run, old.flink.home, "--placement", placement, settings=given)
+            running = job.move(run, "--placement", placement, settings=given)
         assert job.resumed(running) == told
 
 
@@ -402,12 +400,12 @@ def job_of(graph: dict[str, Any], jar: Path) -> Program:
 
 
 def test_a_task_manager_is_added_while_the_others_run(
-    rest: Rest, roomy: LocalCluster, flink: Flink, graph_jar: Path
+    rest: Rest, roomy: LocalCluster, graph_jar: Path
 ) -> None:
     """A job that restarts does not flow over to it, and a new one is spread over it."""
     program = job_of({**pipeline(1, 3), "restart": True}, graph_jar)
     before = {device: roomy.processes[device].pid for device in DEVICES}
-    job = apply(rest, flink, program, Layout(UNEVEN))
+    job = apply(rest, program, Layout(UNEVEN))
     roomy.start("new-1")
     while "new-1" not in rest.offered():
         assert roomy.processes["new-1"].poll() is None
@@ -416,7 +414,7 @@ def test_a_task_manager_is_added_while_the_others_run(
     rest.wait_running(job, 120)
     assert verify(rest, job, Layout(UNEVEN)).fine
     both = {"op0": ["dev-2"], "op1": ["new-1", "new-1", "dev-1"]}
-    other = apply(rest, flink, program, Layout(both))
+    other = apply(rest, program, Layout(both))
     assert verify(rest, other, Layout(both)).fine
     assert verify(rest, job, Layout(UNEVEN)).fine
     assert {d: roomy.processes[d].pid for d in ("dev-0", "dev-2")} == {
@@ -439,7 +437,7 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     tally = Tally(rest, flink, jobs, tmp_path)
     program = tally.retained()
     job = tally.place(program, UNEVENLY)
-    watch = WatchThread(mover(rest, flink, program, tmp_path), job, UNEVENLY)
+    watch = WatchThread(mover(rest, program, tmp_path), job, UNEVENLY)
     for lost, number in (("dev-1", 1), ("dev-2", 2)):
         roomy.kill(lost)
         now, layout = watch.started(number)
@@ -471,7 +469,7 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     program = tally.retained()
     fragile = replace(program, settings={**program.settings, "restart-strategy.type": "none"})
     job = tally.place(fragile, UNEVENLY)
-    watch = WatchThread(mover(rest, flink, fragile, tmp_path), job, UNEVENLY)
+    watch = WatchThread(mover(rest, fragile, tmp_path), job, UNEVENLY)
     roomy.kill("dev-1")
     now, layout = watch.started()
     failed_first = f"job {job} has failed; waiting for Flink to notice a lost TaskManager"
@@ -496,7 +494,7 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     given = (str(graph_jar), "--entry-class", "GraphJob", "--placement", "p.json")
     home, graph = str(flink.home), json.dumps(pipeline(1, 3))
     with local_cluster(flink, DEVICES[:2], settings=settings) as cluster:
-        own = settings_file(tmp_path, flink_home=home)
+        own = settings_file(tmp_path)
         answer = run("flink", "apply", *given, *own, "--rest", cluster.url, "--", graph)
         assert answer.status == 2
         assert "web.submit.enable: false" in answer.err

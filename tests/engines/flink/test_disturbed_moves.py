@@ -77,7 +77,7 @@ class Shuttle:
     def move(self, url: str = "") -> FlinkMove:
         """A move by a REST interface, direct or disturbed."""
         rest, settings = Rest(url or self.rest.url), MoveSettings(self.saved, settle=0.0)
-        return FlinkMove(rest, self.tally.flink, self.tally.program(), lambda _: None, settings)
+        return FlinkMove(rest, self.tally.program(), lambda _: None, settings)
 
     def plan(self) -> MovePlan:
         """Plan to move it to the other of its two places."""
@@ -324,7 +324,7 @@ class Trial:
         }
         self.job = self.start(self.request)
         tells_more(self.told)
-        with placed_jar(self.flink, self.jar, (), Pinning({}, {}, {}, {})):
+        with placed_jar(self.jar, (), Pinning({}, {}, {}, {})):
             pass  # what a process compiles, its children have
 
     def _uri(self, name: str) -> str:
@@ -346,14 +346,14 @@ class Trial:
         return self._type_move("--placement", placed, settle=settle)
 
     def _type_move(self, *options: str, settle: float) -> int:
-        given = settings_file(self.folder, flink_home=str(self.flink.home), settle=settle)
+        given = settings_file(self.folder, settle=settle)
         where = ("--rest", self.proxy.url, "--savepoints", self._uri("saved"), *given)
         job = ("--entry-class", "OnceJob", *options, "--", *self.arguments)
         return self.type("flink", "move", str(self.jar), *where, *job)
 
     def apply(self, savepoint: str) -> int:
         """Type the command that starts the job from a savepoint; returns its status."""
-        given = settings_file(self.folder, flink_home=str(self.flink.home))
+        given = settings_file(self.folder)
         return self.type(
             *("flink", "apply", str(self.jar), "--rest", self.proxy.url, *given),
             *("--entry-class", "OnceJob", "--savepoint", savepoint),
@@ -621,7 +621,7 @@ def test_a_job_that_fails_again_and_again_starts_elsewhere(trial: Trial) -> None
             broken.unlink()
 
     saved = MoveSettings((trial.folder / "saved").as_uri())
-    new = FlinkMove(trial.rest, trial.flink, known_program(job), tell, saved).restart(job, there)
+    new = FlinkMove(trial.rest, known_program(job), tell, saved).restart(job, there)
     assert layout_of(trial.rest, new.job, trial.rest.running_job(new.job)) == there
     outcome = trial.followed(0)
     assert (outcome.copies, outcome.lost, outcome.doubled) == (1, 0, 0), outcome.words

@@ -17,6 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 from flink_clusters import TALLY, await_flow, awaited, flink_run, mover, pipeline, posted, submitted
+from flink_jars import build_jar, compile_java
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.export import placed_py
@@ -30,7 +31,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.program.jars import build_jar, compile_java, placed_java
+from streamplace.engines.flink.program.jars import placed_java
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import job_operators, read_plan
@@ -61,14 +62,12 @@ def placed(triple: str, count: str) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def start(rest: Rest, flink: Flink, jobs: Path) -> Start:
+def start(rest: Rest, jobs: Path) -> Start:
     """Apply a placement to the job with state."""
 
     def call(vectors: dict[str, list[str]], *names: str, savepoint: str | None = None) -> str:
         restored = None if savepoint is None else Savepoint(savepoint)
-        return apply(
-            rest, flink, Program(jobs, "StateJob", names), Layout(vectors), savepoint=restored
-        )
+        return apply(rest, Program(jobs, "StateJob", names), Layout(vectors), savepoint=restored)
 
     return call
 
@@ -98,24 +97,24 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
 
 @pytest.mark.slow
 def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
-    rest: Rest, flink: Flink, jobs: Path
+    rest: Rest, jobs: Path
 ) -> None:
     """RocksDB with nothing would crawl, so the job is refused."""
     vectors, before = placed("dev-1", "dev-2"), free_memory(rest)
     program = Program(jobs, "StateJob", ("triple", "count"), managed_mb=1)
     with pytest.raises(FlinkError, match=r"'dev-2' .*1 MB .*2 slots"):
-        apply(rest, flink, program, Layout(vectors))
-    apply(rest, flink, replace(program, managed_mb=20), Layout(vectors))
+        apply(rest, program, Layout(vectors))
+    apply(rest, replace(program, managed_mb=20), Layout(vectors))
     assert free_memory(rest) == before | {"dev-2": before["dev-2"] - 20}
 
 
 @pytest.mark.slow
 def test_state_that_no_operator_takes_over_is_refused(
-    rest: Rest, flink: Flink, jobs: Path, start: Start, tmp_path: Path
+    rest: Rest, jobs: Path, start: Start, tmp_path: Path
 ) -> None:
     """By what can be done; nothing is left running."""
     tally = Program(jobs, "TallyJob", (str(tmp_path), "100"))
-    job = apply(rest, flink, tally, Layout({name: ["dev-0"] for name in TALLY}))
+    job = apply(rest, tally, Layout({name: ["dev-0"] for name in TALLY}))
     path = stop(rest, job, tmp_path.as_uri())
     with pytest.raises(FlinkError):
         start(placed("dev-1", "dev-2"), "triple", "count", savepoint=path)
@@ -123,9 +122,7 @@ def test_state_that_no_operator_takes_over_is_refused(
 
 
 @pytest.mark.slow
-def test_operators_that_nobody_has_named_are_moved(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
-) -> None:
+def test_operators_that_nobody_has_named_are_moved(rest: Rest, jobs: Path, tmp_path: Path) -> None:
     """The program is checked in the JobManager, which its `System.exit` would end with all jobs."""
     kept = {
         "execution.checkpointing.interval": "10 s",
@@ -137,8 +134,8 @@ def test_operators_that_nobody_has_named_are_moved(
     awaited(lambda: checkpoint_totals(rest, job).completed)
     one, two = (Layout({name: [device] * 2 for name in names}) for device in ("dev-0", "dev-1"))
     with pytest.raises(FlinkError, match="state of an operator"):
-        mover(rest, flink, Program(jobs, "UnnamedJob", ("count",)), tmp_path).plan(job, one)
-    move = mover(rest, flink, Program(jobs, "UnnamedJob"), tmp_path)
+        mover(rest, Program(jobs, "UnnamedJob", ("count",)), tmp_path).plan(job, one)
+    move = mover(rest, Program(jobs, "UnnamedJob"), tmp_path)
     with pytest.raises(PlacementError, match="'Writer'"):
         move.plan(job, Layout({name: one[name] for name in names[:-1]}))
     for layout in (one, two):
@@ -171,7 +168,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     seen = measured_graph(profile(rest, job, 2), 2500).operators
     assert "Calc(select=[" in seen["WindowAggregate -> Calc (2) -> totals"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
-    move = mover(rest, flink, Program(jobs, "SqlJob"), tmp_path)
+    move = mover(rest, Program(jobs, "SqlJob"), tmp_path)
     job = move.run(move.plan(job, Layout(elsewhere))).job
     assert verify(rest, job, Layout(elsewhere)).fine
 
@@ -188,18 +185,18 @@ def managed(rest: Rest, job: str) -> list[int]:
 
 @pytest.mark.slow
 def test_only_a_job_that_uses_managed_memory_asks_for_it(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+    rest: Rest, jobs: Path, tmp_path: Path
 ) -> None:
     """State on the heap takes none; a move counts as free what the job itself has, and no more."""
     heap = Program(jobs, "TallyJob", (str(tmp_path), "100"))
     rocks = Program(jobs, "TallyJob", (str(tmp_path), "100"), settings=ROCKS)
-    first, second = (apply(rest, flink, program, TALLY) for program in (heap, rocks))
+    first, second = (apply(rest, program, TALLY) for program in (heap, rocks))
     assert sum(managed(rest, first)) == 0
     assert sorted(managed(rest, second)) == [0, 0, 21, 21, 21, 21]
-    third = apply(rest, flink, heap, TALLY)
-    check(rest, flink, rocks, TALLY, second)
+    third = apply(rest, heap, TALLY)
+    check(rest, rocks, TALLY, second)
     with pytest.raises(FlinkError, match=r"'dev-1' has [0-9] MB .*[34]"):
-        check(rest, flink, rocks, TALLY, first)
+        check(rest, rocks, TALLY, first)
     assert all(verify(rest, job, TALLY).fine for job in (first, second, third))
 
 
@@ -311,7 +308,7 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
         rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
         arguments = [json.dumps(pipeline(1, 1))]
         with pytest.raises(FlinkError, match="Adaptive"):
-            apply(rest, flink, Program(graph_jar, "GraphJob", arguments), Layout(vectors))
+            apply(rest, Program(graph_jar, "GraphJob", arguments), Layout(vectors))
         with urlopen(f"{cluster.url}/jars") as answer:
             assert json.load(answer)["files"] == []
         job = submitted(rest, graph_jar, "GraphJob", *arguments)
@@ -328,7 +325,7 @@ def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
         offered = {device: [*names] for device, names in rest.offered().items()}
         assert offered == {"a": ["dev-a"], "b": ["dev-b"]}
         moves = MoveSettings(tmp_path.as_uri(), settle=0.0)
-        engine = FlinkEngine(rest, home=flink.home, moves=moves)
+        engine = FlinkEngine(rest, moves=moves)
         program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
         first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}
         second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}

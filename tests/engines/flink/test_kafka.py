@@ -67,7 +67,7 @@ class Shop:
     def moved(self, job: str, settle: float, tell: Callable[[str], None] = print) -> str:
         """Move all of the job with windows to the other TaskManager; returns its id there."""
         moves = MoveSettings(settle=settle, least_rate=0.0)
-        engine = FlinkEngine(self.rest, home=self.cluster.flink.home, moves=moves, tell=tell)
+        engine = FlinkEngine(self.rest, moves=moves, tell=tell)
         there = layout_of(self.rest, job, self.rest.running_job(job))
         here = {device for own in there.values() for device in own}
         device = next((one for one in DEVICES if one not in here), DEVICES[0])

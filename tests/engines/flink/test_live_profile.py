@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import pytest
 from command_lines import settings_file
 from flink_clusters import await_flow, awaited, submitted
+from flink_jars import build_jar
 
 from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.cpu.charging import SAMPLED
@@ -26,7 +27,6 @@ from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 from streamplace.io.store import Store
@@ -334,15 +334,15 @@ def await_words(told: Path, words: str) -> None:
 
 
 def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
-    rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+    rest: Rest, graph_jar: Path, tmp_path: Path
 ) -> None:
     """A job that needs one TaskManager leaves the others; the next watch finds the journal."""
     program = Program(graph_jar, "GraphJob", [json.dumps(GRAPH)])
-    job = apply(rest, flink, program, Layout(SPREAD))
+    job = apply(rest, program, Layout(SPREAD))
     line = [
         *(sys.executable, "-c", COLD, "flink", "watch", "--rest", rest.url, "--apply"),
         *("--policy", "ds2", "--every", "10", "--savepoints", (tmp_path / "saved").as_uri()),
-        *settings_file(tmp_path, seconds=2, least_time=0, flink_home=str(flink.home)),
+        *settings_file(tmp_path, seconds=2, least_time=0),
     ]
     first, second = tmp_path / "first", tmp_path / "second"
     with watching(line, first):

@@ -150,15 +150,13 @@ def test_a_signal_interrupts_a_command_once(
 
 @pytest.mark.slow
 def test_the_ten_minutes_of_the_guide(
-    run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+    run: Callable, rest: Rest, graph_jar: Path, tmp_path: Path
 ) -> None:
     """Measure, place, apply and verify, all from the command line."""
     job = pipeline(1, 2, 1)
     address = ("--rest", rest.url)
     everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
-    first = apply(
-        rest, flink, Program(graph_jar, "GraphJob", [json.dumps(job)]), Layout(everywhere)
-    )
+    first = apply(rest, Program(graph_jar, "GraphJob", [json.dumps(job)]), Layout(everywhere))
     watched = (*settings_file(tmp_path, seconds=2), "-o", "cluster.toml")
     assert run("flink", "cluster", *address, *watched).status == 0
     measured = tomllib.loads((tmp_path / "cluster.toml").read_text())
@@ -172,7 +170,7 @@ def test_the_ten_minutes_of_the_guide(
     place = ("place", "graph.json", "--settings", "place.toml", "--subtasks")
     assert run(*place, "-o", "placement.json").status == 0
     placed = ("--placement", "placement.json", *address)
-    home = ("--entry-class", "GraphJob", *settings_file(tmp_path, flink_home=str(flink.home)))
+    home = ("--entry-class", "GraphJob", *settings_file(tmp_path))
     answer = run("flink", "apply", str(graph_jar), *placed, *home, "--", json.dumps(job))
     assert answer.status == 0, answer.err
     assert rest.live_jobs() == [answer.out.strip()]

@@ -84,7 +84,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     )
     program = tally.program(chained(after, backend), jar=empty, **classes)
     steps: list[str] = []
-    move = mover(rest, tally.flink, program, tmp_path, steps.append)
+    move = mover(rest, program, tmp_path, steps.append)
     for wanted in (SPREAD, ELSEWHERE):
         moved = move.run(move.plan(job, Layout(wanted)))
         job, path = moved.job, moved.savepoint
@@ -105,7 +105,7 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_p
     given, rest = chained("false", "hashmap"), tally.rest
     job = tally.start(given)
     here = layout_of(rest, job, rest.job(job))
-    move = mover(rest, tally.flink, tally.program(given), tmp_path)
+    move = mover(rest, tally.program(given), tmp_path)
     plan = move.plan(job, here)
     assert not plan.moved
     assert plan.is_needed
@@ -128,7 +128,7 @@ def test_files_that_nobody_has_read_yet_are_read_once(tally: Tally, tmp_path: Pa
     program = Program(tally.jar, "FilesJob", (str(tmp_path / "files"), str(told)))
     job = submitted(rest, tally.jar, "FilesJob", *program.arguments)
     awaited(lambda: tally.lines("lines"))
-    move = mover(rest, tally.flink, program, tmp_path)
+    move = mover(rest, program, tmp_path)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
     job = move.run(move.plan(job, Layout(vectors))).job
     before = len(tally.lines("lines"))
@@ -148,8 +148,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     there = next(device for device in DEVICES if device != here)
     assignment = dict.fromkeys(SPREAD, here) | {"Map": there}
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
-    home = str(tally.flink.home)
-    given = settings_file(tmp_path, flink_home=home, settle=0, seconds=2, patience=0)
+    given = settings_file(tmp_path, settle=0, seconds=2, patience=0)
     saved = ("--rest", rest.url, "--savepoints", (tmp_path / "saved").as_uri(), *given)
     command = ("flink", "move", str(tally.jar), "--entry-class", "TallyJob", *saved)
     command = (*command, "--placement", "p.json", "--json")
@@ -171,11 +170,11 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     tally.ends(again)
 
 
-def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, flink: Flink, jobs: Path) -> None:
+def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, jobs: Path) -> None:
     """So a submission that is still under way comes to nothing; again, there is nothing to do."""
     job, program = secrets.token_hex(16), Program(jobs, "MixedJob", ("200",))
     before = rest.live_jobs()
-    with placed_upload(rest, flink, program, Pinning({}, {}, {}, {})) as jar:
+    with placed_upload(rest, program, Pinning({}, {}, {}, {})) as jar:
         for _ in range(2):
             withdraw(rest, lambda: jar, job)
             assert rest.state(job) in ENDED
@@ -225,7 +224,7 @@ def test_jobs_tell_what_they_would_have_told_unmoved(
         job.tells_more()
         placement = spread_job(tmp_path / "p.json", rest, running, cluster.devices, step)
         options = () if query and not step else ("--placement", placement)
-        running = job.move(run, flink.home, *options, settings=chained(now, backend))
+        running = job.move(run, *options, settings=chained(now, backend))
     job.tells_more()
     assert job.resumed(running) == told
 
@@ -246,9 +245,7 @@ def asked(rest: Rest, path: str) -> Any:
 
 
 @pytest.mark.slow
-def test_settings_and_maximum_parallelisms_are_kept(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
-) -> None:
+def test_settings_and_maximum_parallelisms_are_kept(rest: Rest, jobs: Path, tmp_path: Path) -> None:
     """RocksDB stays RocksDB; in a chain the head's maximum holds for all, and is kept apart."""
     settings = {
         "state.backend.type": "rocksdb",
@@ -268,9 +265,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
     awaited(lambda: checkpoint_totals(rest, job).completed)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(
-        rest, flink, program, steps.append, MoveSettings(saved, settle=5.0, least_rate=0.0)
-    )
+    move = FlinkMove(rest, program, steps.append, MoveSettings(saved, settle=5.0, least_rate=0.0))
     for places in (APART, TOGETHER):
         job = move.run(move.plan(job, Layout(places))).job
         after = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
@@ -288,27 +283,27 @@ def test_settings_and_maximum_parallelisms_are_kept(
 
 @pytest.mark.slow
 def test_a_job_that_was_submitted_without_chains_is_moved_without_chains(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+    rest: Rest, jobs: Path, tmp_path: Path
 ) -> None:
     """To one device, where its operators would be chained otherwise; its name stays, too."""
     settings = {"pipeline.operator-chaining.enabled": "false", "pipeline.name": "shop"}
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     before = rest.job(job)
-    move = mover(rest, flink, Program(jobs, "MixedJob", ("200",)), tmp_path, print)
+    move = mover(rest, Program(jobs, "MixedJob", ("200",)), tmp_path, print)
     after = rest.job(move.run(move.plan(job, Layout(TOGETHER))).job)
     assert (after["name"], len(after["vertices"])) == (before["name"], len(before["vertices"]))
 
 
 @pytest.mark.slow
 def test_what_is_asked_for_counts_more_than_what_was(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+    rest: Rest, jobs: Path, tmp_path: Path
 ) -> None:
     """And is named before the job is stopped."""
     settings = {"state.backend.type": "rocksdb"}
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     program = Program(jobs, "MixedJob", ("200",), settings={"state.backend.type": "hashmap"})
     steps: list[str] = []
-    plan = mover(rest, flink, program, tmp_path, steps.append).plan(job, Layout(APART))
+    plan = mover(rest, program, tmp_path, steps.append).plan(job, Layout(APART))
     assert "state.backend.type" not in plan.settings
     assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps
 

@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from flink_jars import SHIPPED, build_shipped, compile_java
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,8 @@ from streamplace.engines.flink.pin.pinning import (
     offers,
     pinning,
 )
-from streamplace.engines.flink.program.jars import compile_java, placed_jar, placed_java
+from streamplace.engines.flink.program.jars import placed_jar, placed_java
+from streamplace.engines.flink.versions import DOWNLOADED
 from streamplace.errors import PlacementError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Operator, Stream, StreamGraph
@@ -463,12 +465,28 @@ def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, pinned: Path) 
     assert run.stdout.count("told of the job") == 1, run.stderr
 
 
-def test_the_pinning_classes_run_on_the_oldest_java_of_flink(flink: Flink, tmp_path: Path) -> None:
-    """Java 11, whose classes have version 55, whatever compiles them here."""
+def test_a_job_is_pinned_without_java_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The classes are in the package, for Java 11, whose classes have version 55."""
+    monkeypatch.setenv("PATH", "")
     job = tmp_path / "job.jar"
     with zipfile.ZipFile(job, "w") as made:
         made.writestr("a", "")
     answer = pinning(Layout({"in": ["dev-0"]}), SpreadLimits.untouched(["dev-0"]))
-    with placed_jar(flink, job, [], answer) as jar, zipfile.ZipFile(jar) as opened:
+    with placed_jar(job, [], answer) as jar, zipfile.ZipFile(jar) as opened:
         content = opened.read("Placed.class")
     assert int.from_bytes(content[6:8], "big") == 55
+
+
+@pytest.mark.parametrize("version", [DOWNLOADED, pytest.param("1.20.5", marks=pytest.mark.slow)])
+def test_the_jars_of_the_package_are_those_of_their_sources(
+    fetched: Callable[[str], Flink], tmp_path: Path, version: str
+) -> None:
+    """Byte for byte, by either Flink; another JDK may write other bytes."""
+    told = subprocess.run(["javac", "-version"], capture_output=True, text=True).stdout
+    if not told.startswith("javac 17."):
+        pytest.skip(f"{told.strip()} is not the JDK that built them (17)")
+    for jar in SHIPPED:
+        build_shipped(fetched(version), jar, tmp_path / jar.name)
+        assert (tmp_path / jar.name).read_bytes() == jar.read_bytes(), "make jars builds them"

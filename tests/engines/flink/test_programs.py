@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from flink_clusters import pipeline
+from flink_jars import build_jar
 from refusals import refusal_of
 
 from streamplace.engines.flink.advise.fixed_parallelism import (
@@ -24,7 +25,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import program as programs
 from streamplace.engines.flink.program.chains import TaskOperators, operators_of
-from streamplace.engines.flink.program.jars import MANIFEST, build_jar, jar_copy, main_class
+from streamplace.engines.flink.program.jars import MANIFEST, jar_copy, main_class
 from streamplace.engines.flink.program.program import Program, kept_program, known_program, remember
 from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
@@ -240,24 +241,24 @@ def test_old_jobs_are_forgotten(program: Program, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
-    run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+    run: Callable[..., Any], rest: Rest, graph_jar: Path, tmp_path: Path
 ) -> None:
     """Twice, for the job that takes its place is known, too."""
-    where, home = ("--rest", rest.url), str(flink.home)
+    where = ("--rest", rest.url)
 
     def placed(device: str) -> tuple[str, str]:
         path = tmp_path / f"{device}.json"
         path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
         return "--placement", str(path)
 
-    own = settings_file(tmp_path, flink_home=home)
+    own = settings_file(tmp_path)
     given = (str(graph_jar), "--entry-class", "GraphJob", *where, *own, *placed("dev-0"))
     assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
     for device in ("dev-1", "dev-2"):
         saved = (
             "--savepoints",
             tmp_path.as_uri(),
-            *settings_file(tmp_path, flink_home=home, settle=0),
+            *settings_file(tmp_path, settle=0),
         )
         answer = run("flink", "move", *where, *placed(device), *saved)
         assert answer.status == 0, answer.err

@@ -28,7 +28,6 @@ import streamplace
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import source_lag
 from streamplace.engines.flink.measure.source_lag import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
@@ -164,7 +163,7 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
         sample_of(flink.rest, "job", 0.0)
     messages: list[str] = []
-    move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), messages.append)
+    move = FlinkMove(flink.rest, Program(Path("a.jar")), messages.append)
     assert move.rate(MovePlan(job="job", before=Layout(), after=Layout())) is None
     assert "the rates before and after the move are not compared" in messages[0]
 

@@ -81,7 +81,6 @@ from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest, chain_of
-from streamplace.engines.flink.versions import DOWNLOADED
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.store import Holder
 
@@ -764,7 +763,7 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(case
 def mover(case: MoveCase) -> FlinkMove:
     """What moves jobs of the cluster."""
     program = Program(Path("a.jar"))
-    return FlinkMove(case.flink.rest, Flink(Path(), "2.3.0"), program, lambda _: None)
+    return FlinkMove(case.flink.rest, program, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -845,11 +844,11 @@ def test_the_line_that_finishes_a_move_can_be_typed(
     The first command may be typed with --resume, too.
     """
     write_program(tmp_path)
-    home, program = fetched(DOWNLOADED), Program(tmp_path / "job.jar", managed_mb=64)
-    own = settings_file(tmp_path, flink_home=str(home.home), managed_memory="64 MiB")
+    program = Program(tmp_path / "job.jar", managed_mb=64)
+    own = settings_file(tmp_path, managed_memory="64 MiB")
     remember(JOB, program)
     with FakeFlink(healthy("dev-0")).served() as flink:
-        move = FlinkMove(Rest(flink.url), home, program, print, options=own)
+        move = FlinkMove(Rest(flink.url), program, print, options=own)
         line = move.resume_line(JOB)
         assert line == (
             f"streamplace flink move --rest {flink.url} --settings {own[1]} --job {JOB} --resume"
@@ -870,9 +869,9 @@ def partly_ended(
     answers = healthy("dev-1", "dev-2") | {f"GET /jobs/{JOB}": job("shop", "RUNNING", states)}
     answers |= on_devices(JOB, {"src": ["dev-0"]}, "FINISHED")
     answers |= on_devices(JOB, {"map": ["dev-1"]}, "RUNNING")
-    home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
+    program = Program(Path("a.jar"))
     how = MoveSettings("file:///s", **settings)
-    return FlinkMove(FakeFlink(answers).rest, home, program, lambda _: None, how)
+    return FlinkMove(FakeFlink(answers).rest, program, lambda _: None, how)
 
 
 THERE = Layout({"src": ["dev-2"], "map": ["dev-2"]})

@@ -470,7 +470,7 @@ def commanded(
         placed = {"graph": "g", "assignment": assignment, "carries": carries}
         (tmp_path / "p.json").write_text(json.dumps(placed))
         write_program(tmp_path)
-        given = settings_file(tmp_path, patience=0, flink_home=".")
+        given = settings_file(tmp_path, patience=0)
         with flink.served():
             where = ("--rest", flink.url, "--placement", "p.json", "-o", "where.json")
             return run("flink", "watch", "job.jar", "--apply", *given, *where)

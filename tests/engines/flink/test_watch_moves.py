@@ -26,7 +26,6 @@ from moving_flink import FakeJob, Killed, MovingFlink, after, kills, kills_then,
 from stores import fill_disk
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay, unfinished
@@ -220,7 +219,7 @@ class Scene:
         monkeypatch.setattr(FlinkMove, "plan", plan)
 
     def upload(
-        self, _: Rest, __: Flink, program: Program, places: Places
+        self, _: Rest, program: Program, places: Places
     ) -> AbstractContextManager[ClusterJar]:
         """Upload the job's jar, and keep the settings that come with it."""
         self.settings = program.settings
@@ -237,7 +236,6 @@ class Scene:
         rest = self.flink.rest
         return FlinkMove(
             rest,
-            Flink(Path(), "2.3.0"),
             self.program,
             self.messages.append,
             MoveSettings("file:///s", settle=0.0),

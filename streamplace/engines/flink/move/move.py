@@ -10,7 +10,6 @@ from typing import Any
 
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.source_lag import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.decision_table import Stop
 from streamplace.engines.flink.move.journal import (
@@ -82,7 +81,6 @@ class FlinkMove:
     """Moves jobs of a cluster."""
 
     rest: Rest
-    flink: Flink
     program: Program
     tell: Tell  # function that receives a message for every step
     settings: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
@@ -133,7 +131,7 @@ class FlinkMove:
     def check(self, job: str, layout: Layout) -> None:
         """Raise an error if a job does not fit a placement; its main method runs, nothing else."""
         program = kept_program(job, self.program)
-        check(self.rest, self.flink, program, layout, job, self._saved(job))
+        check(self.rest, program, layout, job, self._saved(job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.
@@ -247,7 +245,7 @@ class FlinkMove:
         def upload(submission: Submission) -> AbstractContextManager[ClusterJar]:
             program, places = submission.program, submission.places
             pinning = fitted(rest, places, program.managed_mb, jobs)
-            return placed_upload(rest, self.flink, program, pinning)
+            return placed_upload(rest, program, pinning)
 
         return Transaction(
             rest,
@@ -333,7 +331,7 @@ class FlinkMove:
     def _checked(self, job: str, program: Program, before: Layout, after: Layout) -> Settings:
         """Return settings to carry over; raise an error if the job does not fit a placement."""
         running, saved = running_settings(self.rest, job), self._saved(job)
-        planned = check(self.rest, self.flink, program, after, job, saved)
+        planned = check(self.rest, program, after, job, saved)
         self._refuse_short_transactions(planned)
         given = program.settings
         changes = lost(running, planned)
@@ -341,7 +339,7 @@ class FlinkMove:
             key: was for key, (was, _) in changes.items() if key not in given and was != LATER
         }
         again = program.with_settings(carried)
-        left = lost(running, check(self.rest, self.flink, again, before, job))
+        left = lost(running, check(self.rest, again, before, job))
         for key, (was, will_be) in sorted((changes | left).items()):
             if key in carried and key not in left:
                 self.tell(f"  {key}: {was}, as in the running job")

@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.savepoints import (
     CopyRuns,
     Savepoint,
@@ -58,7 +57,6 @@ class StillStarting(NoAnswer):
 
 def apply(
     rest: Rest,
-    flink: Flink,
     program: Program,
     layout: Layout,
     *,
@@ -88,7 +86,7 @@ def apply(
         refuse_moved(savepoint.path)
         refuse_copy(rest, savepoint.path)
     rest.wait_released()
-    with placed_upload(rest, flink, program, fitted(rest, layout, program.managed_mb)) as jar:
+    with placed_upload(rest, program, fitted(rest, layout, program.managed_mb)) as jar:
         job = _submitted(rest, jar, program, savepoint)
     try:
         remember(job, program)
@@ -141,7 +139,6 @@ def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
 
 def check(
     rest: Rest,
-    flink: Flink,
     program: Program,
     layout: Layout,
     without: str,
@@ -156,7 +153,7 @@ def check(
     with suppress(FlinkError):  # it may not run any more
         plan = plan_with_loops(rest, without)
     answer = fitted(rest, layout, program.managed_mb, [without], plan)
-    with placed_upload(rest, flink, program, answer) as jar:
+    with placed_upload(rest, program, answer) as jar:
         try:
             job = str(jar.run(program.run_request(savepoint, CHECK))["jobid"])
         except FlinkError as error:
@@ -178,13 +175,11 @@ def _settings(answer: str) -> dict[str, str]:
 
 
 @contextmanager
-def placed_upload(
-    rest: Rest, flink: Flink, program: Program, answer: Pinning
-) -> Iterator[ClusterJar]:
+def placed_upload(rest: Rest, program: Program, answer: Pinning) -> Iterator[ClusterJar]:
     """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
     program.check()
     name = own_name(f"placed-{program.jar.name}")
-    made = placed_jar(flink, program.jar, program.libraries, answer, name)
+    made = placed_jar(program.jar, program.libraries, answer, name)
     with made as path, uploaded(rest, path) as jar:
         yield jar
 

@@ -1,26 +1,24 @@
-"""Jars: compile the class that pins a job, and add it to an unchanged job's jar."""
+"""Jars: the classes that pin a job, which the package contains compiled, in an unchanged job's jar.
+
+``make jars`` compiles them (benchmarks/flink_jars.py); the same bytes run on all Flinks from 1.20.
+"""
 
 import re
 import shutil
-import subprocess
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
-from importlib.resources import as_file, files
+from importlib.resources import files
 from itertools import takewhile
 from lzma import LZMAError
 from pathlib import Path
 
-from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.pinning import Pinning
-from streamplace.engines.flink.rest.answers import LONGEST
 from streamplace.engines.text import quoted_java
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
-from streamplace.model.message_text import quoted, shown
 
 MANIFEST = "META-INF/MANIFEST.MF"
 DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
@@ -33,8 +31,6 @@ IDS = "PlacedIds"
 SPENT = "SpentId"
 CELL = "\x1f"
 ESCAPE = "\x1e"
-JAVA = 11
-"""Version of Java on which our own classes run: the least that any supported Flink requires."""
 
 
 def placed_java(pinning: Pinning) -> dict[str, str]:
@@ -96,35 +92,8 @@ def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
         raise FormatError(f"{spot(jar)}: is damaged; rebuild it") from None
 
 
-def compile_java(
-    flink: Flink, sources: Sequence[Path], folder: Path, release: int | None = None
-) -> None:
-    """Compile Java files against Flink into a folder of classes.
-
-    They run on Java of version ``release``, by default that of the compiler.
-    """
-    options = ["-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
-    options += [] if release is None else ["--release", str(release)]
-    classes = ["-cp", ":".join(map(str, flink.jars))]
-    command = [find_java("javac"), *options, *classes, *map(str, sources)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        first = (done.stderr.strip().splitlines() or ["no reason given"])[0]
-        raise FormatError(f"javac refuses {quoted(sources[0].name)}: {shown(first, LONGEST)}")
-
-
-def build_jar(flink: Flink, sources: Sequence[Path], jar: Path) -> None:
-    """Compile Java files into a jar."""
-    with tempfile.TemporaryDirectory() as classes:
-        compile_java(flink, sources, Path(classes))
-        with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as made:
-            for path in sorted(Path(classes).rglob("*.class")):
-                made.write(path, path.relative_to(classes))
-
-
 @contextmanager
 def placed_jar(
-    flink: Flink,
     jar: Path,
     libraries: Sequence[Path],
     pinning: Pinning,
@@ -133,8 +102,12 @@ def placed_jar(
     """Provide a copy of a job's jar with libraries and the pinning class, while the block runs."""
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with _writing(), zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
-            for name, content in _own_classes(flink).items():
-                opened.writestr(name, content)
+            with (
+                files(__package__).joinpath(f"{MAIN}.jar").open("rb") as own,
+                zipfile.ZipFile(own) as classes,
+            ):
+                for name in classes.namelist():
+                    opened.writestr(name, classes.read(name))
             for table, lines in _tables(pinning).items():
                 opened.writestr(f"placed/{table}", "\n".join(lines))
         yield copy
@@ -163,15 +136,6 @@ def _writing() -> Iterator[None]:
         yield
     except OSError as error:
         raise FormatError(f"the jar to upload cannot be made: {error.strerror}") from None
-
-
-@cache
-def _own_classes(flink: Flink) -> dict[str, bytes]:
-    """Our own classes, compiled against a Flink, by file."""
-    with as_file(files(__package__) / "java") as folder, tempfile.TemporaryDirectory() as classes:
-        sources = [folder / f"{name}.java" for name in (MAIN, IDS, SPENT)]
-        compile_java(flink, sources, Path(classes), JAVA)
-        return {path.name: path.read_bytes() for path in Path(classes).glob("*.class")}
 
 
 def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
