@@ -142,7 +142,7 @@ def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
     and it reads their CPU limits from their cgroups. What cannot be measured is assumed, and the
     file and the output say so. You can edit everything in the file.
     """
-    from streamplace.engines.flink.pin.free_resources import unpinnable
+    from streamplace.engines.flink.deployment import deployment_of
     from streamplace.io.files import write_text
 
     engine = settings.engine()
@@ -155,11 +155,8 @@ def cluster_(settings: FlinkClusterSettings, output: Path | None) -> None:
             "a running job and a JDK (jcmd) are"
         )
     say_notes((*measured.assumptions, *measured.notes))
-    for device in unpinnable(engine.rest):
-        say(
-            f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "
-            "streamplace flink config"
-        )
+    if obstacle := deployment_of(engine.rest).obstacle_to_pins:
+        say(f"note: {obstacle}")
     if output is None:
         print_file(text)
     else:

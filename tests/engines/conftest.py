@@ -1,6 +1,7 @@
 """Exports written to a folder; one Flink cluster for all tests of a process."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
 from flink_jars import build_jar
 from module_files import module_of
+from pods import VARIABLE, WHY_SKIPPED, PodCluster, kubernetes
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
@@ -31,6 +33,15 @@ DEVICES = tuple(f"dev-{i}" for i in range(5))
 def cluster(flink: Flink) -> Iterator[LocalCluster]:
     """A session cluster whose TaskManagers are dev-0 to dev-4."""
     with local_cluster(flink, DEVICES) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def pods(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodCluster]:
+    """The one Kubernetes of all tests, which are of the xdist group of its name."""
+    if not os.environ.get(VARIABLE):
+        pytest.skip(WHY_SKIPPED)
+    with kubernetes(flink, tmp_path_factory.mktemp("pods")) as running:
         yield running
 
 

@@ -29,17 +29,20 @@ def rows() -> dict[str, list[str]]:
 
 
 def check_row(
-    run: Callable[..., Any], name: str, rest: str, job: str, folder: Path, *options: str
-) -> list[str]:
-    """Run each command on a job as the table says; returns the lines of deployments it printed."""
+    run: Callable[..., Any], name: str, rest: str, job: str, folder: Path, **facts: Any
+) -> str:
+    """Run each command on a job as the table says; returns the line on its deployment.
+
+    ``facts``: further settings of commands that measure the job.
+    """
     profile, advise, move, watch = rows()[name]
     (folder / "offers.toml").write_text(OFFERS)
     write_program(folder)
     given = ("--rest", rest, "--job", job)
-    own = settings_file(folder, seconds=2)
+    own = settings_file(folder, seconds=2, **facts)
     offered = ("--rate", "2x", "--offers", "offers.toml", "--budget", "0.1")
-    moved = ("--savepoints", (folder / "saved").as_uri(), *options)
-    deployed = [
+    moved = ("--savepoints", (folder / "saved").as_uri())
+    lines = [
         _check(run("flink", "profile", *given, *own), profile),
         _check(run("flink", "advise", *given, *own, *offered), advise),
         _check(run("flink", "move", *given, *own, *moved, "--dry-run"), move),
@@ -48,9 +51,10 @@ def check_row(
     home = settings_file(folder, seconds=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Watch, "begin", lambda *_: "")
-        deployed.append(_check(run("flink", "watch", *given, *home, *moved, "--apply"), move))
-        deployed.append(_check(run("flink", "watch", *given), watch))
-    return [line for line in deployed if line]
+        lines.append(_check(run("flink", "watch", *given, *home, *moved, "--apply"), move))
+        lines.append(_check(run("flink", "watch", *given), watch))
+    (line,) = {line for line in lines if line}
+    return line
 
 
 def _check(answer: Any, cell: str) -> str:

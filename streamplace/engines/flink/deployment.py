@@ -103,17 +103,22 @@ class JobDeployment:
             )
         if obstacle := self.obstacle_to_jobs:
             return obstacle
-        if self.is_unpinned and self.kubernetes:
+        return self.obstacle_to_pins if self.is_unpinned else ""
+
+    @property
+    def obstacle_to_pins(self) -> str:
+        """Why nothing can be pinned to some TaskManagers, and what works instead; empty if not."""
+        if not self.unpinned:
+            return ""
+        if self.kubernetes:
             return (
                 "nothing can be pinned to TaskManagers of native Kubernetes, which are all alike; "
                 "'streamplace flink advise' prints what can be changed there"
             )
-        if self.is_unpinned:
-            return (
-                f"nothing can be pinned to {listed(self.unpinned)}; add the output of "
-                "'streamplace flink config' to their config.yaml and restart them"
-            )
-        return ""
+        return (
+            f"nothing can be pinned to {listed(self.unpinned)}; add the output of "
+            "'streamplace flink config' to their config.yaml and restart them"
+        )
 
     @property
     def obstacle_to_jobs(self) -> str:

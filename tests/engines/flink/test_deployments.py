@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from deployment_table import check_row, rows
 from fake_flink import Shop, advised, failure, jobs, task_manager, write_program
+from pods import PodCluster
 
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.program.program import Program
@@ -62,14 +63,40 @@ def test_every_command_does_what_the_table_says(
         ]
         flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     with flink.served():
-        lines = check_row(run, name, flink.url, flink.job, tmp_path)
-    assert len(set(lines)) == 1
-    assert lines[0].startswith("deployment: Flink 2.3.0, ")
+        line = check_row(run, name, flink.url, flink.job, tmp_path)
+    assert line.startswith("deployment: Flink 2.3.0, ")
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
 
 
 def test_the_table_has_no_other_deployments() -> None:
     assert list(rows()) == list(DEPLOYMENTS)
+
+
+@pytest.mark.xdist_group("kubernetes")
+@pytest.mark.parametrize(
+    ("name", "mode", "settings"),
+    [
+        ("native Kubernetes, application mode", "application", {}),
+        pytest.param(
+            "FlinkDeployment of the operator", "application", OPERATED, marks=pytest.mark.slow
+        ),
+        pytest.param("native Kubernetes, session cluster", "session", {}, marks=pytest.mark.slow),
+        pytest.param(
+            "FlinkSessionJob of the operator",
+            "session",
+            OPERATED | {"job": OF_RESOURCE},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_the_table_says_is_so_on_kubernetes(
+    run: Callable, pods: PodCluster, tmp_path: Path, name: str, mode: str, settings: dict[str, str]
+) -> None:
+    """Stock Flink deploys itself there; keys of its operator are set as that does."""
+    with getattr(pods, mode)("count", "100", "16", **settings) as (rest, job):
+        line = check_row(run, name, rest.url, job, tmp_path, patience=4)
+        assert "flink/count, " in line
+        assert rest.state(job) == "RUNNING"
 
 
 def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(

@@ -104,11 +104,14 @@ def test_cancel_drops_state_when_told_to(run: Callable, flink: FakeFlink) -> Non
     assert flink.requests("PATCH") == [f"/jobs/{OLD}"]
 
 
-def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: FakeFlink) -> None:
-    """Also if the answer to the request for it was lost."""
+@pytest.mark.parametrize("then", [job(OLD, "FINISHED", {}), failure("unknown", status=404)])
+def test_cancel_with_a_savepoint_prints_its_path(
+    run: Callable, flink: FakeFlink, then: Any
+) -> None:
+    """Also if the answer to the request for it was lost, or an application ends with its job."""
     stop = f"POST /jobs/{OLD}/stop"
     flink.answers |= {
-        f"GET /jobs/{OLD}": job(OLD, "FINISHED", {}),
+        f"GET /jobs/{OLD}": then,
         stop: InTurn(failure("a.B: busy", status=503), {"request-id": "t1"}),
         f"GET /jobs/{OLD}/savepoints/t1": InTurn(UNDER_WAY, savepoint_at(SAVEPOINT)),
     }

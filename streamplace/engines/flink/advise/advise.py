@@ -615,5 +615,7 @@ def _kubernetes_commands(
     machines = ", ".join(f"{number} × {name}" for name, number in plan.machines.items())
     alike = "; pods are all alike, so plan with one offer" if len(plan.machines) > 1 else ""
     yield f"# TaskManagers: {machines}{alike}"
-    ids = (f"{task.id}:{plan.parallelism[task.name]}" for task in job.profile.tasks)
-    yield f"# pipeline.jobvertex-parallelism-overrides: {','.join(ids)}"
+    tasks = job.profile.tasks
+    if any(plan.parallelism[task.name] != task.parallelism for task in tasks):
+        ids = (f"{task.id}:{plan.parallelism[task.name]}" for task in tasks)
+        yield f"# pipeline.jobvertex-parallelism-overrides: {','.join(ids)}"

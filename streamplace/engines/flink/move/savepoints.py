@@ -92,8 +92,10 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     """
     patient, trigger = rest.patient(SAVEPOINT_SECONDS, rest.tell), secrets.token_hex(16)
     request = begin_stop(patient, job, folder, trigger)
-    path = stopped_at(patient, job, request)
-    patient.wait_released()
+    path = _saved_at(patient, job, request, SAVEPOINT_SECONDS)
+    with suppress(FlinkError):  # the cluster of an application ends with its job
+        rest.wait(job, ENDED)
+        rest.wait_released()
     return path
 
 
@@ -132,6 +134,12 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     Raises NoAnswer when it is not complete within ``seconds``; Flink goes on with it. Raises
     Refusal when Flink does not know the request. Raises FlinkError when the job cannot be saved.
     """
+    path = _saved_at(rest, job, request, seconds)
+    rest.wait(job, ENDED)
+    return path
+
+
+def _saved_at(rest: Rest, job: str, request: str, seconds: float) -> str:
     for _ in turns(seconds):
         stop, text = stop_of(rest, job, request)
         if stop is Stop.UNKNOWN:
@@ -139,7 +147,6 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
         if stop is Stop.FAILED:
             raise FlinkError(f"job {job} cannot be saved: {text}")
         if stop is Stop.SAVED:
-            rest.wait(job, ENDED)
             return text
     raise NoAnswer(
         f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on with it"

@@ -1,0 +1,206 @@
+"""A real Kubernetes whose pods are processes of this machine, on which stock Flink deploys itself.
+
+Each JobManager and TaskManager is a pod in namespaces and a cgroup of its own. streamplace reaches
+their REST interface only, by the address of a service.
+"""
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from flink_clusters import awaited
+
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+
+VARIABLE = "STREAMPLACE_KUBERNETES"
+WHY_SKIPPED = f"needs a Kubernetes for tests: {VARIABLE} set to a folder with up.py (CONTRIBUTING)"
+NAMESPACE = "flink"
+MAIN, SESSION_MAIN = (
+    "org.apache.flink.client.cli.CliFrontend",
+    "org.apache.flink.kubernetes.cli.KubernetesSessionCli",
+)
+STATE = "/state"
+"""Folder of savepoints in all pods, which this machine does not have."""
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Clusters of seconds are not worth the second compiler."""
+SETTINGS = {
+    "kubernetes.namespace": NAMESPACE,
+    "kubernetes.service-account": "flink",
+    "kubernetes.container.image.ref": "flink:tests",
+    "kubernetes.rest-service.exposed.type": "ClusterIP",
+    **dict.fromkeys(("env.java.opts.jobmanager", "env.java.opts.taskmanager"), JAVA_OPTIONS),
+    "jobmanager.memory.process.size": "1024m",
+    "taskmanager.memory.process.size": "1024m",
+    "metrics.fetcher.update-interval": "500",
+    "execution.checkpointing.savepoint-dir": f"file://{STATE}",
+}
+START_SECONDS = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class PodCluster:
+    """A Kubernetes cluster, and the Flink whose image its pods have."""
+
+    work: Path  # folder of its files and logs
+    home: Path  # Flink with its scripts, and the jar of a job in usrlib
+    java: tuple[str, ...]  # command line of Java with Flink's classes
+
+    @contextmanager
+    def application(
+        self, name: str, *arguments: str, **settings: str
+    ) -> Iterator[tuple[Rest, str]]:
+        """REST interface and job of an application that counts numbers while the block runs."""
+        begin = (MAIN, "run", "-t", "kubernetes-application", "-c", "CountJob")
+        end = ("local:///opt/flink/usrlib/count-job.jar", *arguments)
+        with self._deployed(name, settings, begin, end) as rest:
+            yield rest, self._running(rest)
+
+    @contextmanager
+    def session(
+        self, name: str, *arguments: str, job: str | None = None, **settings: str
+    ) -> Iterator[tuple[Rest, str]]:
+        """REST interface of a session cluster, and a job that counts numbers on it, likewise.
+
+        ``job``: id that the job gets.
+        """
+        with self._deployed(name, settings, (SESSION_MAIN,)) as rest:
+            jar = rest.upload(self.home / "usrlib" / "count-job.jar")
+            request = {"entryClass": "CountJob", "programArgsList": [*arguments]}
+            rest.post(f"/jars/{jar}/run", request | ({} if job is None else {"jobId": job}))
+            yield rest, self._running(rest)
+
+    def call(self, method: str, path: str, document: object = None) -> Any:
+        """Answer of the API server."""
+        config = json.loads((self.work / "kubeconfig").read_text())
+        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        answer = httpx.request(
+            method,
+            server["server"] + path,
+            json=document,
+            headers={"Authorization": f"Bearer {user['token']}"},
+            verify=ssl.create_default_context(cafile=server["certificate-authority"]),
+            trust_env=False,
+        )
+        answer.raise_for_status()
+        return answer.json()
+
+    @contextmanager
+    def _deployed(
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        begin: tuple[str, ...],
+        end: tuple[str, ...] = (),
+    ) -> Iterator[Rest]:
+        """Let Flink deploy itself, and delete all of it when the block ends."""
+        own = {
+            "kubernetes.cluster-id": name,
+            "kubernetes.pod-template-file.default": str(self._template()),
+        }
+        given = SETTINGS | own | settings
+        options = [f"-D{key}={value}" for key, value in given.items()]
+        deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}"
+        service = f"/api/v1/namespaces/{NAMESPACE}/services/{name}-rest"
+        environment = {
+            "KUBECONFIG": str(self.work / "kubeconfig"),
+            "FLINK_CONF_DIR": str(self.home / "conf"),
+            "FLINK_HOME": str(self.home),
+        }
+        try:
+            done = subprocess.run(
+                [*self.java, *begin, *options, *end],
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                timeout=START_SECONDS,
+                stdin=subprocess.DEVNULL,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            address = self.call("GET", service)["spec"]["clusterIP"]
+            rest = Rest(f"http://{address}:8081")
+            awaited(lambda: _answers(rest), START_SECONDS)
+            yield rest
+        finally:
+            with suppress(httpx.HTTPStatusError):
+                self.call("DELETE", deployment, {"propagationPolicy": "Foreground"})
+                pods = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{name}"
+                awaited(lambda: not self.call("GET", pods)["items"], START_SECONDS)
+
+    def _template(self) -> Path:
+        """Template of all pods, which share a folder."""
+        mount = {"name": "state", "mountPath": STATE}
+        shared = self.work / "state"
+        shared.mkdir(exist_ok=True)
+        spec = {
+            "containers": [{"name": "flink-main-container", "volumeMounts": [mount]}],
+            "volumes": [{"name": "state", "hostPath": {"path": str(shared)}}],
+        }
+        template = self.work / "template.yaml"
+        template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+        return template
+
+    def _running(self, rest: Rest) -> str:
+        """Id of the only job, of which all subtasks run."""
+        awaited(rest.live_jobs, START_SECONDS)
+        (job,) = rest.live_jobs()
+        rest.wait_running(job, START_SECONDS)
+        return job
+
+
+def _answers(rest: Rest) -> bool:
+    with suppress(FlinkError):
+        rest.jobs()
+        return True
+    return False
+
+
+@contextmanager
+def kubernetes(flink: Flink, folder: Path) -> Iterator[PodCluster]:
+    """Start Kubernetes while the block runs."""
+    up, number = Path(os.environ[VARIABLE]) / "up.py", os.getpid() % 200
+    home = _home(flink, folder)
+    work = folder / "kubernetes"
+    beside = (
+        *("--port", str(20_000 + 5 * number), "--bridge", f"kbr{number}"),
+        *("--subnet", f"10.244.{number}", "--service-range", f"10.{number}.0.0/24"),
+    )
+    command = [sys.executable, "-B", str(up)]
+    try:
+        begin = [*command, "up", str(work), "--flink", str(home), *beside]
+        done = subprocess.run(begin, capture_output=True, text=True, timeout=START_SECONDS)
+        assert done.returncode == 0, done.stdout + done.stderr
+        java = [find_java(), "-Xmx256m", *flink.java_options()]
+        yield PodCluster(work, home, (*java, "-cp", ":".join(map(str, flink.jars))))
+    finally:
+        subprocess.run([*command, "down", str(work)], capture_output=True, timeout=START_SECONDS)
+
+
+def _home(flink: Flink, folder: Path) -> Path:
+    """Flink as its image has it: the libraries, with scripts from the package of PyFlink."""
+    home, wheels = folder / "flink", folder / "wheels"
+    pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+    only = ("--only-binary=:all:", "--python-version=3.11")  # one of those that there are
+    package = f"apache-flink=={flink.version}"
+    subprocess.run([*pip, str(wheels), *only, package], check=True, capture_output=True)
+    (wheel,) = wheels.glob("*.whl")
+    shutil.copytree(flink.home, home, copy_function=os.symlink)
+    with zipfile.ZipFile(wheel) as file:
+        for member in file.infolist():
+            member.filename = member.filename.removeprefix("pyflink/")
+            if member.filename.startswith(("bin/", "conf/")):
+                Path(file.extract(member, home)).chmod(0o755)
+    (home / "usrlib").mkdir()
+    sample = Path(os.environ[VARIABLE]) / "samples" / "count-job.jar"
+    shutil.copy(sample, home / "usrlib")
+    return home
