@@ -13,8 +13,11 @@ from pathlib import Path
 from streamplace.engines.flink.local.dist import Flink, find_flink, find_java
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "streamplace" / "engines" / "flink" / "program"
-SHIPPED = {PROGRAM / "Placed.jar": PROGRAM / "java"}
+FLINK = ROOT / "streamplace" / "engines" / "flink"
+SHIPPED = {
+    FLINK / "program" / "Placed.jar": FLINK / "program" / "java",
+    FLINK / "cpu" / "streamplace-reporter.jar": FLINK / "cpu" / "java",
+}
 """Jar in the package → folder of its sources."""
 JAVA = 11
 """Version of Java on which they run: the least that any supported Flink requires."""

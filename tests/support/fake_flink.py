@@ -469,6 +469,8 @@ class LazyFlink(FakeFlink):
     process_cpu: Mapping[str, float] | None = field(default_factory=dict)
     # TaskManager → thread → part of its dumps in which it is on a core; others permit no dumps.
     on_core: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # TaskManager → texts of the gauges of its reporter by a time.
+    gauges: Mapping[str, Callable[[float], Sequence[str]]] = field(default_factory=dict)
     dumped: Counter[str] = field(default_factory=Counter)  # number of dumps by TaskManager
     # Vertex → metric → what was counted before the clock began.
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -563,13 +565,15 @@ class LazyFlink(FakeFlink):
         return {"threadInfos": rows}
 
     def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
-        if device not in (cpu := self._busy() if self.process_cpu is None else self.process_cpu):
-            return []
-        name = "Status.JVM.CPU.Time"
+        cpu = self._busy() if self.process_cpu is None else self.process_cpu
+        at = 10 * (self.clock.now // 10)  # Flink fetches them every ten seconds
+        texts = self.gauges[device](at) if device in self.gauges else []
+        values = {f"Status.JVM.CPU.streamplace{i}": text for i, text in enumerate(texts)}
+        if device in cpu:
+            values["Status.JVM.CPU.Time"] = str(round(cpu[device] * self.clock.now * 1e9))
         if not wanted:
-            return [{"id": name}]
-        value = cpu[device] * self.clock.now * 1e9
-        return [{"id": name, "value": str(round(value))}]
+            return [{"id": name} for name in values]
+        return [{"id": name, "value": values[name]} for name in wanted.split(",")]
 
     def _busy(self) -> dict[str, float]:
         """TaskManager → busy seconds per second of its subtasks."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fake_flink import Clock, LazyFlink, Shop, shop_vertices
 
-from streamplace.engines.flink.cpu import dumps
+from streamplace.engines.flink.cpu import dumps, reporter
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure import sampling, source_lag, steadiness, windows
@@ -18,7 +18,7 @@ collect_ignore = ["python"]
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
-    for timed in (sampling, windows, steadiness, dumps):
+    for timed in (sampling, windows, steadiness, dumps, reporter):
         monkeypatch.setattr(timed, "time", made)
     for module in (windows, source_lag, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})

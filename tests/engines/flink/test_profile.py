@@ -274,7 +274,9 @@ def chained(clock: Clock) -> LazyFlink:
 def but_for_cpu(seen: JobProfile) -> list[str]:
     """What a profile tells, but for where CPU times come from."""
     measured_graph(seen, MIPS)
-    return [doubt for doubt in seen.doubts if not doubt.startswith(("ipt of ", "thread "))]
+    return [
+        doubt for doubt in seen.doubts if not doubt.startswith(("ipt of ", "thread ", "the CPU"))
+    ]
 
 
 def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:

@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 FULL = 0.95
@@ -33,6 +34,7 @@ class CpuPool(NamedTuple):
 
     name: str  # cgroup, or cores, that limit it; empty for all cores of the machine
     cores: float  # maximum number of cores that they use together
+    host: str = ""  # boot id of another machine; empty for this one
 
 
 class CpuShare(NamedTuple):
@@ -102,24 +104,29 @@ def cpu_pool(process: int) -> CpuPool:
 
 
 def cpu_shares(
-    processes: Mapping[str, int], used: Mapping[str, float] | None = None
+    processes: Mapping[str, int],
+    used: Mapping[str, float] | None = None,
+    reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> dict[str, CpuShare]:
-    """Part of every TaskManager of this machine in the CPU that it shares with others.
+    """Part of every TaskManager in the CPU that it shares with others.
 
     TaskManagers with pools of their own also have parts of the machine, which nobody else gets.
 
+    ``processes``: those on this machine.
     ``used``: TaskManager → cores that it uses now; None if that is not measured.
+    ``reported``: pools of TaskManagers on other machines.
     """
-    cores = {device: (used or {}).get(device, 0.0) for device in processes}
-    pools = {device: cpu_pool(process) for device, process in processes.items()}
+    pools = {device: cpu_pool(process) for device, process in processes.items()} | {**reported}
+    cores = {device: (used or {}).get(device, 0.0) for device in pools}
     shares: dict[str, CpuShare] = {}
     for pool in set(pools.values()):
         own = {device for device in pools if pools[device] == pool}
-        members = {d: cores[d] for d in cores if d in own or not pool.name}
+        beside = {d for d in pools if not pool.name and pools[d].host == pool.host}
+        members = {device: cores[device] for device in pools if device in own | beside}
         parts = _parts(members, pool.cores)
         shared, spent = pool if len(members) > 1 else None, math.fsum(members.values())
         shares |= {device: CpuShare(parts[device], shared, spent) for device in own}
-    return {device: shares[device] for device in processes}
+    return {device: shares[device] for device in pools}
 
 
 def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamplace.engines.flink.constants import VARIANTS
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
+from streamplace.engines.flink.cpu.reporter import Reporters
 from streamplace.engines.flink.cpu.threads import address_of, processes_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cost_fit import Observation
@@ -191,7 +192,9 @@ def measured_cluster(
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(address_of(manager)[0] for manager in managers)
     others = beside or {}
-    shares = cpu_shares(processes_of(rest), used)
+    processes, reporters = processes_of(rest), Reporters(rest)
+    others_of = [str(manager["id"]) for manager in managers if manager["id"] not in processes]
+    shares = cpu_shares(processes, used, reporters.pools(others_of))
     shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
     usual = bandwidth or BANDWIDTH
@@ -257,7 +260,8 @@ def background(
 
     ``job``: A job that must be running; None for any that runs.
     """
-    if not processes_of(rest):
+    names = [str(manager["id"]) for manager in rest.task_managers()]
+    if not processes_of(rest) and not Reporters(rest).pools(names):
         return None, None
     running = (name for name, state in rest.jobs().items() if state == "RUNNING")
     if (watched := job or next(running, None)) is None:

@@ -18,7 +18,7 @@ computed, so a limit that is found is certain.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -38,7 +38,8 @@ from streamplace.engines.flink.cpu.charging import (
     java_itself,
     kind_of,
 )
-from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare, cpu_shares
+from streamplace.engines.flink.cpu.reporter import jar_path
 from streamplace.engines.flink.cpu.threads import runs_python
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
@@ -70,6 +71,11 @@ class Remedy(str):
     __slots__ = ()
 
 
+ESTIMATED = (
+    "the CPU of operators is estimated; to measure it, put the reporter into a folder of its own "
+    "below Flink's plugins/, with two lines of configuration (docs/how-to/flink-measure.md):"
+)
+"""Beginning of a doubt, which ends with the path of the reporter."""
 UNMEASURED_PYTHON = Remedy(
     "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
     "job with python.execution-mode: thread"
@@ -125,6 +131,7 @@ class CpuOrigin(NamedTuple):
 
 BY_DUMPS = CpuOrigin("thread dumps", 0.4, 0.2)
 """Errors for `USUAL_DUMPS` dumps; they fall with the root of their number."""
+BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05, 0.05)
 BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.3, 0.5)
 
 
@@ -275,9 +282,16 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     _refuse_ended(windows)
     subtasks = {task: [subtask for subtask, _ in own] for task, own in interval.subtasks.items()}
     cpu = {task.id: _task_cpu(interval, task) for task in tasks}
-    present = present_of(windows.job, tasks, edges, interval, windows.processes)
+    present = present_of(windows.job, tasks, edges, interval, windows.processes, windows.pools)
     is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
     doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
+    doubts += [
+        Remedy(f"the threads that the reporter of {shown(device)} shows used another CPU than it")
+        for device in windows.unlike_processes(number)
+    ]
+    origin = _origin(interval, cpu, windows.pools)
+    if origin.error and not windows.devices <= windows.processes.keys() | windows.pools.keys():
+        doubts.append(f"{ESTIMATED} {jar_path()}")
     flow = together(_source_flow(task, interval, present) for task in sources_of(tasks, edges))
     arrived = {source: _arrived(flows) for source, flows in interval.flows.items()}
     return JobProfile(
@@ -289,7 +303,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         interval.tuples,
         flow,
         present,
-        _origin(interval, cpu),
+        origin,
         doubts,
         shares=key_shares(tasks, edges, subtasks, arrived),
         buffer_timeout=windows.buffer_timeout,
@@ -309,11 +323,13 @@ def _task_cpu(interval: JobInterval, task: FlinkTask) -> TaskCpu:
     return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst, busiest=busiest)
 
 
-def _origin(interval: JobInterval, cpu: Mapping[str, TaskCpu]) -> CpuOrigin:
+def _origin(
+    interval: JobInterval, cpu: Mapping[str, TaskCpu], reported: Collection[str]
+) -> CpuOrigin:
     """Where the CPU of tasks comes from, by the least accurate one, and how far off it may be."""
     worst = max((own.source for own in cpu.values()), key=SOURCES_OF_CPU.index)
     if worst in (MEASURED, SHARED):
-        return CpuOrigin("threads on this machine")
+        return BY_REPORTER if reported else CpuOrigin("threads on this machine")
     if worst == OF_PROCESS:
         return BY_BUSY_TIME
     if worst != SAMPLED:
@@ -417,8 +433,12 @@ def present_of(
     edges: Sequence[Edge],
     interval: JobInterval,
     processes: Mapping[str, int],
+    reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> Present:
-    """Layout of a job, and CPU usage of its TaskManagers."""
+    """Layout of a job, and CPU usage of its TaskManagers.
+
+    ``processes``, ``reported``: processes and pools, as of `cpu_shares`.
+    """
     own = sorted(subtask for subtask in interval.cluster.subtasks if subtask.job == job)
     devices = {
         task.id: [subtask.device for subtask in own if subtask.vertex == task.id] for task in tasks
@@ -426,7 +446,8 @@ def present_of(
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         raise FlinkError("Flink does not say where all subtasks run; measure again")
     kinds, loads = interval.cluster.kinds, interval.cluster.loads
-    shares = cpu_shares(processes, {device: sum(kinds[device].values()) for device in loads})
+    used = {device: sum(kinds[device].values()) for device in loads}
+    shares = cpu_shares(processes, used, reported)
     flows = remote_flows(tasks, edges, interval.activity, devices)
     if _is_beside_spread_jobs(job, interval) or not flows.keys() <= kinds.keys():
         flows = {}  # the threads that send and receive serve all jobs
@@ -462,7 +483,7 @@ def _doubts(
     for task in windows.tasks:
         if (source := cpu[task.id].source) not in PER_THREAD:
             yield f"ipt of {task.name}: {source}"
-    yield from map(Remedy, windows.dumps.doubts)
+    yield from map(Remedy, (*windows.reporters.doubts, *windows.dumps.doubts))
     if read := [task.name for task in windows.tasks if task.has_ended]:
         yield f"rate and ipt of {listed(read)}: counted as 0, because all input has been read"
     yield from _doubts_on_operators(windows, interval)

@@ -15,8 +15,11 @@ from streamplace.engines.flink.cpu.charging import (
     RunningSubtask,
     TaskCpu,
     cpu_by_subtask,
+    thread_loads,
 )
 from streamplace.engines.flink.cpu.dumps import ThreadDumps
+from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.reporter import CpuReport, Reporters
 from streamplace.engines.flink.cpu.threads import as_number, processes_of, snapshot
 from streamplace.engines.flink.measure.sampling import (
     IDLE,
@@ -34,6 +37,9 @@ from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settin
 
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
 """Name of the offset that a subtask has of a partition of Kafka: subtask, source and partition."""
+UNLIKE, LEAST_UNLIKE = 0.03, 0.01
+"""Relative difference of the CPU of threads from that of their process which is an error, and its
+least amount in cores: threads that have ended are in the latter alone."""
 LONGEST_PATH = 4000
 """Longest request in characters that is sent; Flink reads at most 4,096."""
 
@@ -43,6 +49,7 @@ class _Mark(NamedTuple):
 
     moment: float
     cluster: ClusterSnapshot
+    reports: Mapping[str, CpuReport]  # TaskManager → what its reporter says
     pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
     offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
@@ -82,15 +89,11 @@ class JobWindows:
         """TaskManager of the cluster on this machine → process."""
         self.buffer_timeout = buffer_timeout(shown_settings(rest) or {})
         """Seconds after which a buffer is sent that is not full; None if only full ones are."""
+        self.reporters = Reporters(rest)
+        """Reporters of TaskManagers on other machines."""
         self._marks = [self._mark(None)]
-        running = {task.id for task in self.tasks if not task.has_ended}
         first = self._marks[0].cluster
-        self.devices = {
-            subtask.device
-            for subtask in first.subtasks
-            if (subtask.job == job and subtask.vertex in running)
-            and (subtask.device and not subtask.has_ended)
-        }
+        self.devices = self._devices(first)
         """TaskManagers on which tasks of the job run."""
         unread = [device for device in self.devices if not first.threads.get(device)]
         self.dumps = ThreadDumps(rest, unread)
@@ -98,7 +101,7 @@ class JobWindows:
         self._sampler = Sampler(
             rest,
             job,
-            [task.id for task in self.tasks if task.id in running],
+            [task.id for task in self.tasks if not task.has_ended],
             {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
             unread,
         )
@@ -106,7 +109,7 @@ class JobWindows:
     def add(self, seconds: float) -> None:
         """Measure one more window of at least ``seconds``."""
         self._sampler.measure(seconds, self.dumps.take)
-        self._marks.append(self._mark(self._marks[-1].cluster))
+        self._marks.append(self._mark(self._marks[-1]))
         before, after = (
             {own.key: own.thread for own in mark.cluster.subtasks if own.job == self.job}
             for mark in self._marks[-2:]
@@ -167,14 +170,43 @@ class JobWindows:
             ]
         return flows
 
-    def _mark(self, before: ClusterSnapshot | None) -> _Mark:
-        cluster = snapshot(self.rest, self.job, self.processes, before)
+    def _devices(self, cluster: ClusterSnapshot) -> set[str]:
+        running = {task.id for task in self.tasks if not task.has_ended}
+        return {
+            subtask.device
+            for subtask in cluster.subtasks
+            if (subtask.job == self.job and subtask.vertex in running)
+            and (subtask.device and not subtask.has_ended)
+        }
+
+    def _mark(self, before: _Mark | None) -> _Mark:
+        cluster = snapshot(self.rest, self.job, self.processes, before and before.cluster)
         if before is not None:
             cluster = replace(cluster, dumps=self.dumps.counts())
+        devices = self._devices(cluster) - self.processes.keys()
+        reports = self.reporters.read(sorted(devices), before and before.reports)
+        threads = {device: report.threads for device, report in reports.items()}
+        cluster = replace(cluster, threads={**cluster.threads, **threads})
         running = [t for t in self.tasks if t.id in self.generated and not t.has_ended]
         pending = {task.id: self._pending(task) for task in running}
         offsets = {task.id: self._offsets(task) if pending[task.id] else {} for task in running}
-        return _Mark(time.monotonic(), cluster, pending, offsets)
+        return _Mark(time.monotonic(), cluster, reports, pending, offsets)
+
+    @property
+    def pools(self) -> dict[str, CpuPool]:
+        """CPU that limits each TaskManager that has a reporter."""
+        return {device: report.pool for device, report in self._marks[-1].reports.items()}
+
+    def unlike_processes(self, number: int = 1) -> Iterator[str]:
+        """TaskManagers whose reported threads used another CPU than their process."""
+        end = len(self._marks) - 1
+        first, last = self._marks[end - number].reports, self._marks[end].reports
+        for device in first.keys() & last.keys():
+            seconds = last[device].moment - first[device].moment
+            whole = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
+            loads = thread_loads(first[device].threads, last[device].threads)
+            if abs(sum(load.cores for load in loads) - whole) > max(UNLIKE * whole, LEAST_UNLIKE):
+                yield device
 
     def _pending(self, source: FlinkTask) -> list[float]:
         """Tuples that wait for each subtask of a source; empty if no subtask reports any.
