@@ -40,7 +40,7 @@ def check_row(
     write_program(folder)
     given = ("--rest", rest, "--job", job)
     own = settings_file(folder, seconds=2, **facts)
-    offered = ("--rate", "2x", "--offers", "offers.toml", "--budget", "0.1")
+    offered = ("--rate", "2x", "--offers", str(folder / "offers.toml"), "--budget", "0.1")
     moved = ("--savepoints", (folder / "saved").as_uri())
     lines = [
         _check(run("flink", "profile", *given, *own), profile),

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
+from deployment_table import check_row
 from flink_clusters import (
     FAST,
     SLOW,
@@ -34,6 +35,7 @@ from flink_clusters import (
 from flink_jars import build_jar
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import (
@@ -48,10 +50,10 @@ from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
@@ -193,9 +195,16 @@ def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
         yield Run(cluster, rest, program, tally.place(program, TALLY))
 
 
-def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, tmp_path: Path) -> None:
-    """The job is recovered where it was, and a spare stands in for what is lost after that."""
+def test_a_watch_goes_on_when_another_job_manager_takes_over(
+    running: Run, run: Callable, tmp_path: Path
+) -> None:
+    """The job is recovered where it was, and a spare stands in for what is lost after that.
+
+    Its deployment is what it was.
+    """
     cluster, rest, job = running.cluster, running.rest, running.job
+    line = check_row(run, "high availability", rest.url, job, tmp_path, patience=4)
+    remember(job, running.program)
     move = mover(rest, running.program, tmp_path)
     watch = WatchThread(move, job, TALLY, patience=20)
     cluster.kill(JOB_MANAGER)
@@ -207,6 +216,7 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, tmp_p
     rest.wait_running(job, 120)
     assert watch.runs == []
     assert verify(rest, job, TALLY).fine
+    assert str(deployment_of(rest, job)) in line
     cluster.kill("dev-1")
     now, layout = watch.started()
     assert not TALLY.with_spares({"dev-1": "dev-2"}).moved_from(layout)
@@ -300,12 +310,13 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
     )
     (tmp_path / "p.json").write_text(json.dumps({"assignment": PLACED}))
     given = ("--entry-class", "GraphJob", "--placement", "p.json", "--cluster", "c.toml")
-    home = ("--flink-home", str(flink.home))
     (tmp_path / "usrlib").mkdir()
     made = ("-o", "usrlib/placed.jar")
-    assert run("flink", "jar", str(graph_jar), *given, *home, *made).status == 0
+    assert run("flink", "jar", str(graph_jar), *given, *made).status == 0
     port = free_port()
-    local = {"rest.port": port, "jobmanager.rpc.port": free_port()}
+    # The job is there before the TaskManagers are.
+    patient = {"resourcemanager.standalone.start-up-time": 120_000}
+    local = {"rest.port": port, "jobmanager.rpc.port": free_port(), **patient}
     checkpoints = {"execution.checkpointing.dir": tmp_path.as_uri()}
     savepoints = {"execution.checkpointing.savepoint-dir": tmp_path.as_uri()}
     settings = {**spec["flinkConfiguration"], **_COMMON, **local, **checkpoints, **savepoints}
@@ -339,8 +350,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         vectors = {"op0": ["box-1"], "op1": ["box-2", "box-1", "box-2"]}
         found = verify(rest, one, Layout(vectors))
         measured = profile(rest, one, 2.0)
-        with pytest.raises(FlinkError, match="application mode"):
-            check(rest, Program(graph_jar, "GraphJob"), Layout(vectors), one)
+        check_row(run, "application mode", rest.url, one, tmp_path, patience=4)
     assert found.fine, found
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
 
@@ -492,15 +502,13 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
     settings = {"web.submit.enable": "false"}
     given = (str(graph_jar), "--entry-class", "GraphJob", "--placement", "p.json")
-    home, graph = str(flink.home), json.dumps(pipeline(1, 3))
+    graph = json.dumps(pipeline(1, 3))
     with local_cluster(flink, DEVICES[:2], settings=settings) as cluster:
         own = settings_file(tmp_path)
         answer = run("flink", "apply", *given, *own, "--rest", cluster.url, "--", graph)
         assert answer.status == 2
         assert "web.submit.enable: false" in answer.err
-        answer = run(
-            "flink", "jar", *given, "--flink-home", home, "--cluster", "c.toml", "-o", "placed.jar"
-        )
+        answer = run("flink", "jar", *given, "--cluster", "c.toml", "-o", "placed.jar")
         assert answer.status == 0, answer.err
         assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err
         words = ("-c", "Placed", "placed.jar", "GraphJob", graph)

@@ -12,7 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 from command_lines import settings_file
-from flink_clusters import await_flow, awaited, submitted
+from deployment_table import check_row
+from flink_clusters import await_flow, awaited, pipeline, submitted
 from flink_jars import build_jar
 
 from streamplace.engines.flink.advise.advise import Advice
@@ -134,6 +135,19 @@ def worked(seen: JobProfile) -> list[float]:
     """Core seconds per second of the tasks with work, in their order."""
     maps = [task for task in seen.tasks if task.thread_name.startswith("Map")]
     return [seen.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
+
+
+def test_every_command_looks_at_a_session_cluster_first(
+    rest: Rest, submit: Callable[..., str], run: Callable, tmp_path: Path
+) -> None:
+    """A dry run plans the move as far as the program of the job allows."""
+    job = submit(pipeline(1, 2), {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"]})
+    name = "session cluster, TaskManagers configured"
+    line = check_row(run, name, rest.url, job, tmp_path, patience=4)
+    assert line == (
+        "deployment: Flink 2.3.0, session cluster, default scheduler, 5 TaskManagers, no folder "
+        "for savepoints"
+    )
 
 
 @pytest.mark.parametrize("is_chained", ["false", "true"])
@@ -259,7 +273,7 @@ def other(
         yield running
 
 
-def test_a_stock_job_is_advised(other: LocalCluster, tmp_path: Path) -> None:
+def test_a_stock_job_is_advised(other: LocalCluster, run: Callable, tmp_path: Path) -> None:
     """Rate, key groups and machines are Flink's; the job runs on, as it did.
 
     Commands are those that its scheduler takes.
@@ -271,16 +285,18 @@ def test_a_stock_job_is_advised(other: LocalCluster, tmp_path: Path) -> None:
     before = rest.job(job)
     advice = advised(rest, job)
     after = rest.job(job)
+    if after.get("schedulerType") == "Adaptive":
+        check_row(run, "adaptive scheduler", rest.url, job, tmp_path, patience=4)
     rest.cancel(job)
     assert advice.flow.offered == pytest.approx(200, rel=0.2)
     assert advice.rate == pytest.approx(2 * advice.flow.offered)
     assert advice.current.counts == {"dev": 2}
     assert 0 < float(advice.plan.bound) <= advice.plan.cost <= advice.current.cost
     assert advice.carried is not None
-    assert {o.name: o.max_parallelism for o in advice.operators} == dict.fromkeys(
-        ("src", "work", "out"), 128
-    )
-    assert all(o.cpu > 0 for o in advice.operators)
+    operators = advice.plan.graph.operators
+    groups = dict(zip(operators.name, operators.max_parallelism.tolist(), strict=True))
+    assert groups == dict.fromkeys(("src", "work", "out"), 128)
+    assert (operators.ipt > 0).all()
     assert after["state"] == "RUNNING"
     assert [v["parallelism"] for v in after["vertices"]] == [
         v["parallelism"] for v in before["vertices"]
