@@ -22,7 +22,8 @@ from streamplace.placers.registry import Budget, Found, Placer
 
 MOST_PLACEMENTS, PER_SECOND = 1_000_000, 200_000
 """Most legal placements that are all evaluated, and most per second of a budget."""
-
+MOST_UNITS = 200
+"""Most units of which few placements may be legal; to find out takes longer with more."""
 HALF = 0.5
 """Share of a budget for trying all placements before any search."""
 BATCH, STEPS = 4096, 200_000
@@ -89,13 +90,16 @@ def legal_placements(units: Units) -> Iterator[Ints]:
     """
     allowed = np.isfinite(units.load)
     place, clock = np.full(units.n_units, -1, np.int32), np.zeros(1, np.int64)
+    placed = np.zeros(units.n_devices, np.int32)
     while clock[0] >= 0:
         batch = np.empty((BATCH, units.n_units), np.int32)
-        yield batch[: _list(units, allowed, place, clock, batch)]
+        yield batch[: _list(units, allowed, place, placed, clock, batch)]
 
 
 def are_few(units: Units, most: int) -> bool:
     """Whether at most so many placements, up to swaps of equal devices, are quickly listed."""
+    if units.n_units > MOST_UNITS:
+        return False
     before = 0
     for number, batch in enumerate(legal_placements(units)):
         if before + len(batch) > most:
@@ -105,10 +109,13 @@ def are_few(units: Units, most: int) -> bool:
 
 
 @borrowing_kernel
-def _list(units: Units, allowed: Bools, place: Ints, clock: Longs, batch: Ints) -> int:
+def _list(
+    units: Units, allowed: Bools, place: Ints, placed: Ints, clock: Longs, batch: Ints
+) -> int:
     """Write the next placements to the batch; return their number.
 
-    ``clock`` has the unit that is moved next, -1 at the end, and -1 is the device of the others.
+    ``clock`` has the unit that is moved next, -1 at the end; those before it are ``placed`` [D],
+    and -1 is the device of the others.
     """
     n, n_devices, size, steps = len(place), allowed.shape[1], 0, 0
     u = clock[0]
@@ -116,13 +123,16 @@ def _list(units: Units, allowed: Bools, place: Ints, clock: Longs, batch: Ints) 
         steps += 1
         d = place[u] + 1
         place[u] = -1
-        while d < n_devices and not _may(units, allowed, place, u, d):
+        while d < n_devices and not _may(units, allowed, place, placed, u, d):
             d += 1
         if d == n_devices:
             u -= 1
+            if u >= 0:
+                placed[place[u]] -= 1
             continue
         place[u] = d
         if u + 1 < n:
+            placed[d] += 1
             u += 1
             continue
         for v in range(n):
@@ -133,20 +143,11 @@ def _list(units: Units, allowed: Bools, place: Ints, clock: Longs, batch: Ints) 
 
 
 @borrowing_kernel
-def _may(units: Units, allowed: Bools, place: Ints, u: int, d: int) -> bool:
+def _may(units: Units, allowed: Bools, place: Ints, placed: Ints, u: int, d: int) -> bool:
     """Whether a unit may be placed on a device, which is the first of those that are equal."""
     if not allowed[u, d] or meets_rival(units, place, u, d) or not has_memory(units, place, u, d):
         return False
     earlier = False
     for a in range(d):
-        earlier |= units.classes[a] == units.classes[d] and not _is_used(place, u, a)
-    return _is_used(place, u, d) or not earlier
-
-
-@borrowing_kernel
-def _is_used(place: Ints, u: int, d: int) -> bool:
-    """Whether a unit before u is on a device."""
-    used = False
-    for v in range(u):
-        used |= place[v] == d
-    return used
+        earlier |= units.classes[a] == units.classes[d] and placed[a] == 0
+    return placed[d] > 0 or not earlier
