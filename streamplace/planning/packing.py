@@ -18,6 +18,7 @@ import numpy as np
 from streamsim.array_copies import copy_rows
 from streamsim.equation import handling_load
 from streamsim.jit import inlined_kernel, kernel
+from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints, Words
 from streamplace.model.devices import SLACK
@@ -32,6 +33,8 @@ FORBIDDEN = 1e6
 """Use of a core by an operator on a machine without its tags: far more than any real excess."""
 HOT, COLD = 0.05, 1e-4
 """Temperature at the start and at the end, in units of excess."""
+SLICE_CELLS = 2_000_000
+"""Cells of contents that moves touch between two readings of the clock."""
 SWAPS = 0.4
 """Share of the moves that swap two subtasks."""
 BUNDLES = 0.5
@@ -64,6 +67,8 @@ class Packing(NamedTuple):
     per_bit: Floats  # [T] instructions per bit of a remote tuple, at each end
     allowed: Bools  # [T, N] whether a machine has the tags that an operator requires
     network: bool  # whether remote tuples cost anything
+    operators: Ints  # [N] all of them
+    streams: Ints  # [M]
 
 
 def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packing:
@@ -93,6 +98,8 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         *catalogue.handling,
         allowed(demand, catalogue),
         catalogue.network_matters,
+        np.arange(demand.n_operators, dtype=np.int32),
+        np.arange(len(demand.source), dtype=np.int32),
     )
 
 
@@ -119,17 +126,18 @@ def fill(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
     ``row`` counts the subtasks of each operator, ``use`` receives the six shares.
     """
     use[:] = 0.0
-    _add_subtasks(packing, kind, row, use)
+    _add_loads(packing, kind, row, packing.operators, packing.streams, use)
     use[SLOTS] = _slots(packing, row)
-    if packing.network:
-        _add_streams(packing, kind, row, use)
     for r in range(len(use)):
         use[r] /= packing.capacity[kind, r]
 
 
 @inlined_kernel
-def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
-    for v in range(len(row)):
+def _add_loads(
+    packing: Packing, kind: int, row: Ints, operators: Ints, streams: Ints, use: Floats
+) -> None:
+    """Add what some operators and streams need of a machine with these contents."""
+    for v in operators:
         n = row[v]
         if n == 0:
             continue
@@ -140,6 +148,8 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         use[CORE] = max(use[CORE], alone * packing.most[v, 1])
         if not packing.allowed[kind, v]:
             use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]
+    if packing.network:
+        _add_streams(packing, kind, row, streams, use)
 
 
 @inlined_kernel
@@ -154,8 +164,8 @@ def _slots(packing: Packing, row: Ints) -> int:
 
 
 @inlined_kernel
-def _add_streams(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
-    for e in range(len(packing.source)):
+def _add_streams(packing: Packing, kind: int, row: Ints, streams: Ints, use: Floats) -> None:
+    for e in streams:
         u, v = packing.source[e], packing.target[e]
         a, b = row[u], row[v]
         if a == 0 and b == 0:
@@ -227,19 +237,44 @@ def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
     return np.asarray(uses(packing, packed.kinds, packed.rows))
 
 
-@kernel
 def anneal(
-    packing: Packing, kinds: Ints, rows: Ints, random: Words, steps: int
+    packing: Packing,
+    kinds: Ints,
+    rows: Ints,
+    random: Words,
+    steps: int,
+    stop: Callable[[], bool],
 ) -> tuple[Ints, float]:
-    """Return the contents [D, N] with the least excess found, and their excess."""
-    rows = rows.copy()  # the caller's contents stay unchanged
+    """Return the contents [D, N] with the least excess found until ``stop``, and their excess."""
+    rows, best_rows = rows.copy(), rows.copy()  # the caller's contents stay unchanged
+    best, warmth, cooling = np.inf, HOT, (COLD / HOT) ** (1.0 / max(1, steps))
+    at_once = max(1, SLICE_CELLS // (rows.shape[1] + len(packing.source) + len(rows)))
+    while True:
+        now = min(steps, at_once)
+        state = best, warmth, cooling
+        best, warmth = _annealed(packing, kinds, rows, best_rows, random, state, now)
+        steps -= now
+        if steps == 0 or best == 0 or stop():
+            return best_rows, best
+
+
+@kernel
+def _annealed(
+    packing: Packing,
+    kinds: Ints,
+    rows: Ints,
+    best_rows: Ints,
+    random: Words,
+    state: tuple[float, float, float],
+    steps: int,
+) -> tuple[float, float]:
+    """Anneal on from a state: the least excess so far, the temperature and its factor."""
+    best, warmth, cooling = state
     d = len(rows)
     use, over = np.empty(N_RESOURCES), np.empty(d)
     moved, back = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
     total = _excesses(packing, kinds, rows, over, use)
-    best, best_rows = total, rows.copy()
-    cooling = (COLD / HOT) ** (1.0 / max(1, steps))
-    warmth = HOT
+    best = min(best, total)
     for _ in range(steps):
         if best == 0.0 or d < 2:
             break
@@ -263,7 +298,7 @@ def anneal(
                 copy_rows(best_rows, rows)
         else:
             _exchange(rows[b], rows[a], moved, back)
-    return best_rows, best
+    return best, warmth
 
 
 @kernel
@@ -334,54 +369,111 @@ def _exchange(a: Ints, b: Ints, moved: Ints, back: Ints) -> None:
         b[x] += moved[x] - back[x]
 
 
-@kernel
+class _Items(NamedTuple):
+    """What first fit places together, and the streams around it; [I + 1] and their lists."""
+
+    start: Ints
+    members: Ints  # operators of item i are members[start[i]:start[i + 1]]
+    stream_start: Ints
+    around: Ints
+    fewest: int  # members of an item that is tried
+
+
+def _items(packing: Packing, item: Ints, fewest: int) -> _Items:
+    """Items of some operators each."""
+    n, streams = len(item), len(packing.source)
+    tail, head = item[packing.source], item[packing.target]
+    ends = np.concatenate((tail, np.where(head == tail, n, head)))  # each stream once
+    stream_start, around = group_by(ends.astype(np.int32), n + 1)
+    around = (around % max(1, streams)).astype(np.int32)
+    return _Items(*group_by(item, n), stream_start, around, fewest)
+
+
 def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
     """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
+    bundles, alone = _items(packing, packing.bundle, 2), _items(packing, packing.operators, 1)
+    return _first_fit(packing, kinds, bundles, alone)
+
+
+@kernel
+def _first_fit(packing: Packing, kinds: Ints, bundles: _Items, alone: _Items) -> tuple[Ints, Ints]:
     n, d = len(packing.instructions), len(kinds)
     rows, left = np.zeros((d, n), np.int32), packing.parallelism.copy()
-    use, after = np.empty(N_RESOURCES), np.empty(N_RESOURCES)
+    use, largest = np.empty((3, N_RESOURCES)), np.zeros(n, np.int32)
     for m in range(d):
         if left.max() == 0:
             break
-        fill(packing, kinds[m], rows[m], use)
+        largest[:] = 0
         while True:
-            v, together = _best_item(packing, kinds[m], rows[m], left, use, after)
-            if v < 0:
+            fill(packing, kinds[m], rows[m], use[0])
+            i, score = _best_item(packing, kinds[m], rows[m], left, bundles, use, largest)
+            j, least = _best_item(packing, kinds[m], rows[m], left, alone, use, largest)
+            if max(i, j) < 0:
                 break
-            _add(packing, rows[m], left, v, together, 1)
-            fill(packing, kinds[m], rows[m], use)
+            items, chosen = (alone, j) if i < 0 or (j >= 0 and least > score) else (bundles, i)
+            for v in items.members[items.start[chosen] : items.start[chosen + 1]]:
+                rows[m, v] += 1
+                left[v] -= 1
+                group = packing.slot_group[v]
+                largest[group] = max(largest[group], rows[m, v])
     return rows, left
 
 
 @inlined_kernel
 def _best_item(
-    packing: Packing, kind: int, row: Ints, left: Ints, use: Floats, after: Floats
-) -> tuple[int, bool]:
-    """Operator whose subtask fits and scores highest, alone or with its bundle; -1 for none."""
-    best, chosen, bundled = -np.inf, -1, False
-    for together in (True, False):
-        for v in range(len(left)):
-            if left[v] == 0 or (together and not _has_bundle(packing, left, v)):
-                continue
-            need = _add(packing, row, left, v, together, 1)
-            fill(packing, kind, row, after)
-            _add(packing, row, left, v, together, -1)
-            score = _score(use, after, need / packing.capacity[kind, CPU])
-            if score > best:
-                best, chosen, bundled = score, v, together
-    return chosen, bundled
+    packing: Packing,
+    kind: int,
+    row: Ints,
+    left: Ints,
+    items: _Items,
+    use: Floats,
+    largest: Ints,
+) -> tuple[int, float]:
+    """Item that fits and scores highest, -1 for none, and its score.
+
+    Each is tried by what it adds to the use, the first of three rows; ``largest`` has the most
+    subtasks of an operator by slot group.
+    """
+    best, chosen = -np.inf, -1
+    now, before, after = use[0], use[1], use[2]
+    for i in range(len(left)):
+        members = items.members[items.start[i] : items.start[i + 1]]
+        streams = items.around[items.stream_start[i] : items.stream_start[i + 1]]
+        ready, need = len(members) >= items.fewest, 0.0
+        for v in members:
+            ready &= left[v] > 0
+            need += packing.instructions[v] * packing.most[v, 1]
+        if not ready:
+            continue
+        before[:], after[:] = 0.0, 0.0
+        _add_loads(packing, kind, row, members, streams, before)
+        for v in members:
+            row[v] += 1
+        _add_loads(packing, kind, row, members, streams, after)
+        after[SLOTS] += _more_slots(packing, row, members, largest)
+        for v in members:
+            row[v] -= 1
+        for r in range(N_RESOURCES):
+            more = after[r] if r == CORE else after[r] - before[r]
+            more /= packing.capacity[kind, r]
+            after[r] = max(now[r], more) if r == CORE else now[r] + more
+        score = _score(now, after, need / packing.capacity[kind, CPU])
+        if score > best:
+            best, chosen = score, i
+    return chosen, best
 
 
 @inlined_kernel
-def _has_bundle(packing: Packing, left: Ints, v: int) -> bool:
-    """Whether v is the first operator of a bundle whose operators all have unplaced subtasks."""
-    several = False
-    for x in range(len(left)):
-        if x != v and packing.bundle[x] == packing.bundle[v]:
-            if x < v or left[x] == 0:
-                return False
-            several = True
-    return several
+def _more_slots(packing: Packing, row: Ints, members: Ints, largest: Ints) -> int:
+    """Slot groups whose largest operator has grown by the members."""
+    more = 0
+    for i in range(len(members)):
+        group = packing.slot_group[members[i]]
+        grows = row[members[i]] > largest[group]
+        for v in members[:i]:
+            grows &= packing.slot_group[v] != group or row[v] <= largest[group]
+        more += grows
+    return more
 
 
 @inlined_kernel
@@ -398,37 +490,28 @@ def _score(use: Floats, after: Floats, need: float) -> float:
     return score
 
 
-@inlined_kernel
-def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: int) -> float:
-    """Add a subtask, or one of each operator of its bundle; with sign −1, remove them again.
-
-    Returns the instructions per second that they need.
-    """
-    need = 0.0
-    for x in range(len(row)):
-        if x == v or (together and packing.bundle[x] == packing.bundle[v]):
-            row[x] += sign
-            left[x] -= sign
-            need += packing.instructions[x] * packing.most[x, 1]
-    return need
+def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]) -> None:
+    """Place the remaining subtasks where they exceed resources least, until ``stop``."""
+    for v in np.flatnonzero(left).tolist():
+        if stop():
+            break
+        _force(packing, kinds, rows, left, v)
 
 
 @kernel
-def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints) -> None:
-    """Place each remaining subtask where it exceeds resources least."""
+def _force(packing: Packing, kinds: Ints, rows: Ints, left: Ints, v: int) -> None:
     use, more = np.empty(N_RESOURCES), np.empty(len(kinds))
-    for v in range(len(left)):
-        changed = -1  # of all machines, or of the one that got the last subtask
-        while left[v] > 0:
-            best, chosen = np.inf, 0
-            for m in range(len(kinds)):
-                if changed < 0 or m == changed:
-                    more[m] = _more_excess(packing, kinds[m], rows[m], v, use)
-                if more[m] < best:
-                    best, chosen = more[m], m
-            rows[chosen, v] += 1
-            left[v] -= 1
-            changed = chosen
+    changed = -1  # of all machines, or of the one that got the last subtask
+    while left[v] > 0:
+        best, chosen = np.inf, 0
+        for m in range(len(kinds)):
+            if changed < 0 or m == changed:
+                more[m] = _more_excess(packing, kinds[m], rows[m], v, use)
+            if more[m] < best:
+                best, chosen = more[m], m
+        rows[chosen, v] += 1
+        left[v] -= 1
+        changed = chosen
 
 
 @inlined_kernel

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
+from streamplace.display.report import duration
 from streamplace.errors import DefectError, ProblemError
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES, Cluster
@@ -22,7 +23,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.model.units import digits, format_bytes
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import what_is_left
+from streamplace.placers.stopwatch import now
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.cuts import (
     MARGIN,
@@ -82,12 +83,12 @@ from streamplace.planning.verification import contradictions
 
 PROOF = 0.4
 """Share of the time budget for the bound."""
+LARGE, LATE = 200, 1.1
+"""Operators or machines beyond which a plan that took this multiple of its budget says so."""
 SEARCH = 0.93
-"""Share of the time budget after which the search ends, so that one machine less can be tried."""
+"""Share of the budget after which the search ends, so that one machine less can be tried."""
 CHEAPEST = 0.95
 """Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
-MOVES_WITH_FEWER = 40_000
-"""Moves with one machine less, without a time budget."""
 IN_VAIN = 0.7
 """Share of the time budget after which a search without a plan ends, so that its refusal can say
 what is carried."""
@@ -102,7 +103,7 @@ def planned(
 
     The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
-    problem = PlanProblem.of(graph, machines, settings)
+    problem, start = PlanProblem.of(graph, machines, settings), now()
     meter = Meter(settings.budget, 0)
     useful = problem.with_useful_offers()
     bound = _bound(problem, meter)
@@ -110,6 +111,10 @@ def planned(
     if cheapest.bound is None or cheapest.packed is None:
         raise ProblemError(refusal(problem, cheapest.bound, meter, is_over=cheapest.is_over))
     fewest, notes = _with_fewer_machines(useful, cheapest.packed, meter)
+    took, budget = now() - start, settings.budget.seconds or inf
+    if max(problem.demand.n_operators, len(fewest.kinds)) > LARGE and took > LATE * budget:
+        late = f"took {duration(took)}, as so many operators or machines do"
+        notes = (f"The search was to end after {duration(budget)} and {late}.", *notes)
     result = result_of(useful, fewest, cheapest.bound)
     result = replace(result, notes=(*notes, *result.notes))
     reason = next(contradictions(problem, result), None)
@@ -180,7 +185,8 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
     def stop() -> bool:
         return is_late() or (search.best is None and is_in_vain())
 
-    search = PlanSearch(problem, stop, meter.evaluations)
+    moves = None if meter.evaluations is None else int(share * meter.evaluations)
+    search = PlanSearch(problem, stop, moves)
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):
@@ -189,15 +195,14 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
             return _Cheapest(None, None, is_over)
         search.offer(cheaper)
         cheapest, bound = search.best, raised
-    meter.spend(search.moves)
     if cheapest is None and search.offer(packed_at(problem, UNLIMITED)):
         search.shrink(STEPS)
         cheapest = search.best
-    if cheapest is None:
-        return _Cheapest(None, bound, is_over)
     packed = cheapest
     for improve in (search.with_fewer_subtasks, search.with_highest_rate):
-        packed = without_idle(improve(packed, _ended(meter, share)), problem.catalogue)
+        if packed is not None:
+            packed = without_idle(improve(packed, _ended(meter, share)), problem.catalogue)
+    meter.spend(search.moves)
     return _Cheapest(packed, bound, is_over)
 
 
@@ -208,10 +213,9 @@ def _with_fewer_machines(
 
     Also say what the last that was tried, with too few machines, carries.
     """
-    if problem.cluster is not None:
+    if problem.cluster is not None or meter.late:
         return packed, ()
-    offers, moves = problem.catalogue.offers, MOVES_WITH_FEWER if meter.seconds is None else None
-    rest = Meter(what_is_left(meter.seconds, moves), 0)
+    offers, rest = problem.catalogue.offers, Meter(meter.part(1.0) or meter.up_to(1), 0)
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))

@@ -49,9 +49,9 @@ HALVINGS = 60
 """Steps of a search for a rate, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
-MACHINES_PER_SECOND = 200
-"""Machines of each offer for every second of a budget, or in all without one: filling them takes a
-tenth of it."""
+MACHINES_PER_SECOND, MANY_OPERATORS = 200, 20
+"""Machines of each offer for every second of a budget, or in all without one, and operators beyond
+which they are fewer in proportion: filling them takes a tenth of it."""
 UNLIMITED = Meter(Budget(), 0)
 """Budget of a search that has to succeed, or not, whatever the clock says."""
 
@@ -132,7 +132,8 @@ def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: floa
 def affordable(problem: PlanProblem) -> PlanProblem:
     """Return the same problem with no more machines of each offer than its budget can fill."""
     seconds, offers = problem.settings.budget.seconds or 1.0, problem.catalogue.offers
-    number = int(MACHINES_PER_SECOND * seconds) + 1
+    fewer_by = max(1.0, problem.demand.n_operators / MANY_OPERATORS)
+    number = int(MACHINES_PER_SECOND * seconds / fewer_by) + 1
     fewer = tuple(replace(o, at_most=max(o.at_least, min(o.at_most, number))) for o in offers)
     if problem.cluster is not None or fewer == offers:
         return problem

@@ -103,7 +103,9 @@ class PlanSearch:
         for vector in parallelisms(self._demand, self._catalogue, counts):
             packing = packing_of(self._demand, self._catalogue, vector)
             rows, unplaced = first_fit(packing, kinds)
-            force(packing, kinds, rows, unplaced)
+            force(packing, kinds, rows, unplaced, self._is_late)
+            if unplaced.any():
+                return None
             for start in (rows, deal(packing, kinds)):
                 packed = self.annealed(packing, kinds, start, steps)
                 if packed is not None or self._is_late():
@@ -118,7 +120,7 @@ class PlanSearch:
             steps = min(steps, self._most_moves - self.moves)
         self.moves += steps
         random = np.array([scrambled(self._seed)], np.uint64)
-        rows, excess = anneal(packing, kinds, rows, random, steps)
+        rows, excess = anneal(packing, kinds, rows, random, steps, self._is_late)
         if excess > 0:
             return None
         return self._accept(PackedMachines(kinds, packing.parallelism, rows))
@@ -203,7 +205,7 @@ class PlanSearch:
             kinds, rows = np.delete(kinds, machine), np.delete(rows, machine, axis=0)
             if not len(kinds):
                 return None
-            force(packing, kinds, rows, unplaced)
+            force(packing, kinds, rows, unplaced, self._is_late)
         return None if self.is_over else self.annealed(packing, kinds, rows, steps)
 
     def with_fewer_subtasks(

@@ -21,12 +21,22 @@ from planning_cases import (
 
 from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model.devices import SLACK
 from streamplace.model.expansion import with_parallelism
 from streamplace.placers.registry import Budget
+from streamplace.planning import packing as module
 from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import deployment_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packing import PackedMachines, packing_of, uses
+from streamplace.planning.packing import (
+    PackedMachines,
+    Packing,
+    anneal,
+    deal,
+    first_fit,
+    packing_of,
+    uses,
+)
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlannerSettings
 from streamplace.planning.rates import MACHINES_PER_SECOND
@@ -164,6 +174,41 @@ def test_contents_that_fit_carry_the_rate(question: SmallQuestion, data: st.Data
         assert deployment_of(demand, offers, PackedMachines(kinds, p, rows)).carries
 
 
+def widest(question: SmallQuestion, offers: Catalogue) -> Packing:
+    """The operators of a question at their largest parallelism, or 3."""
+    demand = demand_of(question.graph, fixed=question.keeps)
+    most = np.where(demand.parallelism_limit > 0, demand.parallelism_limit, 3)
+    each = [most[demand.tied == tied].min() for tied in demand.tied]
+    return packing_of(demand, offers, np.array(each, np.int32))
+
+
+@given(small_questions(), st.booleans())
+def test_first_fit_fills_no_machine_beyond_its_capacity(
+    question: SmallQuestion, is_sharing: bool
+) -> None:
+    """What an operator adds to a machine is what the machine then uses more, slots included."""
+    offers = replace(question.catalogue, slot_sharing=is_sharing)
+    packing = widest(question, offers)
+    kinds = np.repeat(np.arange(len(offers.offers), dtype=np.int32), 3)
+    rows, left = first_fit(packing, kinds)
+    assert uses(packing, kinds, rows).max() <= 1 + SLACK
+    assert (rows.sum(axis=0) + left == packing.parallelism).all()
+
+
+@given(small_questions(), st.integers(1, 40))
+def test_moves_in_slices_end_where_they_would_at_once(question: SmallQuestion, cells: int) -> None:
+    packing = widest(question, question.catalogue)
+    kinds = np.repeat(np.arange(len(packing.capacity), dtype=np.int32), 2)
+    start, ends = deal(packing, kinds), []
+    for size in (cells, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "SLICE_CELLS", size)
+            random = np.array([7], np.uint64)
+            ends.append(anneal(packing, kinds, start, random, 50, lambda: False))
+    assert (ends[0][0] == ends[1][0]).all()
+    assert ends[0][1] == ends[1][1]
+
+
 def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() -> None:
     """First fit puts parts of 40 % together, which takes five machines. Four are full exactly."""
     unit = 19 / 3
@@ -172,7 +217,7 @@ def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() 
         for i, part in enumerate([4] * 4 + [3] * 8)
     ]
     offers = Catalogue.of([Offer("small", 1.0, mips=10 * unit * 1000 / 1e6)])
-    hasty = PlannerSettings(budget=Budget(None, 1))
+    hasty = PlannerSettings(budget=Budget(None, 5000))
     result = planned(StreamGraph.of("parts", operators), offers, hasty)
     assert result.cost == result.bound == 4
     assert result.carries < result.rate  # by the last bit
