@@ -76,6 +76,8 @@ def move_(
             deployment = engine.deployment(engine.job(settings.job))
             deployment.check_moves()
             say(f"deployment: {deployment}")
+            if deployment.unpinned:
+                say(f"note: {deployment.obstacle_to_pins}, if the job is to use them")
             facts = {"deployment": deployment.to_json()}
     program = program or _known_program(engine, settings)
     if program is None:

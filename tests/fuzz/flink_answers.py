@@ -14,12 +14,12 @@ from fuzz.documents import document_of, to_json
 from pydantic import TypeAdapter
 
 from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile, sampling
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.rest import client as rest
 from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause
@@ -93,7 +93,7 @@ PLACED = Layout({"src": ["dev-0"], "a": ["dev-0"], "b": ["dev-0"]}, uncounted=["
 OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
 ADVICE = PlannerSettings(HEADROOM, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
-    "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
+    "cluster": lambda flink: (_cluster_file(flink), str(deployment_of(flink))),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),
     "verify": lambda flink: verify(flink, JOB, PLACED),
     "advise": lambda flink: (

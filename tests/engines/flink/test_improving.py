@@ -19,6 +19,7 @@ from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide import improving
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate
 from streamplace.engines.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
@@ -458,15 +459,12 @@ def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices]
     managers[2] |= {key: {"managedMemory": 100} for key in ("totalResource", "freeResource")}
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    messages: list[str] = []
-    engine = on_stock_flink(flink)
-    improver = JobImprover(engine, None, tell=messages.append)
-    candidates = improver.propose("job").candidates
+    candidates = JobImprover(on_stock_flink(flink), None).propose("job").candidates
     others = [one for one in candidates if one.can_be_pinned]
     assert {one.name for one in others} >= {"even spread", "found by search"}
     used = {device for one in others for devices in one.layout.values() for device in devices}
     assert used == {"dev-0", "dev-1"}
-    assert any(line.startswith("note: nothing can be pinned to 'dev-2', so") for line in messages)
+    assert "nothing can be pinned to 'dev-2'" in str(deployment_of(flink.rest, "job"))
 
 
 @pytest.mark.parametrize(

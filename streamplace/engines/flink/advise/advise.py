@@ -350,7 +350,7 @@ def advise(
         plan,
         expected.redeployed() if deployment.restarts_cluster else stopped,
         () if is_enough else tuple(change),
-        (*_notes(rest, job, machines, plan), *doubts, note),
+        (*_notes(job, deployment, machines, plan), *doubts, note),
         folder,
     )
 
@@ -425,7 +425,10 @@ def _planned(
 
 
 def _notes(
-    rest: Rest, job: MeasuredJob, machines: Catalogue | Cluster | None, plan: PlanResult
+    job: MeasuredJob,
+    deployment: JobDeployment,
+    machines: Catalogue | Cluster | None,
+    plan: PlanResult,
 ) -> Iterator[str]:
     """Notes on missing measurements, and on what the advice leaves out."""
     profile, cluster = job.profile, job.cluster
@@ -448,8 +451,13 @@ def _notes(
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
             f"keeps the parallelism of {listed(receivers)}"
         )
-    if others := [other for other in rest.live_jobs() if other != job.id]:
+    if others := deployment.others:
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
+    if deployment.is_unpinned and deployment.kubernetes and sum(plan.machines.values()) > 1:
+        yield (
+            "nothing can be pinned to pods that are all alike, so Flink distributes the subtasks, "
+            "and the plan may carry less than in its own placement"
+        )
 
 
 def _notes_on_busiest(plan: PlanResult, profile: JobProfile) -> Iterator[str]:

@@ -40,7 +40,6 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import refuse_ended, stopped_with
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
-from streamplace.engines.flink.pin.free_resources import unpinnable
 from streamplace.engines.flink.program.submission import live_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer
 from streamplace.engines.flink.rest.plan import layout_of
@@ -355,13 +354,6 @@ class JobImprover:
         measured = self.engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
         errors = errors_for(measured.graph, by=MOVE)
         question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
-        left_out = [device for device in unpinnable(rest) if device in question.occupied]
-        if left_out and not trials:
-            self.tell(
-                f"note: nothing can be pinned to {listed(left_out)}, so nothing is placed there; "
-                "to use it, add the output of 'streamplace flink config' to its config.yaml and "
-                "restart it"
-            )
         if (against := question.rates.contradiction) is not None and not trials:
             self.tell(f"note: {against}; layouts are tried and measured nevertheless")
         found = tuple(self.decides(question))

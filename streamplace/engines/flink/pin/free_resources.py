@@ -123,11 +123,6 @@ def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any
     return {**manager, LEFT: {**left, EXTERNAL: dict(external)}}
 
 
-def unpinnable(rest: Rest) -> list[str]:
-    """TaskManagers that do not offer the resource of their own name."""
-    return [manager["id"] for manager in rest.task_managers() if not is_pinnable(manager)]
-
-
 def is_pinnable(manager: Mapping[str, Any]) -> bool:
     """Whether a TaskManager offers the resource of its own name."""
     return resource(manager["id"]) in _amounts(manager, ALL)
