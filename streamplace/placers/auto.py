@@ -22,7 +22,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
-from streamplace.placers.exact.throughput import least_loaded
+from streamplace.placers.exact.throughput import PROOF, least_loaded
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
@@ -98,7 +98,7 @@ def _work(team: "Team") -> None:
     if provable and not team.late:
         several = problem.instance.n_groups > 1  # or else the peak alone guides the proof
         start = {"start": team.placements} if several else {}
-        team.ask("exact", team.part(1.0), **start)
+        team.ask(PROOF, team.part(1.0), **start)
     if provable and objective.usual and objective.kind == "rate":
         team.settle()
 

@@ -180,11 +180,13 @@ def peak(problem: Problem, index: object) -> float:
     return max(float(part.max()) for part in resource_loads(problem.instance, index))
 
 
-@given(problems())
-def test_the_fullest_resource_of_a_placement_that_keeps_up_is_proven(problem: Problem) -> None:
+@given(problems(), st.sampled_from(["auto", "exact"]))
+def test_the_fullest_resource_of_a_placement_that_keeps_up_is_proven(
+    problem: Problem, placer: str
+) -> None:
     """Against all placements there are."""
     assume(problem.n_devices**problem.n_operators <= 5_000)
-    result = PLACERS["auto"].place(problem, OBJECTIVES["throughput"], budget=Budget(seconds=20))
+    result = PLACERS[placer].place(problem, OBJECTIVES["throughput"], budget=Budget(seconds=20))
     if result.least_load is None:
         assert result.value < 1
         return

@@ -24,6 +24,9 @@ def exact(
 ) -> Found:
     """Prove the best placement, or give the best found and a bound when the budget ends.
 
+    Of the placements of up to 200 operators that keep up, it looks for the one whose fullest
+    resource is least loaded, with what is left of the budget.
+
     Parameters
     ----------
     workers
@@ -38,6 +41,9 @@ def exact(
         from streamplace.placers.exact.makespan import prove_shortest
 
         return prove_shortest(problem, objective, start, seed, budget, workers)
-    from streamplace.placers.exact.throughput import prove_throughput
+    from streamplace.placers.exact.throughput import MOVES, prove_throughput, settled
+    from streamplace.placers.meter import Meter
 
-    return prove_throughput(problem, objective, start, seed, budget, workers)
+    meter = Meter(budget, MOVES)
+    found = prove_throughput(problem, objective, start, seed, meter, workers)
+    return settled(problem, objective, found, seed, meter)

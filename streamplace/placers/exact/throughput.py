@@ -5,6 +5,7 @@ With several sources rates are max–min fair, which the peak load does not dete
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +21,7 @@ from streamplace.placers.exact.several_sources import FairIncumbent, prove_sourc
 from streamplace.placers.exact.units import units_of
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 SMALL, LARGE = 200, 2_000
 """Operators up to which any first placement is good enough, and beyond which proofs are skipped."""
@@ -42,11 +43,10 @@ def prove_throughput(
     objective: Objective,
     start: tuple[Placement, ...],
     seed: int,
-    budget: Budget,
+    meter: Meter,
     workers: int,
 ) -> Found:
     """Return the best placement found, and an upper bound of the throughput."""
-    meter = Meter(budget, MOVES)
     units, unit = units_of(problem)
     begin = _best_of(problem, objective, start)
     if begin is None:
@@ -77,6 +77,32 @@ def prove_throughput(
         meter.trace.clear()
         meter.note(float(values[objective.best(values)]))
     return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
+
+
+def prove(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    start: tuple[Placement, ...] = (),
+) -> Found:
+    """Best placement and bound, whatever the load of the fullest resource."""
+    return prove_throughput(problem, objective, start, seed, Meter(budget, MOVES), 1)
+
+
+PROOF = Placer("exact", "The proof of `exact` alone.", prove)
+"""Not registered: `auto` calls it, and lowers the load of its own best placement."""
+
+
+def settled(problem: Problem, objective: Objective, found: Found, seed: int, meter: Meter) -> Found:
+    """Lower the load of the fullest resource of a small graph that keeps up."""
+    part = None if meter.late else meter.part(1.0)
+    is_small = problem.n_operators <= SMALL and objective.usual
+    if part is None or not is_small or objective.value(problem, found.placement) < 1:
+        return found
+    placement, least = least_loaded(problem, found.placement, seed, part)
+    return replace(found, placement=placement, least_load=least)
 
 
 def least_loaded(
