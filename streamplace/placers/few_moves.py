@@ -11,7 +11,7 @@ from math import comb
 
 import numpy as np
 
-from streamplace.model.arrays import ROUNDING, Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import GONE
 from streamplace.objectives.conditions import BEYOND, subject_to
@@ -20,10 +20,10 @@ from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.partition_graph import matched, unit_of
 from streamplace.placers.registry import PLACERS, Budget, Found
-from streamplace.placers.result import MoveStep
+from streamplace.placers.result import MoveStep, proven
 
-SEARCH = 0.3
-"""Share of the budget for the search without a present placement."""
+TRY, SEARCH = 0.5, 0.3
+"""Share of the budget for trying all, and of the rest for a search without a present placement."""
 MOST_TRIED = 1_000_000
 """Placements to try at most, so that a proof takes seconds."""
 BATCH = 2048
@@ -66,16 +66,17 @@ class _FewMoves:
         self._bound: float | None = objective.bound(problem)
 
     def try_all(self) -> None:
-        """Try all placements with one unit elsewhere, with two, …, as far as the budget goes."""
+        """Try all placements with one unit elsewhere, with two, …, in a part of the budget."""
         units, devices = len(self._home), self._problem.n_devices
-        spent = 0
+        spent, seconds = 0, self._meter.seconds or 0.0
         for n in range(units + 1):
             spent += comb(units, n) * (devices - 1) ** n
             evaluations = self._meter.evaluations
-            if spent > MOST_TRIED or (evaluations is not None and n and spent > evaluations / 2):
+            if spent > MOST_TRIED or (evaluations is not None and n and spent > evaluations * TRY):
                 return
             for places in self._placements(n):
-                if not self._meter.chunk(len(places)):
+                is_late = n and (self._meter.seconds or 0.0) < seconds * (1 - TRY)
+                if is_late or not self._meter.chunk(len(places)):
                     return
                 self._judged(places)
             self._tried = n
@@ -119,9 +120,9 @@ class _FewMoves:
             if self._key(value) <= best or abs(value) >= BEYOND:
                 continue
             best = self._key(value)
-            is_best = self._bound is not None and best >= self._key(self._bound) * (1 - ROUNDING)
             is_tried = moves - self._forced <= self._tried
-            yield MoveStep(moves, value, is_best or is_tried, self._moved(place))
+            is_proven = is_tried or proven(value, self._bound)
+            yield MoveStep(moves, value, is_proven, self._moved(place))
 
     def _moved(self, place: Ints) -> dict[str, str]:
         names, devices = self._problem.graph.operators.name, self._problem.cluster.devices.name
