@@ -41,7 +41,8 @@ def exact(
         from streamplace.placers.exact.makespan import prove_shortest
 
         return prove_shortest(problem, objective, start, seed, budget, workers)
-    from streamplace.placers.exact.throughput import MOVES, prove_throughput, settled
+    from streamplace.placers.exact.prover import MOVES
+    from streamplace.placers.exact.throughput import prove_throughput, settled
     from streamplace.placers.meter import Meter
 
     meter = Meter(budget, MOVES)
