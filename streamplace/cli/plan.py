@@ -56,7 +56,8 @@ def command(graph: Path, settings: PlanSettings, as_json: bool, output: Path | N
     say_trust(whole, trusts=settings.trust_profile)
     request = PlanRequest.of(whole, settings)
     answer: PlanResult | PlanCurve | PlanSchedule
-    with waiting(f"planning {whole.name}"):
+    each = ", with the budget for each plan" if settings.trace or len(rates) > 1 else ""
+    with waiting(f"planning {whole.name}{each}"):
         if settings.schedule:
             answer = request.schedule(settings)
         elif len(rates) > 1:
