@@ -261,7 +261,9 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
     rounds = min(TIE_ROUNDS, TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
     if not rounds:
         return placement
-    overloaded = _overloaded(problem.instance)
+    # Windows emit in proportion, unlike at a higher rate.
+    flows = {name: OVERLOAD * getattr(problem.instance, name) for name in FLOWS}
+    overloaded = problem.instance._replace(**flows)
     place = np.array(placement.index, np.int32)
     peak, traffic = _cost(overloaded, place[None])
     best = peak[0], traffic[0]
@@ -284,11 +286,6 @@ def _neighbours(problem: Problem, unit: Ints, place: Ints) -> Ints:
     moved = np.repeat(units, len(devices))[:, None] == unit
     near = np.where(moved, np.tile(devices, len(units))[:, None], place)
     return near[problem.legal(near)]
-
-
-def _overloaded(instance: Instance) -> Instance:
-    """Multiply all flows by `OVERLOAD`; windows emit in proportion, unlike at a higher rate."""
-    return instance._replace(**{name: OVERLOAD * getattr(instance, name) for name in FLOWS})
 
 
 def _cost(overloaded: Instance, placements: Ints) -> tuple[Floats, Floats]:

@@ -20,8 +20,8 @@ from streamplace.objectives.throughput.loads import CardLoad, DeviceLoad, LinkLo
 if TYPE_CHECKING:
     from streamplace.objectives.throughput.loads import Carried
 
-MOST_TRIED = 6
-"""Most devices, links, cards and operators to try, the fullest first."""
+MOST_TRIED, MOST_PAIRS = 6, 2_000_000
+"""Most devices, links and cards to try, the fullest first; fewer of clusters with many pairs."""
 LEAST_GAIN = 1e-3
 """Share of the throughput that a remedy must gain."""
 
@@ -69,6 +69,7 @@ def _changes(
 ) -> Iterator[tuple[str, str, str, Problem]]:
     """Kind, name and change of each remedy, and the problem with it."""
     cluster = problem.cluster
+    most = max(1, min(MOST_TRIED, MOST_PAIRS // problem.n_devices**2))
 
     def doubled(key: str, number: float) -> Problem:
         better = changed_cluster(cluster, {key: 2 * float(number)})
@@ -76,7 +77,7 @@ def _changes(
         return Problem(problem.graph, better, *rules)
 
     full = sorted(devices, key=lambda device: -max(device.load, device.busiest_core))
-    full = [d for d in full if max(d.load, d.busiest_core) > 1][:MOST_TRIED]
+    full = [d for d in full if max(d.load, d.busiest_core) > 1][:most]
     for device in full:
         row = cluster.devices.index(device.name)
         changed = doubled(f"{device.name}.mips", cluster.devices.mips[row])
@@ -86,12 +87,12 @@ def _changes(
             rules = problem.constraints, seconds, problem.moving
             changed = Problem(problem.graph, cluster, *rules)
         yield "device", device.name, "at twice its speed", changed
-    for link in [link for link in links if link.load > 1][:MOST_TRIED]:
+    for link in [link for link in links if link.load > 1][:most]:
         ends = cluster.devices.index(link.source), cluster.devices.index(link.target)
         key = f"{link.source}->{link.target}.bandwidth"
         name = f"link {link.source}→{link.target}"
         yield "link", name, "at twice its bandwidth", doubled(key, cluster.bandwidth_bps[ends])
-    for card in [card for card in cards if card.load > 1][:MOST_TRIED]:
+    for card in [card for card in cards if card.load > 1][:most]:
         number = getattr(cluster.devices[card.device], card.kind)
         name = f"the network card of {card.device} ({card.kind})"
         changed = doubled(f"{card.device}.{card.kind}", number)
