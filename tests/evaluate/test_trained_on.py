@@ -1,5 +1,6 @@
 """Comparisons on graphs that a placer was trained on say so."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace.evaluate.trained_on import MAX_GRAPHS, described, graph_number, trained_on
+from streamplace.families.registry import FAMILIES
 from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_tensors
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
+from streamplace.model import StreamGraph
+from streamplace.papers.families.giph import Giph
 
 DATA = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
 GRAPHS = [chain(), diamond(), fork_join()]
@@ -57,16 +62,45 @@ def test_all_shipped_weights_tell_their_graphs(name: str) -> None:
     assert known >= min(training["problems"] // (len(training["rates"]) or 1), MAX_GRAPHS)
 
 
+@pytest.fixture(scope="module")
+def judged() -> set[int]:
+    """Graphs of the test splits, by which the pages tell of learned placers."""
+    streams = DataSet(DATA, "test", reader=Reader(None))
+    tasks = (p for p in FAMILIES["giph"].generate(Giph(), 0) if in_test(p.graph))
+    return {graph_number(problem.graph) for problem in (*streams, *tasks)}
+
+
+def in_test(graph: StreamGraph) -> bool:
+    return graph.attributes["split"] == "test"
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
+def test_no_shipped_weights_learned_or_chose_by_a_graph_that_judges_them(
+    name: str, judged: set[int]
+) -> None:
+    """Epochs and options are chosen on graphs that were held out of the training split."""
+    assert not trained_on([name])[name] & judged
+    assert "--split" not in read_tensors(shipped(name))[0]["training"]["command"]
+
+
+def test_training_reads_no_test_graph(tmp_path: Path) -> None:
+    """Neither to learn from nor to choose the best epoch, unless it is asked to."""
+    splits = ("train", "train", "train", "test", "test", "validation")
+    graphs = [replace(chain(n), attributes={"split": s}) for n, s in enumerate(splits, 3)]
+    data = tmp_path / "graphs.jsonl"
+    write_graphs(graphs, data)
+    trained = streamplace.train("pilot", data, tmp_path / "run", cluster=3, epochs=1)
+    known = trained_on([f"pilot:weights={trained.weights}"]).popitem()[1]
+    used = known | {graph_number(problem.graph) for problem in trained.problems}
+    assert used == {graph_number(graph) for graph in graphs if not in_test(graph)}
+
+
 def test_pilot_knows_the_graphs_of_the_standard_data_set_that_it_was_trained_on() -> None:
     document, _ = read_tensors(shipped("pilot"))
     (known,) = trained_on([f"pilot:weights={shipped('pilot')}"]).values()
     assert 2 * len(known) == document["training"]["problems"]  # each at two rates
-    train, test = (
-        {graph_number(problem.graph) for problem in DataSet(DATA, split, 200, Reader(None))}
-        for split in ("train", "test")
-    )
+    train = {graph_number(problem.graph) for problem in DataSet(DATA, "train", 200, Reader(None))}
     assert np.mean([number in known for number in train]) == pytest.approx(0.9, abs=0.06)
-    assert not test & known
 
 
 @pytest.mark.parametrize(("seeds", "n"), [((0, 1, 2), 3), ((0, 0, 1), 0)])
