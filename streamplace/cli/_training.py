@@ -130,7 +130,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
-    out.print("Beside it: curve.png, summary.json, history.jsonl, tensorboard/")
+    out.print("Beside it: curve.png, summary.json, history.jsonl")
 
 
 def _show_answers(answers: "Answers") -> None:

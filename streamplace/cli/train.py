@@ -62,7 +62,7 @@ def command(
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
     place these graphs best (best.safetensors; use them with --placer MODEL:weights=FILE),
-    history.jsonl, curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
+    history.jsonl, curve.png, and a checkpoint (last.safetensors). A training that was
     stopped or killed continues with --resume as if it had never stopped.
     """
     from streamplace.api.training import training_requests

@@ -8,7 +8,7 @@ from typing import Any
 from streamplace.errors import MissingPackageError
 from streamplace.model.message_text import shown
 
-WITH_TORCH = ("torch", "torch_geometric", "tensorboard")
+WITH_TORCH = ("torch", "torch_geometric")
 """Packages of the extras ``learn`` and ``torch-geometric``."""
 
 

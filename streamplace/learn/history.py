@@ -2,30 +2,13 @@
 
 import json
 import math
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from streamplace.io.extras import importing_torch
 from streamplace.learn.learner import StepReport
 from streamplace.model.arrays import Floats
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard.writer import SummaryWriter
-
-TAGS = {
-    "reward": "training/reward",
-    "best": "training/best known",
-    "entropy": "training/entropy",
-    "loss": "training/loss",
-    "gradient": "training/gradient norm",
-    "learning_rate": "training/learning rate",
-    "validation": "validation/reward",
-}
-"""Names in TensorBoard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,38 +90,3 @@ class Watcher(Protocol):
     def end(self) -> None:
         """Training ends, for whatever reason."""
         return
-
-
-class TensorBoardWatcher(Watcher):
-    """Writes TensorBoard's event file; a resumed run writes it again, without gaps."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._writer: SummaryWriter
-
-    def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Open the file, and write the epochs so far."""
-        with importing_torch():
-            from torch.utils.tensorboard.writer import SummaryWriter
-
-        old = list(self._folder.glob("events.out.tfevents.*"))
-        self._writer = SummaryWriter(str(self._folder))
-        for file in old:
-            with suppress(OSError):
-                file.unlink()
-        for epoch in history.epochs:
-            self._add(epoch)
-
-    def epoch(self, history: History) -> None:
-        """Add the last epoch."""
-        self._add(history.epochs[-1])
-        self._writer.flush()
-
-    def end(self) -> None:
-        """Close the file."""
-        self._writer.close()
-
-    def _add(self, epoch: Epoch) -> None:
-        for name, tag in TAGS.items():
-            if (value := getattr(epoch, name)) is not None:
-                self._writer.add_scalar(tag, value, epoch.epoch)

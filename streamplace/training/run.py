@@ -28,7 +28,7 @@ from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
 from streamplace.learn.config import Preset
-from streamplace.learn.history import Epoch, History, TensorBoardWatcher, Watcher
+from streamplace.learn.history import Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
@@ -238,7 +238,6 @@ class TrainingRun:
         request, folder, settings = self.request, self.request.folder, self.request.settings
         solver = Solver(request.objective, request.seed, folder, settings.on, track)
         targets = solver.targets(self.training) if self.model.supervised else ()
-        board = TensorBoardWatcher(folder / "tensorboard")
         history, optima = History(), np.full(len(self.validation), np.nan)
         with ray_connection(settings.on), self._judge() as judge:
             make = partial(built, self.model, self._task(targets, judge), self.preset)
@@ -256,7 +255,7 @@ class TrainingRun:
                     validation=len(self.validation),
                 )
                 try:
-                    loop.run([board, *([watcher] if watcher else [])], checkpoint)
+                    loop.run([watcher] if watcher else [], checkpoint)
                     optima = self._optima(solver)
                 finally:
                     history = loop.history
