@@ -25,8 +25,12 @@ from streamplace.placers.registry import Budget
 
 RATES = (1e4, 2e4)
 RECIPES = ("training", "training-more")
-HALVED = "\nThe last training began from weights in half precision.\n"
+OF_DREAM = {"problems": "", "more": " --seed 1 --own 0.4"}
+"""Data sets that `dream_graphs` makes, and its options."""
 LIMITS = {
+    "dream": "Up to 64 devices of any speed, constraints. Trained on 4 to 70 operators on 2 to 64 "
+    "devices, most of them equal; where devices or links are unequal, and on hundreds of "
+    "operators, others are better.",
     "giph": "Any number of devices, constraints, any objective that a placement may be judged by. "
     "Trained on task graphs of 10 to 50 tasks on 20 devices.",
     "giph-task-eft": "As `giph`; it chooses tasks, which go where they are done first.",
@@ -94,17 +98,14 @@ def card(path: Path) -> str:
     document = read_weights(path).document
     model, training = document["model"], document["training"]
     table = tasks_table if training.get("objective") == "makespan" else streams_table
-    fresh = document["config"].get("fresh")
-    problems = f"{fresh} new ones in every epoch instead of" if fresh else ""
-    problems = f"{problems} {training['problems']}".strip()
     options = ", ".join(f"{name} {value}" for name, value in document["config"].items())
     return f"""# {model}
 
 ```console
 {made(training)}
 ```
-{HALVED if training["start"] else ""}
-Seed {training["seed"]}, {problems} training problems, best epoch
+
+Seed {training["seed"]}, {training["problems"]} training problems, best epoch
 {training["epochs"]}, validation {training["validation"]:.4f}, streamplace
 {training["streamplace"]}. SHA-256 of the data: `{training["data"]}`.
 
@@ -170,10 +171,16 @@ def made(training: dict[str, Any]) -> str:
         for name in RECIPES
         if f"--data {name}.jsonl.gz" in training["command"]
     ]
+    data += [
+        f"python benchmarks/dream_graphs.py{options} -o {name}.jsonl.gz"
+        for name, options in OF_DREAM.items()
+        if f"--data {name}.jsonl.gz" in training["command"]
+    ]
     if "--data giph.jsonl.gz" in training["command"]:
         data.append("streamplace generate giph -o giph.jsonl.gz")
     before = [made(training["start"])] if training["start"] else []
-    return "\n".join([*before, *data, training["command"]])
+    lines = "\n".join([*before, *data, training["command"]]).splitlines()
+    return "\n".join(dict.fromkeys(lines))
 
 
 def measured(model: str, path: Path, rate: float) -> Figures:

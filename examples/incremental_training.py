@@ -1,7 +1,7 @@
 """Go on training with graphs of your own: from the weights that come with streamplace.
 
-The shipped models have seen branched pipelines only. Here one learns from fifty graphs of another
-kind, layered DAGs with fan-in and fan-out, and is judged on fifty others that it never sees.
+The shipped models have seen other graphs. Here one learns from fifty layered DAGs with fan-in and
+fan-out, and is judged on fifty others that it never sees.
 """
 
 import tempfile

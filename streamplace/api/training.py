@@ -44,7 +44,6 @@ def train(
     preset: str = PRESET,
     config: FilePath | None = None,
     epochs: int | None = None,
-    device: str = "cpu",
     objective: str = "",
     reward: str | Measure = "steady",
     seed: int = 0,
@@ -79,8 +78,6 @@ def train(
         TOML file whose tables ``[training]`` and ``[model]`` change the preset.
     epochs
         Number of epochs; by default that of the preset.
-    device
-        ``cpu`` or ``cuda``.
     objective
         Objective to learn; by default that of the graphs.
     reward

@@ -77,14 +77,14 @@ class MemoryConfig(ConstructiveConfig):
     replayed: int = Field(default=2, ge=0, le=1024)  # maximum number of replayed samples
     places: int = Field(default=8, ge=1, le=1024)  # number of placements in the memory of a problem
     threshold: float = Field(default=0.8, ge=0, le=1)  # minimum reward of replayed samples
+    # evaluations of a search for every problem, whose best placement the memory begins with
+    searched: int = Field(default=0, ge=0, le=10_000_000)
     # number of random samples in the first epoch
     exploration: float = Field(default=256.0, ge=0, le=1e5)
     # decay of the number of random samples, per epoch
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
     # number of random samples while no good placement is known; 0 replays the best one instead
     exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
-    # share of random samples near remembered placements
-    near: float = Field(default=0.0, ge=0, le=1)
     # name interchangeable devices by first use: placements in the memory, and those of a policy
     canonical: bool = True
 

@@ -1,6 +1,6 @@
 """Contract between training and a model: losses on its problems, and greedy placements."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,8 +20,6 @@ ALL = slice(None)
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """Report on the samples of a part of a batch; sums over problems, so that reports can be added.
-
-    The sums may be tensors on a GPU, which are read once per epoch.
 
     Examples
     --------
@@ -74,11 +72,6 @@ class Learner(Protocol):
         The loss is a sum over the rows: training divides by the batch size. Epochs count from 0.
         All randomness comes from ``seed``.
         """
-
-    @property
-    def captured(self) -> "Callable[[Longs, int, int], Any] | None":
-        """What a GPU replays for ``loss`` and its gradient, if anything."""
-        return None
 
     def validate(self, rows: Selection = ALL) -> Floats:
         """Reward of the greedy placement of these validation problems."""

@@ -28,19 +28,14 @@ class RowMemory:
     def __init__(self, parts: Mapping[str, Tensor | NDArray[Any]]) -> None:
         self._tensors = {name: torch.as_tensor(part) for name, part in parts.items()}
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """All of them."""
-        return list(self._tensors.values())
-
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Arrays to save, of some problems."""
-        return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
+        return {name: part[rows].numpy().copy() for name, part in self._tensors.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore arrays that `state` returned."""
         for name, part in self._tensors.items():
-            part[rows] = torch.tensor(state[name], device=part.device)
+            part[rows] = torch.tensor(state[name])
 
 
 class BestRewards(RowMemory):
@@ -66,7 +61,7 @@ class PolicyLearner(ABC, Generic[C]):
     def __init__(self, task: LearningTask, config: C, module: torch.nn.Module) -> None:
         self.task, self.config = task, config
         self.reward: Reward = reward_of(task.objective, task.reward)
-        self.module: torch.nn.Module = module.to(task.device)
+        self.module = module
         self.memories: Sequence[RowMemory] = ()  # of the training problems
         self._threads = ThreadPoolExecutor(task.threads, "problem")
 
@@ -81,11 +76,6 @@ class PolicyLearner(ABC, Generic[C]):
     @abstractmethod
     def features(self) -> Mapping[str, Any]:
         """Features of the policy for JSON: ``names``, perhaps ``mean`` and ``std``."""
-
-    @property
-    def captured(self) -> Callable[[Longs, int, int], Any] | None:
-        """Nothing is replayed."""
-        return None
 
     def for_each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Results for all items, computed on all cores as far as the GIL is released."""
@@ -161,6 +151,6 @@ def mean_entropy(log_p: Tensor, problem: Tensor) -> float:
     with torch.no_grad():
         entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
         decisions = torch.bincount(problem)
-        sums = torch.zeros(len(decisions), dtype=torch.double, device=problem.device)
-        sums.index_add_(0, problem, entropy.double())  # a GPU adds it in a fixed order
+        sums = torch.zeros(len(decisions), dtype=torch.double)
+        sums.index_add_(0, problem, entropy.double())
         return float((sums / decisions.clamp(min=1)).sum())

@@ -36,7 +36,7 @@ class LinearMaps(nn.Module):
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
     """Copy of a tensor's values."""
-    array: NDArray[Any] = tensor.detach().cpu().numpy().copy()
+    array: NDArray[Any] = tensor.detach().numpy().copy()
     return array
 
 

@@ -36,7 +36,6 @@ class LearningTask:
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
     seed: int  # below 2^64
-    device: str = "cpu"  # ``cpu`` or ``cuda``
     threads: int = 1  # threads that may study problems at the same time
     objective: str = "throughput"  # objective by name
     # Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
@@ -80,16 +79,9 @@ class LearnedModel:
     # Whether it learns from good placements that others found (`LearningTask.targets`).
     supervised: bool = False
     objectives: tuple[str, ...] = ()  # objectives that it can be trained for; empty for any
-    # Whether nearly all of its training runs on the CPU, so that a GPU would slow it down.
-    cpu_only: bool = False
 
-    def check(self, objective: str, device: str) -> None:
-        """Raise SettingError where it cannot be trained for an objective or on a device."""
-        if self.cpu_only and device != "cpu":
-            raise SettingError(
-                f"model {self.name!r} trains on the CPU, where its episodes are computed, and "
-                "cannot gain from a GPU; train without --device"
-            )
+    def check(self, objective: str) -> None:
+        """Raise SettingError where it cannot be trained for an objective."""
         named_objective(objective)
         if self.objectives and objective not in self.objectives:
             raise SettingError(
@@ -98,7 +90,7 @@ class LearnedModel:
             )
 
 
-ASKED_ANEW = ("fresh", "replayed", "places", "exploration", "exploration_decay", "near")
+ASKED_ANEW = ("searched", "replayed", "places", "exploration", "exploration_decay")
 """Options of models with a memory that depend on the graphs trained on, so training from weights
 takes the preset's."""
 
@@ -119,20 +111,17 @@ def configured(
     *,
     start: Mapping[str, Any] | None = None,
     epochs: int | None = None,
-    device: str = "cpu",
 ) -> Preset:
     """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
 
     The model's options in the weights that training starts from replace those of the preset, and
-    ``epochs`` those of both. A GPU computes one shard after the other, so one is its default.
+    ``epochs`` those of both.
     """
     if preset not in model.presets:
         names = ", ".join(model.presets)
         raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {names}")
     chosen = model.presets[preset]
     options, training = chosen.model, chosen.training
-    if device != "cpu":
-        training = _changed(training, {"shards": 1}, "training")
     if start is not None:
         anew = ASKED_ANEW if isinstance(options, MemoryConfig) else ()
         kept = {name: value for name, value in start.items() if name not in anew}

@@ -5,7 +5,6 @@ state of a generator is kept: a resumed run is the same run, on one thread or ma
 Every thread of the toolkit lets torch use one, for more would add in another order.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,7 +34,7 @@ class BatchShard:
 class Gradient:
     """Gradient of the sum of losses, one tensor per parameter (None where it has none)."""
 
-    loss: float | Tensor
+    loss: float
     report: StepReport
     tensors: tuple[Tensor | None, ...]
 
@@ -75,8 +74,6 @@ def shards(rows: Longs, parts: int, seed: int, epoch: int, step: int) -> list[Ba
 
 def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
     """Gradient on a shard, whose memories the learner updates."""
-    if learner.captured is not None:
-        return Gradient(*learner.captured(shard.rows, shard.epoch, shard.seed))
     loss, report = learner.loss(shard.rows, shard.epoch, shard.seed)
     parameters = [p for p in learner.module.parameters() if p.requires_grad]
     tensors = torch.autograd.grad(loss, parameters, allow_unused=True)
@@ -136,37 +133,11 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def deterministic(device: str) -> Iterator[None]:
-    """Let a GPU add in fixed order inside the block, where torch supports it.
-
-    It multiplies matrices in TF32, a fifth faster; the models learn as well with it.
-    """
-    if device == "cpu":
-        yield
-        return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
-    before = torch.are_deterministic_algorithms_enabled()
-    warned = torch.is_deterministic_algorithms_warn_only_enabled()
-    memory: Any = torch.utils.deterministic
-    filled = memory.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    memory.fill_uninitialized_memory = False  # which is written before it is read
-    precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before, warn_only=warned)
-        memory.fill_uninitialized_memory = filled
-        torch.set_float32_matmul_precision(precision)
-
-
-@contextmanager
-def thread_workers(learner: Learner, device: str) -> Iterator[ThreadWorkers]:
-    """Start a thread per core, in each of which torch uses one; none on a GPU."""
-    with one_thread(), deterministic(device):
+def thread_workers(learner: Learner) -> Iterator[ThreadWorkers]:
+    """Start a thread per core, in each of which torch uses one."""
+    with one_thread():
         cores = available_cores()
-        if device != "cpu" or cores < 2:
+        if cores < 2:
             yield ThreadWorkers(learner, map)
             return
         with ThreadPoolExecutor(cores, "shard", torch.set_num_threads, (1,)) as pool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import write_text
@@ -26,15 +25,6 @@ from streamplace.model.arrays import Longs
 LOG = logging.getLogger(__name__)
 FIRST, BEST = "first.safetensors", "best.safetensors"
 """Files of the random weights that training begins from, and of the best ones."""
-
-
-def check_device(device: str) -> None:
-    """Raise SettingError if torch cannot use the device."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise SettingError(
-            "there is no GPU that torch can use here (cuda); train with --device cpu, or install "
-            "a torch built for CUDA"
-        )
 
 
 def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
@@ -118,23 +108,21 @@ class TrainingLoop:
         number = len(self.history.epochs)
         config = self.config
         report = StepReport(0, 0.0, 0.0, 0.0)
-        loss: float | Tensor = 0.0
-        norm: float | Tensor = 0.0
+        loss = norm = 0.0
         for step, rows in enumerate(batches(self.learner.sizes, config.batch, self._seed, number)):
             step_report, step_loss, step_norm = self._step(number, step, rows)
             report, loss, norm = report + step_report, loss + step_loss, norm + step_norm
             for watcher in watchers:
                 watcher.step(number + 1, step_report)
-        self._check(number, float(loss), float(norm))
         values = self._gradient_workers.values(self._validation)
         mean = report.mean
         done = Epoch(
             epoch=number + 1,
-            reward=float(mean.reward),
-            best=float(mean.best),
-            entropy=float(mean.entropy),
-            loss=float(loss) / self.n_steps,
-            gradient=float(norm) / self.n_steps,
+            reward=mean.reward,
+            best=mean.best,
+            entropy=mean.entropy,
+            loss=loss / self.n_steps,
+            gradient=norm / self.n_steps,
             learning_rate=self._rate(number, self.n_steps - 1),
             validation=float(values.mean()) if len(values) else None,
             seconds=time.perf_counter() - start,
@@ -152,30 +140,24 @@ class TrainingLoop:
         write_checkpoint(checkpoint, self._folder)
         write_text(self._folder / "history.jsonl", self.history.lines())
 
-    def _step(
-        self, epoch: int, step: int, rows: Longs
-    ) -> tuple[StepReport, float | Tensor, float | Tensor]:
+    def _step(self, epoch: int, step: int, rows: Longs) -> tuple[StepReport, float, float]:
         """One step of Adam; its report, and the loss and the gradient's norm."""
         parts = shards(rows, self.config.shards, self._seed, epoch, step)
         gradient, n = self._gradient_workers.gradient(parts), len(rows)
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
             parameter.grad = None if tensor is None else tensor / n
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip)
-        if norm.device.type == "cpu":  # a GPU is not waited for within an epoch
-            self._check(epoch, float(gradient.loss) / n, float(norm))
-        for group in self._adam.param_groups:
-            group["lr"] = self._rate(epoch, step)
-        self._adam.step()
-        return gradient.report, gradient.loss / n, norm.double()
-
-    def _check(self, epoch: int, loss: float, norm: float) -> None:
-        """Raise SettingError if training diverged."""
+        loss = gradient.loss / n
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip))
         if not math.isfinite(norm + loss):
             raise SettingError(
                 f"training diverged in epoch {epoch + 1}: the loss is {loss:g}, its gradient "
                 f"{norm:g}; lower learning_rate or clip in the table [training] of --config"
             )
+        for group in self._adam.param_groups:
+            group["lr"] = self._rate(epoch, step)
+        self._adam.step()
+        return gradient.report, loss, norm
 
     def _rate(self, epoch: int, step: int) -> float:
         config = self.config

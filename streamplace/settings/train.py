@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PRESET
 from streamplace.settings.convert import Whole, in_tuple
-from streamplace.settings.option import HOW_LONG, WHERE, option
+from streamplace.settings.option import HOW_LONG, option
 from streamplace.settings.shared import AtRates, OfDataSet, OnDevices
 
 
@@ -24,9 +24,6 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
     )
     epochs: Whole | None = option(
         "--epochs N", "Number of epochs.  [default: that of the preset]", HOW_LONG
-    )
-    device: Literal["cpu", "cuda"] = option(
-        "--device NAME", "Device: cpu or cuda.", WHERE, default="cpu"
     )
     objective: str = option(
         "--objective NAME", "What to learn.  [default: that of the graphs]", default=""
@@ -57,11 +54,6 @@ class TrainSettings(AtRates, OfDataSet, OnDevices):
             raise SettingError(f"{self.name('seed')} must name different seeds, at least one")
         if self.on is None:
             return
-        if self.device != "cpu":
-            raise SettingError(
-                f"training on Ray uses CPUs, not {self.device}; drop {self.name('device')} or "
-                f"{self.name('on')}"
-            )
         if self.reward not in ("steady", "engine"):
             raise SettingError(
                 "real passes (the reward ray, or a function) are measured one after the other on "

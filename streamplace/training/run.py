@@ -126,10 +126,7 @@ def run_training(
 
     ``track`` shows the progress of the work before training.
     """
-    from streamplace.learn.training_loop import check_device
-
-    MODELS[request.model].check(request.objective, request.settings.device)
-    check_device(request.settings.device)
+    MODELS[request.model].check(request.objective)
     run = TrainingRun.of(request)
     with ExitStack() as files:
         return run.train(run.checkpoint(files), watcher, track)
@@ -143,7 +140,7 @@ def gradient_workers(
     if on is None:
         from streamplace.learn.shards import thread_workers
 
-        return thread_workers(learner, request.settings.device)
+        return thread_workers(learner)
     from streamplace.training.ray_workers import ray_workers
 
     return ray_workers(on, learner, make)
@@ -188,7 +185,6 @@ class TrainingRun:
             settings.config,
             start=None if start is None else start.document["config"],
             epochs=settings.epochs,
-            device=settings.device,
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
         if preset.training.validation and not validation:
@@ -237,7 +233,11 @@ class TrainingRun:
 
         request, folder, settings = self.request, self.request.folder, self.request.settings
         solver = Solver(request.objective, request.seed, folder, settings.on, track)
-        targets = solver.targets(self.training) if self.model.supervised else ()
+        targets: tuple[Ints | None, ...] = ()
+        if self.model.supervised:
+            targets = solver.targets(self.training)
+        elif evaluations := getattr(self.preset.model, "searched", 0):
+            targets = solver.searched(self.training, evaluations)
         history, optima = History(), np.full(len(self.validation), np.nan)
         with ray_connection(settings.on), self._judge() as judge:
             make = partial(built, self.model, self._task(targets, judge), self.preset)
@@ -279,13 +279,7 @@ class TrainingRun:
     @property
     def trained_on(self) -> str:
         """What the model is trained on, in words."""
-        if self._makes_graphs:
-            return "new graphs in every step"
         return counted(len(self.training) // max(1, len(self.request.settings.rate)), "graph")
-
-    @property
-    def _makes_graphs(self) -> bool:
-        return bool(getattr(self.preset.model, "fresh", 0))
 
     def _optima(self, solver: Solver) -> Floats:
         """Rewards of the validation optima, NaN for unknown ones."""
@@ -310,7 +304,6 @@ class TrainingRun:
             training=self.training,
             validation=self.validation,
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
-            device=settings.device,
             threads=available_cores() if settings.on is None else 1,
             objective=self.request.objective,
             reward=judge,
@@ -321,8 +314,6 @@ class TrainingRun:
     def _origin(self) -> dict[str, Any]:
         """Origin of the weights, for their file: this training, and that of its initial weights."""
         start = self.start
-        made = self._makes_graphs  # which no later data set has
-        graphs = () if made else (problem.graph for problem in self.training)
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
             **self.request.objective_entry(),
@@ -332,7 +323,7 @@ class TrainingRun:
             "problems": len(self.training),
             "start": start and {"sha256": self.fixed["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
-            **described(graphs),
+            **described(problem.graph for problem in self.training),
         }
 
 
@@ -382,9 +373,7 @@ class TrainingProgress(Watcher):
 
 
 def step_line(epoch: int, epochs: int, report: StepReport) -> str:
-    """Summary of a step in one line; a GPU is not waited for."""
-    if getattr(report.reward, "is_cuda", False):
-        return f"epoch {epoch}/{epochs}"
+    """Summary of a step in one line."""
     now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
     return f"epoch {epoch}/{epochs}: {now}"
 

@@ -66,13 +66,23 @@ class Solver:
             for record in chosen
         )
 
+    def searched(self, problems: Sequence[Problem], evaluations: int) -> tuple[Ints | None, ...]:
+        """Best placement of every problem that a search of so many evaluations finds."""
+        budget = Budget(evaluations=evaluations)
+        found = self._records(problems, SEARCHER, "searching the training graphs", budget)
+        return tuple(
+            None if record.value is None else np.array(record.devices, np.int32) for record in found
+        )
+
     def _better(self, record: Record, other: Record) -> bool:
         if record.value is None or other.value is None:
             return other.value is None
         return named_objective(self.objective).better(record.value, other.value)
 
-    def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
-        comparison = ComparisonRun((placer,), (), self.seed, EFFORT, (self.objective,))
+    def _records(
+        self, problems: Sequence[Problem], placer: str, title: str, budget: Budget = EFFORT
+    ) -> list[Record]:
+        comparison = ComparisonRun((placer,), (), self.seed, budget, (self.objective,))
         with _without_script():
             solved = records_of(comparison, problems, self.folder / FILE, on=self.on)
             return list(chain(*self.track(solved, title, len(problems))))

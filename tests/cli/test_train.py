@@ -147,7 +147,6 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
     [
         ("--preset", "slow", "'slow'"),
         ("--reward", "magic", "reward is 'magic'"),
-        ("--device", "tpu", "device is 'tpu'"),
         ("--epochs", "0", "epochs is 0"),
         ("--start", "b.jsonl", "b.jsonl: "),
         ("--start", "shipped", "'stub'"),

@@ -18,9 +18,12 @@ from streamsim.equation import n_resources
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
 
+from streamplace.learn.models.dream import COMMON, FEATURES, GraphAllocatorConfig
+from streamplace.learn.models.dream.devices import carry, no_loads
+from streamplace.learn.models.dream.graphs import FeatureScale, Graphs, yardstick
+from streamplace.learn.models.dream.network import built_module
 from streamplace.learn.models.pilot.features import PEAK as PILOT_PEAK
 from streamplace.learn.models.pilot.features import begin, features_of, put
-from streamplace.learn.tensors import rewards
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import finest_level
@@ -134,13 +137,18 @@ def proven(problem: Problem, place: Ints) -> float:
     return write_loads(units, place, np.empty(n_resources(problem.n_devices)))
 
 
-def in_tensors(problem: Problem, place: Ints) -> float:
-    """The throughput of a flow that is large enough to be limited."""
-    instance = full(problem)
-    costs = rewards.Costs.of([instance])
-    placements = torch.from_numpy(place).long()[None, None]
-    on = torch.nn.functional.one_hot(placements, problem.n_devices).transpose(1, 2).double()
-    return float(rewards._loads(costs, placements, on, None).max())
+def described(problem: Problem, place: Ints) -> float:
+    """In single precision, as a network reads it."""
+    config = GraphAllocatorConfig(device_state=True, devices=3, width=2)
+    graphs = Graphs.of([problem], FeatureScale.of([problem], (*FEATURES, *COMMON)), config)
+    order = torch.arange(problem.n_operators)[None]
+    costs = (
+        built_module("dream", config).encode(graphs.batch(torch.tensor([0]), order)).graphs.costs
+    )
+    loads = no_loads((1, 1, problem.n_devices), np.float32)
+    for t in range(problem.n_operators):
+        carry(loads, costs, 0, 0, place[: t + 1].astype(np.int64))
+    return float(loads.peak[0, 0]) * yardstick(problem)
 
 
 def decided(problem: Problem, place: Ints) -> float:
@@ -167,7 +175,15 @@ FORMS: list[tuple[str, Callable[[Problem, Ints], float], Terms]] = [
     ("sim/streamsim/incremental.py", incremental, {}),
     ("model/coarsening.py and placers/anneal/walk.py", annealed, {}),
     ("placers/exact/units.py and prover.py", proven, {}),
-    ("learn/tensors/rewards.py", in_tensors, {}),
+    (
+        "learn/models/dream/devices.py",
+        described,
+        {
+            Operator: {"max_rate"},
+            Device: {"cores", "egress", "ingress"},
+            Cluster: NO_HANDLING,
+        },
+    ),
     (
         "learn/models/pilot/features.py",
         decided,
@@ -220,4 +236,5 @@ def test_every_form_has_the_loads_of_the_simulator(
         for devices in (1, 2, 3):
             place = rng.integers(0, devices, problem.n_operators).astype(np.int32)
             loaded, expected = form(problem, place), simulated(problem, place)
-            assert loaded == pytest.approx(expected, rel=1e-9), f"{file}, problem {seed}"
+            tolerance = 1e-6 if form is described else 1e-9
+            assert loaded == pytest.approx(expected, rel=tolerance), f"{file}, problem {seed}"

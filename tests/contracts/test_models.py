@@ -13,14 +13,13 @@ from histories import InterruptsEpoch, assert_same
 from problems import chain, diamond, fork_join, heterogeneous
 
 import streamplace
-from streamplace.io.weights import read_tensors, read_weights
+from streamplace.io.weights import read_weights
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import (
     BatchShard,
     Gradient,
-    deterministic,
     gathered,
     gradient_of,
     one_thread,
@@ -116,7 +115,7 @@ class Halves:
 @contextmanager
 def apart(request: TrainRequest, learner: Learner, make: Callable[[], Learner]) -> Iterator[Halves]:
     """Two learners in place of one."""
-    with one_thread(), deterministic(request.settings.device):
+    with one_thread():
         yield Halves(learner, make())
 
 
@@ -127,26 +126,6 @@ def test_learners_apart_come_to_the_same_bits_as_one(
     """What a learner remembers goes with its rows."""
     monkeypatch.setattr("streamplace.training.run.gradient_workers", apart)
     assert_same(train(trained.model, tmp_path).folder, trained.folder, "last.safetensors")
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@pytest.mark.parametrize("name", [name for name in MODELS if not MODELS[name].cpu_only])
-def test_a_gpu_gives_the_same_bits_as_well(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To a run that was stopped, and to learners apart; it begins from the bits of the CPU."""
-    whole = train(name, tmp_path / "whole", device="cuda")
-    with pytest.raises(KeyboardInterrupt):
-        train(name, tmp_path / "stopped", device="cuda", watcher=InterruptsEpoch(2))
-    resumed = train(name, tmp_path / "stopped", device="cuda", resume=True)
-    assert_same(resumed.folder, whole.folder, "best.safetensors", "last.safetensors")
-    monkeypatch.setattr("streamplace.training.run.gradient_workers", apart)
-    halves = train(name, tmp_path / "apart", device="cuda")
-    assert_same(halves.folder, whole.folder, "last.safetensors")
-    monkeypatch.undo()
-    on_cpu = train(name, tmp_path / "cpu", epochs=1)
-    first = [read_tensors(run.folder / "first.safetensors")[1] for run in (whole, on_cpu)]
-    assert all(np.array_equal(first[0][key], first[1][key]) for key in first[1])
 
 
 def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:

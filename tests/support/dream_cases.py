@@ -8,14 +8,9 @@ from problems import chain, diamond, fork_join
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.models.dream import AllocatorConfig, GraphAllocatorConfig
+from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.network import (
-    DecisionsSoFar,
-    Encoded,
-    EncoderDecoder,
-    built_module,
-)
+from streamplace.learn.models.dream.network import EncoderDecoder, built_module
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]
@@ -24,6 +19,7 @@ PROBLEMS = [
     Problem(graph, FIVE) for graph in (diamond(), chain(5), fork_join(2), fork_join(3), chain(1))
 ]
 SCALE = FeatureScale.of(PROBLEMS)
+DESCRIBED_SCALE = FeatureScale.of(PROBLEMS, (*FEATURES, *COMMON))
 
 
 def options(model: str, **changes: object) -> AllocatorConfig:
@@ -43,11 +39,13 @@ def policy_of(model: str, seed: int = 0, **changes: object) -> EncoderDecoder:
 
 
 def batch_of(
-    problems: Sequence[Problem], order: str = "topological", canonical: bool = True
+    problems: Sequence[Problem], order: str = "topological", **changes: object
 ) -> GraphBatch:
     """All problems, in the order of decision."""
-    graphs = Graphs.of(problems, SCALE, 5, canonical=canonical)
+    config = options("dream", **changes)
+    scale = DESCRIBED_SCALE if config.device_state else SCALE
     orders = [decision_order(problem, order) for problem in problems]
+    graphs = Graphs.of(problems, scale, config)
     return graphs.batch(torch.arange(len(problems)), torch.from_numpy(padded_orders(orders)))
 
 
@@ -56,16 +54,8 @@ def in_decision_order(problem: Problem, placement: Sequence[int], order: str) ->
     return torch.from_numpy(np.array(placement)[decision_order(problem, order)])[None, None]
 
 
-def step_by_step(policy: EncoderDecoder, batch: GraphBatch, placements: Tensor) -> Tensor:
-    """Log-probabilities [G, N, S, D] of all decisions along placements, step by step."""
-    encoded: Encoded = policy.encode(batch)
-    samples, steps = placements.shape[1:]
-    so_far = DecisionsSoFar(encoded.earlier, samples)
-    state = encoded.start.repeat_interleave(samples, dim=0)
-    cell = torch.zeros_like(state)
-    rows = []
-    for t in range(steps):
-        row, state, cell = policy.decoder.step(encoded, so_far, state, cell)
-        rows.append(row)
-        so_far.decide(placements[:, :, t])
-    return torch.stack(rows, dim=1)
+def log_probabilities(policy: EncoderDecoder, batch: GraphBatch, placements: Tensor) -> Tensor:
+    """Log-probabilities [G, S, N, D] of all decisions along placements."""
+    tree = policy.encode(batch)
+    nodes = torch.from_numpy(tree.along(placements)[1])
+    return torch.from_numpy(tree.nodes.log_p)[nodes]

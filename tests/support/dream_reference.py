@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from streamplace.learn.models.dream.graphs import yardstick
 from streamplace.learn.models.dream.network import EncoderDecoder
 from streamplace.model.problem import Problem
 
@@ -22,7 +23,9 @@ class Reference:
         self.features = list(torch.as_tensor(features).double())
         instance = problem.instance
         self.ends = list(zip(instance.source.tolist(), instance.target.tolist(), strict=True))
-        self.n_devices = len(self.parameters["decoder.devices"])
+        self.n_devices = problem.n_devices
+        if "decoder.devices" in self.parameters:
+            self.n_devices = len(self.parameters["decoder.devices"])
 
     def has(self, layer: str) -> bool:
         """Whether the policy has a layer."""
@@ -75,26 +78,32 @@ class Reference:
         """P(d_v | decisions before) [N, D], in the order of decision, along a placement (§3.2)."""
         graph = self.has("encoder.pool")
         nodes, state = self.graph_vectors() if graph else self.sequence_vectors(order)
-        devices = self.parameters["decoder.devices"]
+        described = self.has("decoder.read_state")
+        devices = self.parameters.get("decoder.devices", torch.zeros(self.n_devices, 1))
         cell, previous = torch.zeros_like(state), devices.new_zeros(devices.shape[1])
         decided: dict[int, int] = {}
         rows = []
         for v in order:
             gates = self.linear("decoder.read", nodes[v])
-            gates = gates + self.linear("decoder.read_previous", previous)
+            is_open = [self.is_open(d, decided, canonical) for d in range(self.n_devices)]
+            features = self.described(v, decided, order) if described else None
+            if features is not None:
+                read = self.summary(v, decided, features, is_open)
+                gates = gates + self.linear("decoder.read_state", read)
+            else:
+                gates = gates + self.linear("decoder.read_previous", previous)
             if self.has("decoder.read_upstream"):
                 mean = self.upstream_mean(v, decided, devices)
                 gates = gates + self.linear("decoder.read_upstream", mean)
-            if self.has("decoder.read_state"):
-                gates = gates + self.linear("decoder.read_state", self.device_state(v, decided))
             state, cell = lstm(gates + self.parameters["decoder.recurrent"] @ state, cell)
             attention = torch.stack([state @ h for h in nodes]).softmax(0)
             context = attention @ nodes
             hidden = self.linear("decoder.state_layer", state)
             hidden = hidden + self.linear("decoder.context_layer", context)
-            score = self.linear("decoder.output", hidden.relu()).exp()
-            open_devices = [self.is_open(d, decided, canonical) for d in range(self.n_devices)]
-            score = score * torch.tensor(open_devices)
+            if features is not None:
+                hidden = hidden + self.linear("decoder.device_layer", features.t()).t()
+            score = self.linear("decoder.output", hidden.relu().t()).t().flatten().exp()
+            score = score * torch.tensor(is_open)
             rows.append(score / score.sum())
             decided[v] = placement[v]
             previous = devices[placement[v]]
@@ -110,17 +119,92 @@ class Reference:
         known = [devices[decided[u]] for u in {u for u, w in self.ends if w == v} if u in decided]
         return torch.stack(known).mean(0) if known else devices.new_zeros(devices.shape[1])
 
-    def device_state(self, v: int, decided: dict[int, int]) -> Tensor:
-        """Load of every device so far, and what it would send to v as a share of a link."""
-        instance, d = self.problem.instance, self.problem.n_devices
-        load, inbound = torch.zeros(2, self.n_devices, dtype=torch.float64)
-        for u, device in decided.items():
-            load[device] += instance.load[u, instance.device_type[device]]
-        wire = instance.seconds_per_byte.sum() / max(d * (d - 1), 1)
-        for (u, w), traffic in zip(self.ends, instance.traffic, strict=True):
-            if w == v and u in decided:
-                inbound[decided[u]] += traffic * wire
-        return torch.cat([load, inbound])
+    def described(self, v: int, decided: dict[int, int], order: list[int]) -> Tensor:
+        """What every device is and holds [D, 20] before the decision about v: `DeviceTrait`."""
+        problem, n = self.problem, self.n_devices
+        instance, unit = problem.instance, yardstick(problem)
+        load = torch.tensor(instance.load[:, instance.device_type] / unit)
+        wire = torch.tensor(instance.seconds_per_byte / unit)
+        usual = wire.sum() / max(n * (n - 1), 1)
+        streams = list(zip(self.ends, instance.traffic.tolist(), strict=True))
+
+        def held(places: dict[int, int]) -> tuple[Tensor, Tensor]:
+            """Loads of devices and links."""
+            devices, links = torch.zeros(n).double(), torch.zeros(n, n).double()
+            for u, device in places.items():
+                devices[device] += load[u, device]
+            for (u, w), traffic in streams:
+                if u in places and w in places and places[u] != places[w]:
+                    links[places[u], places[w]] += traffic * wire[places[u], places[w]]
+            return devices, links
+
+        def peak(places: dict[int, int]) -> float:
+            return max(float(part.max()) for part in held(places))
+
+        now, peak_now = held(decided), 0.0
+        for t in range(len(decided) + 1):
+            peak_now = max(peak_now, peak({u: decided[u] for u in order[:t]}))
+        flow = [
+            sum(t * usual for (u, w), t in streams if w == v and decided.get(u) == d)
+            for d in range(n)
+        ]
+        away = (wire.sum(1) / max(n - 1, 1)).tolist()
+        loose = [
+            sum(
+                t * away[d]
+                for (u, w), t in streams
+                if decided.get(u) == d and order.index(w) > order.index(u) and w not in decided
+            )
+            for d in range(n)
+        ]
+        upstream = {u for u, w in self.ends if w == v and u in decided}
+        least = load.amin(1)
+        coming = sum(float(least[u]) for u in order[len(decided) :])
+        free = float((1 - now[0]).clamp(min=0).sum())
+        rows = []
+        for d in range(n):
+            after = float(now[0][d] + load[v, d])
+            into = [
+                (b, sum(t for (u, w), t in streams if w == v and decided.get(u) == b) * wire[b, d])
+                for b in range(n)
+                if b != d and flow[b] > 0
+            ]
+            link = max((float(now[1][b, d] + more) for b, more in into), default=0.0)
+            rows.append(
+                [
+                    now[0][d],
+                    after,
+                    max(0.0, after - 1),
+                    link,
+                    max(0.0, link - 1),
+                    flow[d],
+                    flow[d] / sum(flow) if sum(flow) > 0 else 0.0,
+                    sum(decided[u] == d for u in upstream) / max(len(upstream), 1),
+                    sum(more for _, more in into),
+                    loose[d],
+                    sum(t * away[d] for (u, _), t in streams if u == v),
+                    d not in decided.values(),
+                    bool(decided) and decided[order[len(decided) - 1]] == d,
+                    least[v] / load[v, d],
+                    max(0.0, max(after, link) - peak_now),
+                    max(0.0, 1 - after) / (coming + 1e-3),
+                    peak_now,
+                    coming / (float(least.sum()) + 1e-9),
+                    coming / (free + 1e-3),
+                    len(set(decided.values())) / n,
+                ]
+            )
+        return torch.tensor(rows, dtype=torch.float64).clamp(max=4)
+
+    def summary(
+        self, v: int, decided: dict[int, int], features: Tensor, is_open: list[bool]
+    ) -> Tensor:
+        """Mean, least and most over the open devices, and the mean over the devices upstream."""
+        among = features[torch.tensor(is_open)]
+        upstream = [decided[u] for u in {u for u, w in self.ends if w == v} if u in decided]
+        of_upstream = [features[d] * is_open[d] for d in upstream]
+        mean = torch.stack(of_upstream).mean(0) if upstream else torch.zeros_like(among[0])
+        return torch.cat([among.mean(0), among.amin(0), among.amax(0), mean])
 
     def is_open(self, device: int, decided: dict[int, int], canonical: bool) -> bool:
         """If canonical, of interchangeable devices only the first unused is open; without rules."""

@@ -29,8 +29,6 @@ class StubConfig(Config):
 class Stub:
     """Learns how heavy a graph's heaviest operator is; reward falls with the squared error."""
 
-    captured = None
-
     def __init__(self, task: LearningTask, config: StubConfig, seen: list[LearningTask]) -> None:
         import torch
 

@@ -38,14 +38,14 @@ class MovingAverage(RowMemory):
 
     Examples
     --------
-    >>> baseline = MovingAverage(problems=1, device="cpu", decay=0.5)
+    >>> baseline = MovingAverage(problems=1, decay=0.5)
     >>> row, there = torch.tensor([0]), torch.tensor([[True]])
     >>> [baseline.of(row)(torch.tensor([[r]]), there).item() for r in (0.25, 0.75, 0.75)]
     [0.25, 0.25, 0.5]
     """
 
-    def __init__(self, problems: int, device: str, decay: float = 0.9) -> None:
-        self._values = torch.full((problems,), UNSEEN, dtype=torch.float64, device=device)
+    def __init__(self, problems: int, decay: float = 0.9) -> None:
+        self._values = torch.full((problems,), UNSEEN, dtype=torch.float64)
         self._decay = decay
         super().__init__({"average": self._values})
 

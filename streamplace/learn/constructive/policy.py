@@ -15,8 +15,6 @@ from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.shards import one_thread
 from streamplace.learn.tensors.draws import children, mixed
-from streamplace.learn.tensors.memory import Outlines
-from streamplace.learn.tensors.rewards import Costs
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -37,11 +35,6 @@ class EncodedBatch(Protocol):
     def order(self) -> Tensor:
         """Operators [G, N] of each problem in the order of decision; padding comes last."""
 
-    @property
-    def costs(self) -> Costs | None:
-        """Costs of problems that were made for this batch alone; by default there are none."""
-        return None
-
     def drawn(self, samples: int, keys: Tensor) -> Tensor:
         """Placements [G, S, N], drawn by keys [G]; some may break constraints and need repair.
 
@@ -50,7 +43,7 @@ class EncodedBatch(Protocol):
 
     def weights(self, samples: int) -> Tensor:
         """Weights [S] of the samples of a problem in the loss; by default all count the same."""
-        return torch.ones(samples, dtype=torch.float64, device=self.order.device)
+        return torch.ones(samples, dtype=torch.float64)
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements [G, S, N], with gradients."""
@@ -62,23 +55,11 @@ class PreparedProblems(Protocol):
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
         """Encode some of the problems with the present parameters, as in training.
 
-        None of them has more than ``n`` operators; what is random comes from keys [G]. A GPU
-        replays the step, unless the model is for CPUs only, so no value may be needed on the host.
+        None of them has more than ``n`` operators; what is random comes from keys [G].
         """
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest placement [N] of some of the problems, legal."""
-
-
-class FreshProblems(Protocol):
-    """Problems that are made when they are encoded: others in every epoch."""
-
-    @property
-    def outlines(self) -> Outlines:
-        """Sizes of the problems of an epoch."""
-
-    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
-        """Make some of the problems, and encode them."""
 
 
 class ConstructivePolicy(Protocol):

@@ -1,8 +1,8 @@
-"""The recurrence of an LSTM on CPUs and GPUs, forward and backward.
+"""The recurrence of an LSTM, forward and backward.
 
     z = x + W [h : r];  i, f, o = σ(z), g = tanh(z);  c' = f c + i g;  h' = o tanh(c')
 
-On a CPU it goes over a forest: every node is the state after one more decision, and its parent the
+It goes over a forest: every node is the state after one more decision, and its parent the
 state before. Nodes come in segments, of which each has only parents in earlier ones. The gradient
 of W is one matrix product over all nodes.
 
@@ -145,7 +145,7 @@ def retraced(
 
 
 class LstmRecurrence(torch.autograd.Function):
-    """All states of an LSTM on a CPU, whose inputs the samples of a graph share."""
+    """All states of an LSTM, whose inputs the samples of a graph share."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
@@ -183,63 +183,9 @@ class LstmRecurrence(torch.autograd.Function):
         return d_x.transpose(0, 1), None, d_start, d_weight
 
 
-class FusedRecurrence(torch.autograd.Function):
-    """The same on a GPU, in two kernels per step and three back."""
-
-    @staticmethod
-    def forward(ctx: Any, inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
-        """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
-        ordered, width = swapped(weight, 0), start.shape[1]
-        recurrent, of_read = ordered[:, :width], ordered[:, width:]
-        further = (read.flatten(0, 2) @ of_read.t()).view(*read.shape[:3], -1)
-        gates = (swapped(inputs, 2)[:, :, None] + further).flatten(1, 2)
-        state, cell = start, torch.zeros_like(start)
-        states, cells, activated = [], [cell], []
-        for t in range(len(gates)):
-            state, cell, gate = torch.ops.aten._thnn_fused_lstm_cell(
-                gates[t], state @ recurrent.t(), cell
-            )
-            states.append(state)
-            cells.append(cell)
-            activated.append(gate)
-        stacked = torch.stack(states)
-        ctx.save_for_backward(read, start, weight, stacked, *cells, *activated)
-        return stacked
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, Tensor]:
-        """Gradients of x, h_0 and W from that of the states [T, R, H]; r has none."""
-        read, start, weight, states, *rest = ctx.saved_tensors
-        steps, graphs, samples, _ = read.shape
-        cells, activated = rest[: steps + 1], rest[steps + 1 :]
-        recurrent = swapped(weight, 0)[:, : start.shape[1]].contiguous()
-        d_state, d_cell = torch.zeros_like(start), torch.zeros_like(start)
-        deltas = []
-        for t in reversed(range(steps)):
-            delta, d_cell, _ = torch.ops.aten._thnn_fused_lstm_cell_backward_impl(
-                d_state + grad[t], d_cell, cells[t], cells[t + 1], activated[t], False
-            )
-            deltas.append(delta)
-            d_state = delta @ recurrent
-        every = torch.stack(deltas[::-1])
-        before = torch.cat([start[None], states[:-1]])
-        joined = torch.cat([before.flatten(0, 1), read.flatten(0, 2)], dim=1)
-        d_weight = swapped(every.flatten(0, 1).t() @ joined, 0)
-        d_inputs = swapped(every.view(steps, graphs, samples, -1).sum(2), 2)
-        return d_inputs, None, d_state, d_weight
-
-
-def swapped(gates: Tensor, dim: int) -> Tensor:
-    """Gates with the last two of four exchanged: torch's order is i, f, g, o."""
-    i, f, o, g = gates.chunk(4, dim)
-    return torch.cat([i, f, g, o], dim)
-
-
 def lstm_states(inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
     """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
-    recurrence = FusedRecurrence if inputs.is_cuda else LstmRecurrence
-    states: Tensor = recurrence.apply(inputs, read, start, weight)  # type: ignore[no-untyped-call]
+    states: Tensor = LstmRecurrence.apply(inputs, read, start, weight)  # type: ignore[no-untyped-call]
     return states
 
 

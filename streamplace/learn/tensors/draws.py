@@ -1,7 +1,7 @@
 """Draws by a counter: a number depends on its key and its indices alone.
 
-So it does not depend on the batch, the padding or the device that it is drawn in, as those of a
-generator with a state do: torch's on a GPU even depend on the model of the GPU.
+So it does not depend on the batch or the padding that it is drawn in, as those of a generator with
+a state do.
 """
 
 import torch
@@ -33,15 +33,15 @@ def child(keys: Tensor, number: Tensor) -> Tensor:
 
 def children(keys: Tensor, count: int) -> tuple[Tensor, ...]:
     """So many further keys in place of each, for as many purposes."""
-    numbers = torch.arange(count, device=keys.device)
+    numbers = torch.arange(count)
     return child(keys, numbers.view(-1, *(1,) * keys.ndim)).unbind()
 
 
 def uniform(keys: Tensor, *sizes: int) -> Tensor:
     """Numbers [G, *sizes] between 0 and 1, both excluded, from keys [G]; single precision."""
-    counter = torch.ones((), dtype=torch.int64, device=keys.device)
+    counter = torch.ones((), dtype=torch.int64)
     for size in sizes:
-        indices = torch.arange(size, device=keys.device)
+        indices = torch.arange(size)
         counter = (counter[..., None] << INDEX_BITS) + indices
     words = mixed(keys.view(-1, *(1,) * len(sizes)) + counter * GOLDEN)
     return _right(words, 41).float().add_(0.5).mul_(2.0**-23)

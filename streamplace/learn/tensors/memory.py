@@ -32,15 +32,15 @@ class Outlines:
     classes: Tensor  # [P, D] class of every device, as in `Problem.interchangeable`
 
     @classmethod
-    def of(cls, problems: Sequence[Problem], device: str | torch.device) -> "Outlines":
+    def of(cls, problems: Sequence[Problem]) -> "Outlines":
         """Outlines of problems; devices that a problem lacks are in classes of their own."""
         most = max(problem.n_devices for problem in problems)
         classes = np.tile(np.arange(most), (len(problems), 1))
         for row, problem in zip(classes, problems, strict=True):
             row[: problem.n_devices] = problem.interchangeable
         sizes = [[p.n_operators, p.n_devices] for p in problems]
-        operators, devices = torch.tensor(sizes, device=device).unbind(1)
-        return cls(operators, devices, torch.from_numpy(classes).to(device))
+        operators, devices = torch.tensor(sizes).unbind(1)
+        return cls(operators, devices, torch.from_numpy(classes))
 
     def of_rows(self, rows: Tensor) -> "Outlines":
         """Outlines of some problems."""
@@ -48,18 +48,16 @@ class Outlines:
 
     def present(self, n: int) -> Tensor:
         """Whether operators [G, N] are there."""
-        return torch.arange(n, device=self.operators.device) < self.operators[:, None]
+        return torch.arange(n) < self.operators[:, None]
 
 
 def canonical(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
     """Placements [G, S, N] whose interchangeable devices are renumbered by first appearance.
 
-    The same as `streamsim.canonical.canonical` along the orders [G, N], which does it on a CPU.
+    The same as `streamsim.canonical.canonical` along the orders [G, N].
     """
-    if not placements.is_cuda:
-        parts = placements, order, outlines.operators, outlines.classes
-        return torch.from_numpy(_each_canonical(*(part.contiguous().numpy() for part in parts)))
-    return canonical_by_tensors(placements, order, outlines)
+    parts = placements, order, outlines.operators, outlines.classes
+    return torch.from_numpy(_each_canonical(*(part.contiguous().numpy() for part in parts)))
 
 
 @kernel
@@ -72,55 +70,15 @@ def _each_canonical(placements: Longs, order: Longs, sizes: Longs, classes: Long
     return result
 
 
-def canonical_by_tensors(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
-    """Canonical placements on a GPU."""
-    n, classes = placements.shape[2], outlines.classes
-    devices = torch.arange(classes.shape[1], device=placements.device)
-    position = order.argsort(1).to(torch.int16)[:, None, :, None]
-    there = placements[..., None] == devices
-    first = torch.where(there, position, n).amin(2)  # [G, S, D]
-    alike = classes[:, :, None] == classes[:, None]
-    smaller = devices[:, None] > devices
-    earlier, later = first[:, :, None], first[:, :, :, None]
-    before = (earlier < later) | ((earlier == later) & smaller)
-    rank = (before & alike[:, None]).sum(3)  # among the devices of its class, by appearance
-    number = (smaller & alike).sum(2)  # the same, by number
-    named = alike[:, None] & (number[:, None, None] == rank[..., None])
-    names = (named * devices).sum(3)
-    present = outlines.present(n)[:, None]
-    return torch.where(present, names.gather(2, placements), 0)
-
-
 def random_placements(keys: Tensor, size: int, n: int, outlines: Outlines) -> Tensor:
     """Placements [G, S, N]: uniform over k random devices, k uniform."""
     most, (of_count, of_place, of_rank) = outlines.devices[:, None], children(keys, 3)
     count = 1 + below(uniform(of_count, size), most)
     drawn = below(uniform(of_place, size, n), count[..., None])
     ranks = uniform(of_rank, size, outlines.classes.shape[1])
-    absent = torch.arange(ranks.shape[2], device=keys.device) >= most
+    absent = torch.arange(ranks.shape[2]) >= most
     shuffled = ranks.masked_fill(absent[:, None], 2.0).argsort(dim=2, stable=True)
     return torch.where(outlines.present(n)[:, None], shuffled.gather(2, drawn), 0)
-
-
-def neighbours(
-    keys: Tensor, size: int, order: Tensor, outlines: Outlines, best: Tensor, rewards: Tensor
-) -> Tensor:
-    """Placements [G, S, N] that differ from remembered ones [G, C, N] in one run of operators.
-
-    A run is contiguous in the order; its length is geometric with mean 2.
-    """
-    n = order.shape[1]
-    which, begin, long, to = uniform(torch.stack(children(keys, 4)).flatten(), size).view(
-        4, len(keys), size
-    )
-    kept = (rewards > EMPTY).sum(1, keepdim=True).clamp(min=1)
-    bases = best.long().gather(1, below(which, kept)[..., None].expand(-1, -1, n))
-    start = below(begin, outlines.operators[:, None])[..., None]
-    length = 1 - long.log2().ceil().long()[..., None]
-    device = below(to, outlines.devices[:, None])[..., None]
-    position = order.argsort(1)[:, None]
-    moved = (position >= start) & (position < start + length) & outlines.present(n)[:, None]
-    return torch.where(moved, device, bases)
 
 
 def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tensor, Tensor]:
@@ -129,10 +87,10 @@ def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tenso
     Of equal rewards, and of equal placements, the first counts. Rewards that are `EMPTY` do not.
     """
     n = placements.shape[2]
-    factors = mixed(GOLDEN * torch.arange(1, n + 1, device=placements.device))
+    factors = mixed(GOLDEN * torch.arange(1, n + 1))
     # Rows are compared by 64-bit hashes, which hardly ever collide.
     words = ((placements.long() + 1) * factors).sum(2)
-    number = torch.arange(words.shape[1], device=words.device)
+    number = torch.arange(words.shape[1])
     words = torch.where(rewards > EMPTY, words, number)
     by_word, at = words.sort(dim=1, stable=True)
     again = torch.zeros_like(by_word, dtype=torch.bool)
@@ -148,9 +106,9 @@ class PlacementMemory(RowMemory):
     """The best different placements of every problem, in operator order."""
 
     def __init__(self, outlines: Outlines, places: int, operators: int) -> None:
-        device, size = outlines.operators.device, (len(outlines.operators), places)
-        self.placements = torch.zeros(*size, operators, dtype=torch.int8, device=device)
-        self.rewards = torch.full(size, EMPTY, dtype=torch.float64, device=device)
+        size = len(outlines.operators), places
+        self.placements = torch.zeros(*size, operators, dtype=torch.int8)
+        self.rewards = torch.full(size, EMPTY, dtype=torch.float64)
         super().__init__({"memory.placements": self.placements, "memory.rewards": self.rewards})
 
     def add(self, rows: Tensor, placements: Tensor, rewards: Tensor) -> None:
@@ -161,10 +119,6 @@ class PlacementMemory(RowMemory):
         best, values = best_distinct(candidates, values, places)
         self.placements[:, :, :n].index_copy_(0, rows, best)
         self.rewards.index_copy_(0, rows, values)
-
-    def forget(self, rows: Tensor) -> None:
-        """Forget the placements of problems."""
-        self.rewards.index_fill_(0, rows, EMPTY)
 
     def replay(self, rows: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
         """Best placements [G, R, N] and their rewards [G, R]."""

@@ -31,6 +31,5 @@ register(
         },
         _learner,
         _allocator,
-        cpu_only=True,
     )
 )

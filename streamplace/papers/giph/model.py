@@ -26,9 +26,7 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
 
         return trained(path, name)
 
-    return register(
-        LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver, cpu_only=True)
-    )
+    return register(LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver))
 
 
 giph_model("giph", "Improves a placement by moving tasks to chosen devices (GiPH).", GiphConfig())

@@ -34,6 +34,5 @@ register(
         },
         _learner,
         _allocator,
-        cpu_only=True,
     )
 )

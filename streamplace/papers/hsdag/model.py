@@ -35,6 +35,5 @@ register(
         },
         _learner,
         _allocator,
-        cpu_only=True,
     )
 )

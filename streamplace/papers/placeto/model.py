@@ -33,6 +33,5 @@ register(
         },
         _learner,
         improver=_improver,
-        cpu_only=True,
     )
 )

@@ -8,15 +8,10 @@ import torch
 from adam import train
 from dream_cases import FIVE, MODELS, options
 from problems import chain, constrained, diamond, fork_join
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from streamplace.learn.constructive import reinforce
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.models.dream import policy
-from streamplace.learn.models.dream.network import Decoder
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.tensors.memory import canonical_by_tensors
-from streamplace.learn.tensors.rewards import computed
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 
@@ -53,63 +48,22 @@ def test_what_a_problem_teaches_does_not_depend_on_its_batch() -> None:
     assert torch.equal(together.memory.placements, alone.memory.placements)
 
 
-class NothingWaits(TorchDispatchMode):
-    """Refuses operations that need values on the host, or whose shapes depend on values."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        assert name not in ("_local_scalar_dense", "nonzero", "masked_select", "_unique2"), name
-        if name in ("index", "index_put", "index_put_"):
-            indices = [part for part in args[1] if isinstance(part, torch.Tensor)]
-            assert all(part.dtype != torch.bool for part in indices), name
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize(
-    ("model", "changes"),
-    [
-        ("dream", {}),
-        ("dream", {"near": 0.5, "baseline": "moving"}),
-        ("dream", {"near": 1.0, "fresh": 5}),
-        ("encdec", {}),
-    ],
-)
-def test_a_step_never_waits_for_a_gpu(
-    model: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So a GPU can replay it, rewards and memories included, in the forms that it computes."""
-    monkeypatch.setattr(Decoder, "tree", lambda *_: None)
-    monkeypatch.setattr(reinforce, "canonical", canonical_by_tensors)
-    learner = learner_of(model, device_state=True, **changes)
-    learner.judge = computed(PROBLEMS, "cpu")
-    rows, seed = torch.arange(learner.n_problems)[-len(PROBLEMS) :], torch.tensor(3)
-    learner.loss(rows.numpy(), 0, 0)  # what is prepared once
-    n = int(learner.sizes[rows].max())
-    with NothingWaits():
-        loss, _ = learner.step(rows, seed, torch.tensor(4), n=n, most=16)
-        torch.autograd.grad(loss, list(learner.module.parameters()))
-
-
-def test_the_gradient_is_that_of_equation_4() -> None:
+def test_the_gradient_is_that_of_equation_4(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one problem: Σ (r - b) ∇ log π / N over what was sampled and replayed."""
     learner = learner_of(problems=PROBLEMS[:1], normalised=False, entropy=0.0, replayed=1)
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    batches: list[Any] = []
-    module: Any = learner.module
-    likelihood = module.likelihood
+    likelihood = policy.OrderedBatch.likelihood
 
-    def spied(*arguments: Any) -> Any:
-        seen.append((arguments[2], likelihood(*arguments).log_probability))
-        batches.append(arguments[0])
-        return likelihood(*arguments)
+    def spied(batch: policy.OrderedBatch, placements: torch.Tensor) -> Any:
+        found = likelihood(batch, placements)
+        seen.append((placements[0], found.log_probability))
+        return found
 
-    module.likelihood = spied
+    monkeypatch.setattr(policy.OrderedBatch, "likelihood", spied)
     loss = learner.loss(np.array([0]), 0, 0)[0]
-    (placements, log_probability), batch = seen[0], batches[0]
-    row = placements[0]
+    row, log_probability = seen[0]
     assert len(row) == 9  # the best of the eight samples and of all random ones is replayed
-    by_operator = torch.zeros_like(row).scatter(1, batch.order.expand_as(row), row)
-    rewards = learner.reward(PROBLEMS[0], by_operator.numpy().astype(np.int32))
+    rewards = learner.reward(PROBLEMS[0], row.numpy().astype(np.int32))
     valid = rewards >= min(0.8, rewards[8:].max())
     valid[:8] = True
     rewards, likely = rewards[valid], log_probability[0].detach().numpy()[valid]

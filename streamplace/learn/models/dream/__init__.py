@@ -6,6 +6,8 @@ from streamplace.learn.config import MOST_DEVICES, MemoryConfig
 
 FEATURES = ("log load", "log transfer", "load", "transfer")
 """Features of an operator; those of the paper are the last two, as they are."""
+COMMON = ("load per device", "transfer per device", "one by devices", "log operators")
+"""Further features, the same for all operators, where devices are told by what they are."""
 
 
 class AllocatorConfig(MemoryConfig):
@@ -19,15 +21,14 @@ class AllocatorConfig(MemoryConfig):
     # load and transfer alone, as they are
     standardised: bool = True
     random_ties: bool = True  # shuffle operators whose order is arbitrary during training
-    # use the loads of devices, and what they send to the operator, as features
+    # tell devices by their speed and by what they and their links hold, not by their numbers
     device_state: bool = False
-    # number of branched graphs that are made anew in every epoch, instead of the given ones, for
-    # their cluster and at their rates; 0: none
-    fresh: int = Field(default=0, ge=0, le=10_000_000)
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features of an operator."""
+        if self.device_state:
+            return (*FEATURES, *COMMON)
         return FEATURES if self.standardised else FEATURES[2:]
 
 

@@ -17,8 +17,10 @@ from torch import Tensor
 from streamplace.errors import SettingError
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
-from streamplace.learn.models.dream import FEATURES
+from streamplace.learn.models.dream import FEATURES, AllocatorConfig
 from streamplace.model.arrays import Floats, Longs
+from streamplace.model.coarsening import finest_level
+from streamplace.model.least_peak import least_peak
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
 
@@ -35,56 +37,74 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FeatureScale:
-    """Mean and standard deviation [F] of the last F `FEATURES` over those of a training set."""
+    """Mean and standard deviation [F] of features of operators over those of a training set."""
 
+    names: Sequence[str]
     mean: Floats
     std: Floats
 
     @classmethod
     def of(cls, problems: Sequence[Problem], names: Sequence[str] = FEATURES) -> "FeatureScale":
-        """Measure the scale on the operators of these problems; some `FEATURES` have none."""
+        """Measure the scale on the operators of these problems; the paper's features have none."""
         if len(names) < len(FEATURES):
-            return cls(np.zeros(len(names)), np.ones(len(names)))
-        rows = np.concatenate([operator_features(problem) for problem in problems])
+            return cls(names, np.zeros(len(names)), np.ones(len(names)))
+        rows = np.concatenate([operator_features(problem, names) for problem in problems])
         mean, std = rows.mean(axis=0), rows.std(axis=0)
-        return cls(mean, np.where(std > 0, std, 1.0))
+        return cls(names, mean, np.where(std > 0, std, 1.0))
 
     @classmethod
     def from_document(
         cls, document: Mapping[str, Any], names: Sequence[str], where: str
     ) -> "FeatureScale":
         """Read the scale of these features from its `document`; ``where`` names the file."""
-        return cls(*scale_of(document, names, where))
+        return cls(names, *scale_of(document, names, where))
 
     def document(self) -> dict[str, Any]:
         """Names, means and standard deviations, fit for JSON."""
         mean, std = self.mean.tolist(), self.std.tolist()
-        return {"names": list(FEATURES[-len(mean) :]), "mean": mean, "std": std}
+        return {"names": list(self.names), "mean": mean, "std": std}
 
     def operators(self, problem: Problem) -> Floats:
         """Features [N, F] of operators, to this scale."""
-        features = operator_features(problem)[:, -len(self.mean) :]
-        return np.asarray((features - self.mean) / self.std)
+        return np.asarray((operator_features(problem, self.names) - self.mean) / self.std)
 
 
-def operator_features(problem: Problem) -> Floats:
-    """Load of each operator and transfer of its output: logarithms, then shares; [N, 4].
+def operator_features(problem: Problem, names: Sequence[str] = FEATURES) -> Floats:
+    """Features [N, F] of operators by name: loads and transfers, and what all have in common.
 
     The load is the share of a device, λ · seconds, as the mean over the devices. The transfer is
     the share of a link, λ · Σ selectivity · payload · seconds per byte, as the mean over the links.
+    Both are in yardsticks where devices are told by what they are and hold.
     """
-    instance = problem.instance
+    instance, common = problem.instance, len(names) > len(FEATURES)
+    unit = yardstick(problem) if common else 1.0
     load = instance.full_load[:, instance.device_type].mean(axis=1)
     sent = np.bincount(instance.source, stream_transfers(problem), problem.n_operators)
-    shares = np.stack([load, sent], axis=1)
-    return np.concatenate([np.log(np.maximum(shares, LEAST)), shares], axis=1)
+    shares = np.stack([load, sent], axis=1) / unit
+    columns = np.concatenate([np.log(np.maximum(shares, LEAST)), shares], axis=1)
+    if common:
+        n, d = columns.shape[0], problem.n_devices
+        of_problem = [shares[:, 0].sum() / d, shares[:, 1].sum() / d, 1 / d, np.log(n)]
+        columns = np.concatenate([columns, np.tile(of_problem, (n, 1))], axis=1)
+    return columns[:, -len(names) :]
+
+
+def yardstick(problem: Problem) -> float:
+    """Least peak that a placement could have by the CPU alone, but at least 1."""
+    least = least_peak(problem, finest_level(problem))
+    return max(1.0, least) if np.isfinite(least) else 1.0
 
 
 def stream_transfers(problem: Problem) -> Floats:
     """Share [M] of a link that each stream would need, as the mean over the links."""
+    return problem.instance.traffic * usual_wire(problem)
+
+
+def usual_wire(problem: Problem) -> float:
+    """Seconds per byte, as the mean over the links."""
     d = problem.n_devices
     wire: float = problem.instance.seconds_per_byte.sum() / max(d * (d - 1), 1)
-    return problem.instance.traffic * wire
+    return wire
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +114,11 @@ class Graphs:
     features: Tensor  # [P, N, F]
     present: Tensor  # [P, N] false for padding
     streams: Tensor  # [P, N, N] number of streams
-    inbound: Tensor  # [P, N, N] share of a link
+    inbound: Tensor  # [P, N, N] yardsticks of a link
     allowed: Tensor  # [P, N, D] devices that an operator may use
     lower: Tensor  # [P, D, D] 1 where the row's device must be in use before the column's
-    load: Tensor  # [P, N, D] share of a device
+    load: Tensor  # [P, N, D] yardsticks, ∞ where there is no device
+    wire: Tensor  # [P, D, D] seconds per byte over those of a link of usual speed
     mates: Tensor | None  # [P, N, N] 1 where two operators must share a device; None: no rules
     rivals: Tensor | None  # [P, N, N] 1 where two must not
 
@@ -105,30 +126,29 @@ class Graphs:
     def of(
         problems: Sequence[Problem],
         scale: FeatureScale,
-        devices: int,
-        *,
-        canonical: bool,
-        device: str | torch.device = "cpu",
+        config: AllocatorConfig,
     ) -> "Graphs":
-        """Problems for a model of so many devices.
-
-        ``canonical`` opens only the first unused of interchangeable devices.
-        """
+        """Problems for a model with these options."""
+        for problem in problems:
+            check_devices(problem, config.devices)
+        devices = config.devices
+        if config.device_state:
+            devices = max(problem.n_devices for problem in problems)
         ruled = any(problem.rules is not None for problem in problems)
         _check_size(problems, ruled=ruled)
         single = [_arrays(problem, scale, devices, ruled=ruled) for problem in problems]
-        filling = {"present": False, "allowed": False}
+        filling = {"present": False, "allowed": False, "load": np.inf}
         columns: dict[str, Any] = {
             name: _padded([arrays[name] for arrays in single], filling.get(name, 0))
             for name in single[0]
         }
         columns["allowed"][:, :, 0] |= ~columns["present"]
-        if not canonical:
+        if not config.canonical:
             columns["lower"][:] = 0
         if not ruled:
             columns["mates"] = columns["rivals"] = None
         made: dict[str, Any] = {
-            n: None if c is None else torch.from_numpy(c).to(device) for n, c in columns.items()
+            name: None if c is None else torch.from_numpy(c) for name, c in columns.items()
         }
         return Graphs(**made)
 
@@ -152,6 +172,7 @@ class Graphs:
             allowed=sorted_rows(self.allowed),
             lower=self.lower[rows],
             load=sorted_rows(self.load),
+            wire=self.wire[rows],
             mates=None if self.mates is None else sorted_pairs(self.mates).tril(-1),
             rivals=None if self.rivals is None else sorted_pairs(self.rivals).tril(-1),
         )
@@ -200,12 +221,14 @@ def _check_size(problems: Sequence[Problem], *, ruled: bool) -> None:
 
 def _arrays(problem: Problem, scale: FeatureScale, devices: int, *, ruled: bool) -> Arrays:
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
-    check_devices(problem, devices)
-    load = np.zeros((n, devices), np.float32)
-    load[:, :d] = instance.full_load[:, instance.device_type]
+    unit = yardstick(problem)
+    load = np.full((n, devices), np.inf, np.float32)
+    load[:, :d] = instance.full_load[:, instance.device_type] / unit
+    wire = np.zeros((devices, devices), np.float32)
+    wire[:d, :d] = instance.seconds_per_byte / (usual_wire(problem) or 1.0)
     streams, inbound = np.zeros((2, n, n), np.float32)
     np.add.at(streams, (instance.target, instance.source), 1)
-    np.add.at(inbound, (instance.target, instance.source), stream_transfers(problem))
+    np.add.at(inbound, (instance.target, instance.source), stream_transfers(problem) / unit)
     lower = np.zeros((devices, devices), np.float32)
     classes = problem.interchangeable
     lower[:d, :d] = np.triu(classes[:, None] == classes, 1)
@@ -216,6 +239,7 @@ def _arrays(problem: Problem, scale: FeatureScale, devices: int, *, ruled: bool)
         "inbound": inbound,
         "lower": lower,
         "load": load,
+        "wire": wire,
         **_rules(problem, devices, ruled=ruled),
     }
 

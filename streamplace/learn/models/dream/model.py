@@ -31,29 +31,28 @@ FAST_TRAINING = TrainingConfig(
     epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
 )
 
-GPU: dict[str, Any] = {
+DESCRIBED: dict[str, Any] = {
+    "device_state": True,
+    "devices": 64,
+    "hops": 3,
+    "on_policy": 4,
     "replayed": 1,
     "places": 2,
-    "exploration": 16.0,
-    "exploration_decay": 0.0,
-    "near": 1.0,
-    "fresh": 102_400,
+    "searched": 5000,
+    "exploration": 0.0,
 }
-"""Options for fresh graphs in every step, which no step meets again."""
-
-GPU_TRAINING = TrainingConfig(
-    epochs=30, batch=512, learning_rate=5e-3, final_learning_rate=1e-5, clip=1.0
+"""Options for devices that are told by what they are and hold; a search finds what to imitate."""
+DESCRIBED_TRAINING = FAST_TRAINING.model_copy(
+    update={"epochs": 14, "learning_rate": 2e-3, "final_learning_rate": 2e-5}
 )
-"""A minute on an H100."""
 
 
-def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
-    """Register a model of the paper by its fast options; the graph encoder is part of these."""
-    kind = type(fast)
+def paper_model(name: str, summary: str, fast: Preset) -> LearnedModel:
+    """Register a model of the paper by its preset fast; its options say if it encodes graphs."""
+    kind: Any = type(fast.model)
     tied = {"tied": True} if issubclass(kind, GraphAllocatorConfig) else {}
     presets = {
-        "fast": Preset(fast, FAST_TRAINING),
-        "gpu": Preset(fast.model_copy(update=GPU), GPU_TRAINING),
+        "fast": fast,
         "paper": Preset(kind.model_validate(PAPER | tied), PAPER_TRAINING),
     }
 
@@ -73,17 +72,17 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
 paper_model(
     "encdec",
     "Encoder–decoder LSTMs, for up to five equal devices; by the preset paper, B of DREAM.",
-    AllocatorConfig(),
+    Preset(AllocatorConfig(), FAST_TRAINING),
 )
 paper_model(
     "encdec-gnn",
     "Encoder–decoder with a graph encoder, for up to five equal devices; by the preset paper, "
     "B+F1 of DREAM.",
-    GraphAllocatorConfig(),
+    Preset(GraphAllocatorConfig(), FAST_TRAINING),
 )
 paper_model(
     "dream",
-    "Graph-aware encoder–decoder that reads the devices' loads, for up to five equal devices; by "
-    "the preset paper, B+F1&F2 of DREAM, which does not.",
-    GraphAllocatorConfig(device_state=True),
+    "Graph-aware encoder–decoder that tells devices by what they are and hold, for up to 64; by "
+    "the preset paper, B+F1&F2 of DREAM, for five equal ones.",
+    Preset(GraphAllocatorConfig.model_validate(DESCRIBED), DESCRIBED_TRAINING),
 )

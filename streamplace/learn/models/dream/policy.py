@@ -16,19 +16,17 @@ from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.models.dream import AllocatorConfig
-from streamplace.learn.models.dream.graph_generator import FreshGraphs
 from streamplace.learn.models.dream.graphs import (
     FeatureScale,
     GraphBatch,
     Graphs,
     padded_orders,
 )
-from streamplace.learn.models.dream.network import Encoded, EncoderDecoder, built_module
+from streamplace.learn.models.dream.network import EncoderDecoder, built_module
+from streamplace.learn.models.dream.prefixes import PrefixTree
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import below, uniform
-from streamplace.learn.tensors.memory import Outlines
-from streamplace.learn.tensors.rewards import Costs
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
 
@@ -37,10 +35,8 @@ from streamplace.model.problem import Problem
 class OrderedBatch(EncodedBatch):
     """Problems in the order of decision."""
 
-    policy: EncoderDecoder
     batch: GraphBatch
-    encoded: Encoded
-    costs: Costs | None = None
+    tree: PrefixTree
 
     @property
     def order(self) -> Tensor:
@@ -49,13 +45,13 @@ class OrderedBatch(EncodedBatch):
 
     def drawn(self, samples: int, keys: Tensor) -> Tensor:
         """Placements [G, S, N], drawn step by step."""
-        by_step = self.policy.decide(self.encoded, samples, keys)
+        by_step = self.tree.decide(samples, keys)
         return by_step.gather(2, self.order.argsort(1)[:, None].expand_as(by_step))
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
         by_step = placements.gather(2, self.order[:, None].expand_as(placements))
-        return self.policy.likelihood(self.batch, self.encoded, by_step)
+        return self.tree.likelihood(by_step)
 
 
 class PreparedTensors:
@@ -69,10 +65,8 @@ class PreparedTensors:
         problems: Sequence[Problem],
     ) -> None:
         self._policy, self._config, self._problems = policy, config, problems
-        self._device = device = next(policy.parameters()).device
-        self._graphs = Graphs.of(
-            problems, scale, config.devices, canonical=config.canonical, device=device
-        )
+        self._order = "topological" if config.device_state else "bfs"
+        self._graphs = Graphs.of(problems, scale, config)
 
     @cached_property
     def _orders(self) -> Tensor:
@@ -84,8 +78,8 @@ class PreparedTensors:
             n = problem.n_operators
             for row in rows:
                 rank = rng.permutation(n) if self._config.random_ties else None
-                row[:n] = decision_order(problem, "bfs", rank)
-        return torch.from_numpy(orders).to(self._device)
+                row[:n] = decision_order(problem, self._order, rank)
+        return torch.from_numpy(orders)
 
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> OrderedBatch:
         """Encode problems, each in an order of its own."""
@@ -99,13 +93,12 @@ class PreparedTensors:
         numbers = np.arange(len(self._problems))[rows]
         placements: dict[int, Ints] = {}
         sizes = np.array([self._problems[i].n_operators for i in numbers])
-        cells = CELLS if self._device.type == "cpu" else GPU_CELLS
-        for part in (numbers[each] for each in batches_by_size(sizes, cells)):
-            orders = [decision_order(self._problems[i], "bfs") for i in part]
-            steps = torch.from_numpy(padded_orders(orders)).to(self._device)
+        for part in (numbers[each] for each in batches_by_size(sizes)):
+            orders = [decision_order(self._problems[i], self._order) for i in part]
+            steps = torch.from_numpy(padded_orders(orders))
             with torch.no_grad():
-                batch = self._encoded(torch.from_numpy(part).to(self._device), steps)
-            decided = self._policy.decide(batch.encoded, 1, None)[:, 0].cpu().numpy()
+                batch = self._encoded(torch.from_numpy(part), steps)
+            decided = batch.tree.decide(1, None)[:, 0].numpy()
             for i, by_step, along in zip(part.tolist(), decided, orders, strict=True):
                 row = np.empty(len(along), np.int32)
                 row[along] = by_step[: len(along)]
@@ -114,25 +107,7 @@ class PreparedTensors:
 
     def _encoded(self, rows: Tensor, order: Tensor) -> OrderedBatch:
         batch = self._graphs.batch(rows, order)
-        return OrderedBatch(self._policy, batch, self._policy.encode(batch))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedFresh:
-    """Graphs that are made when they are encoded."""
-
-    policy: EncoderDecoder
-    graphs: FreshGraphs
-
-    @property
-    def outlines(self) -> Outlines:
-        """Sizes of the graphs."""
-        return self.graphs.outlines
-
-    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> OrderedBatch:
-        """Make graphs, and encode them."""
-        batch, costs = self.graphs.batch(rows, n, keys)
-        return OrderedBatch(self.policy, batch, self.policy.encode(batch), costs)
+        return OrderedBatch(batch, self._policy.encode(batch))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,12 +122,6 @@ class DreamPolicy:
         """Problems as tensors."""
         return PreparedTensors(self.module, self.config, self.scale, problems)
 
-    def fresh(self, problems: Sequence[Problem], count: int) -> PreparedFresh:
-        """Prepare so many graphs like problems, whose cluster and rates they have."""
-        device = next(self.module.parameters()).device
-        graphs = FreshGraphs(problems, self.scale, self.config.devices, count, device)
-        return PreparedFresh(self.module, graphs)
-
     def features(self) -> dict[str, Any]:
         """Names and scale of the features."""
         return self.scale.document()
@@ -160,7 +129,7 @@ class DreamPolicy:
 
 ORDERS = 16
 """Orders of decision of a training problem, among which every step chooses."""
-CELLS, GPU_CELLS = 1 << 12, 1 << 16
+CELLS = 1 << 12
 """Most operators of a batch, padding included."""
 
 
@@ -171,9 +140,8 @@ def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> Const
     else:
         start = "the weights to begin from"
         scale = FeatureScale.from_document(task.features, config.features, start)
-    policy = DreamPolicy(built_module(model, config).to(task.device), config, scale)
-    fresh = policy.fresh(task.training, config.fresh) if config.fresh else None
-    return ConstructiveLearner(task, config, policy, fresh)
+    policy = DreamPolicy(built_module(model, config), config, scale)
+    return ConstructiveLearner(task, config, policy)
 
 
 @loaded

@@ -4,9 +4,11 @@ Samples of a graph are paths in a tree whose nodes are distinct beginnings of pl
 computed while samples were drawn serves their likelihood, and only what a replayed placement does
 not share with them is computed anew. `network` has the formulas.
 
-Shapes: V nodes, G graphs, S samples of each, N operators, D devices, W width, K further inputs.
+Shapes: V nodes, G graphs, S samples of each, N operators, D devices, W width, K further inputs,
+F features of a device, which are none where a decoder tells devices by their numbers.
 """
 
+import math
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +18,17 @@ from streamsim.jit import kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import Array, Forest, Segment, advance, retraced
+from streamplace.learn.models.dream.devices import (
+    DeviceCosts,
+    DeviceLoads,
+    carry,
+    describe,
+    no_loads,
+    summarise,
+)
+from streamplace.learn.tensors.draws import gumbel
 
 CLOSED = -1e9
 """Logit of a device that is not open."""
@@ -36,21 +48,21 @@ class DecoderWeights(NamedTuple):
     start: Any  # [G, W] s_0
     state: Any  # [W, W] the state's part of the MLP's first layer
     state_bias: Any  # [W]
-    output: Any  # [D, W] the MLP's second layer
-    output_bias: Any  # [D]
+    output: Any  # [D, W] the MLP's second layer, or [1, W] of every device
+    output_bias: Any  # [D], or [1]
+    described: Any  # [F, W] the first layer's part of a device
 
 
 class GraphArrays(NamedTuple):
     """Graphs in the order of decision, see `GraphBatch`; what is not needed is empty."""
 
     size: Array  # [G] operators
-    load: Array  # [G, N, D]
     upstream: Array  # [G, N, N]
-    inbound: Array  # [G, N, N]
     allowed: Array  # [G, N, D]
     lower: Array  # [G, D, D]
     mates: Array  # [G, N, N]
     rivals: Array  # [G, N, N]
+    costs: DeviceCosts
 
 
 class PrefixNodes(NamedTuple):
@@ -58,9 +70,11 @@ class PrefixNodes(NamedTuple):
 
     child: Array  # [V, D] node after a decision, -1 where there is none
     open: Array  # [V, D] devices that are open
-    hidden: Array  # [V, W] hidden layer of the MLP
+    hidden: Array  # [V, W] hidden layer of the MLP, without the part of a device
+    features: Array  # [V, D, F]
     log_p: Array  # [V, D]
     scores: Array  # [2, N] room for the attention of one node
+    rectified: Array  # [W] room for the hidden layer of one device
 
 
 @kernel
@@ -68,6 +82,7 @@ def grow(
     nodes: PrefixNodes,
     forest: Forest,
     graphs: GraphArrays,
+    loads: DeviceLoads,
     start: Array,
     paths: Array,
     step: int,
@@ -77,6 +92,7 @@ def grow(
 
     Paths are devices and, up to this step, nodes.
     """
+    are_described = nodes.features.shape[2] > 0
     for graph in np.flatnonzero(graphs.size > step):
         for sample in range(paths.shape[2]):
             parent, row = -1, paths[0, graph, sample, :step]
@@ -85,42 +101,48 @@ def grow(
             else:
                 parent = paths[1, graph, sample, step - 1]
                 node = nodes.child[parent, row[-1]]
+                if are_described:
+                    carry(loads, graphs.costs, int(graph), sample, row)
             if node < 0:
                 node, count = count, count + 1
                 forest.parent[node], forest.graph[node], nodes.child[node] = parent, graph, -1
                 if step > 0:
                     nodes.child[parent, row[-1]] = node
-                read(forest, graphs, start[graph], row, node)
                 find_open(nodes.open[node], graphs, int(graph), row)
+                read(forest, graphs, start[graph], row, node)
+                if are_described:
+                    into, is_open = nodes.features[node], nodes.open[node]
+                    describe(into, loads, graphs.costs, int(graph), sample, row, is_open)
+                    joined = forest.joined[node, start.shape[1] :]
+                    summarise(joined, into, graphs.costs, int(graph), row, is_open)
             paths[1, graph, sample, step] = node
     return count
 
 
 @kernel
 def read(forest: Forest, graphs: GraphArrays, start: Array, row: Array, node: int) -> None:
-    """Input of the LSTM from the state before and from earlier decisions; see `Decoder._read`."""
-    devices, width, step = graphs.load.shape[2], len(start), len(row)
+    """Input of the LSTM: the state before, and the previous and the upstream devices by number."""
+    devices, width, step = graphs.allowed.shape[2], len(start), len(row)
     graph, parent, joined = forest.graph[node], forest.parent[node], forest.joined[node]
     joined[:width], joined[width:] = start, 0
     if step == 0:
         return
     joined[:width] = forest.states[parent]
+    if len(graphs.costs.load):
+        return
     joined[width + row[-1]] = 1
-    at = width + devices
     if len(graphs.upstream):
         for other in range(step):
-            joined[at + row[other]] += graphs.upstream[graph, step, other]
-        at += devices
-    if len(graphs.inbound):
-        joined[at : at + devices] = forest.joined[parent, at : at + devices]
-        joined[at + row[-1]] += graphs.load[graph, step - 1, row[-1]]
-        for other in range(step):
-            joined[at + devices + row[other]] += graphs.inbound[graph, step, other]
+            joined[width + devices + row[other]] += graphs.upstream[graph, step, other]
 
 
 @kernel
 def find_open(is_open: Array, graphs: GraphArrays, graph: int, row: Array) -> None:
-    """Find the open devices, as `EarlierDecisions.open` does."""
+    """Find the open devices: allowed, and of interchangeable unused ones only the first.
+
+    An operator follows a mate that is placed, and avoids the devices of its rivals. If no device
+    remains, all allowed ones are open and the placement has to be repaired.
+    """
     step, idle = len(row), np.ones(len(is_open), np.bool_)
     idle[row] = False
     for device in range(len(is_open)):
@@ -197,6 +219,79 @@ def judge(
             log_p[device] -= top
 
 
+@relaxed_kernel
+def judge_described(
+    nodes: PrefixNodes,
+    forest: Forest,
+    graphs: GraphArrays,
+    weights: DecoderWeights,
+    first: int,
+    last: int,
+) -> None:
+    """Log-probabilities of new nodes by what the devices are and hold."""
+    scores, rectified = nodes.scores[0], nodes.rectified
+    for v in range(first, last):
+        graph, hidden, log_p = forest.graph[v], nodes.hidden[v], nodes.log_p[v]
+        attend(scores, forest.states[v], weights.keys[graph], graphs.size[graph])
+        for j in range(graphs.size[graph]):
+            share, value = scores[j], weights.values[graph, j]
+            for k in range(len(hidden)):
+                hidden[k] += share * value[k]
+        top, total = np.float32(2 * CLOSED), np.float32(0)
+        for device in range(len(log_p)):
+            log_p[device] = CLOSED
+            if nodes.open[v, device]:
+                activate(rectified, hidden, nodes.features[v, device], weights.described)
+                logit = weights.output_bias[0]
+                for k in range(len(hidden)):
+                    logit += rectified[k] * weights.output[0, k]
+                log_p[device] = logit
+            top = max(top, log_p[device])
+        for device in range(len(log_p)):
+            total += np.exp(max(log_p[device] - top, LOWEST))
+        top += np.log(total)
+        for device in range(len(log_p)):
+            log_p[device] -= top
+
+
+@relaxed_kernel
+def activate(rectified: Array, hidden: Array, features: Array, described: Array) -> None:
+    """Hidden layer of the MLP for a device."""
+    for k in range(len(hidden)):
+        rectified[k] = hidden[k]
+    for f in range(len(features)):
+        for k in range(len(hidden)):
+            rectified[k] += features[f] * described[f, k]
+    for k in range(len(hidden)):
+        rectified[k] = max(rectified[k], np.float32(0))
+
+
+@relaxed_kernel
+def described_gradients(
+    nodes: PrefixNodes,
+    weights: DecoderWeights,
+    d_logits: Array,
+    d_hidden: Array,
+    d_output: Array,
+    d_described: Array,
+) -> None:
+    """Add gradients of the MLP's layers, from those of the logits [V, D]."""
+    rectified = nodes.rectified
+    for v in range(len(d_logits)):
+        for device in range(d_logits.shape[1]):
+            d_logit, features = d_logits[v, device], nodes.features[v, device]
+            if not nodes.open[v, device]:
+                continue
+            activate(rectified, nodes.hidden[v], features, weights.described)
+            for k in range(len(rectified)):
+                d_output[0, k] += d_logit * rectified[k]
+                rectified[k] = d_logit * weights.output[0, k] if rectified[k] > 0 else 0
+                d_hidden[v, k] += rectified[k]
+            for f in range(len(features)):
+                for k in range(len(rectified)):
+                    d_described[f, k] += features[f] * rectified[k]
+
+
 @kernel
 def logit_gradients(
     nodes: PrefixNodes,
@@ -265,18 +360,29 @@ class PrefixTree:
         self._arrays = DecoderWeights(*(part.numpy() for part in self._detached))
         self._segments: list[Segment] = []
         self._memory: dict[str, Tensor] = {}
+        self._parts: dict[str, Tensor] = {}
         self._count = 0
 
     def __del__(self) -> None:
         """Leave the memory to another tree."""
-        if 0 < len(self._memory.get("gates", ())) <= MOST_KEPT:
+        if 0 < len(self._parts.get("gates", ())) <= MOST_KEPT:
             self.free.append(self._memory)
 
     @torch.no_grad()
-    def drawn(self, noise: Tensor) -> Tensor:
-        """Placements [G, S, N] of the largest log-probabilities plus noise [G, S, N, D]."""
-        devices = torch.zeros(noise.shape[:3], dtype=torch.int64)
-        return torch.from_numpy(self.along(devices, noise.numpy())[0])
+    def decide(self, samples: int, keys: Tensor | None) -> Tensor:
+        """Placements [G, S, N], step by step: drawn by keys [G]; without keys, the likeliest."""
+        graphs, n, devices = self.graphs.allowed.shape
+        if keys is None:
+            noise = torch.zeros(graphs, samples, n, devices)
+        else:
+            noise = gumbel(keys, samples, n, devices)
+        chosen = torch.zeros(graphs, samples, n, dtype=torch.int64)
+        return torch.from_numpy(self.along(chosen, noise.numpy())[0])
+
+    def likelihood(self, placements: Tensor) -> Likelihood:
+        """Log-probabilities and entropies of placements [G, S, N], with gradients."""
+        found: Any = PathLikelihood.apply(self, placements, *self.weights)  # type: ignore[no-untyped-call]
+        return Likelihood(*found)
 
     def along(self, devices: Tensor, noise: Array | None = None) -> Array:
         """Paths [2, G, S, N] of devices and their nodes; noise chooses the devices step by step."""
@@ -284,28 +390,40 @@ class PrefixTree:
         paths = torch.stack([devices, torch.zeros_like(devices)]).numpy()
         self._reserve(self._count + devices.numel())
         transposed = w.weight.t().contiguous()
+        described = len(w.described) > 0
+        shape = (*devices.shape[:2], graphs.allowed.shape[2]) if described else (0, 0, 0)
+        loads = no_loads(shape, self._arrays.keys.dtype)
+        judged = judge_described if described else judge
         for t in range(devices.shape[2]):
             first = self._count
-            last = grow(self.nodes, self.forest, graphs, self._arrays.start, paths, t, first)
+            last = grow(self.nodes, self.forest, graphs, loads, self._arrays.start, paths, t, first)
             if last > first:
                 self._count = last
                 self._segments.append((t, first, last))
-                new = {name: tensor[first:last] for name, tensor in self._memory.items()}
+                new = {name: tensor[first:last] for name, tensor in self._parts.items()}
                 torch.mm(new["joined"], transposed, out=new["gates"])
                 advance(self.forest, self._arrays.inputs, t, first, last)
                 torch.addmm(w.state_bias, new["states"], w.state.t(), out=new["hidden"])
-                judge(self.nodes, self.forest, graphs, self._arrays, first, last)
+                judged(self.nodes, self.forest, graphs, self._arrays, first, last)
             if noise is not None:
                 choose(self.nodes, graphs, noise, paths, t)
         return paths
 
     def gradients(self, paths: Array, d_log_p: Tensor, d_entropy: Tensor) -> DecoderWeights:
         """Gradients from those of the likelihood of paths."""
-        w, part = self._detached, {n: tensor[: self._count] for n, tensor in self._memory.items()}
+        w, part = self._detached, {n: tensor[: self._count] for n, tensor in self._parts.items()}
         of_log_p, of_entropy = d_log_p.contiguous().numpy(), d_entropy.contiguous().numpy()
         d_logits = torch.zeros_like(part["log_p"])
         logit_gradients(self.nodes, self.graphs, paths, of_log_p, of_entropy, d_logits.numpy())
-        d_hidden = torch.mm(d_logits, w.output, out=part["d_hidden"]).mul_(part["hidden"] > 0)
+        d_hidden, d_described = part["d_hidden"], torch.zeros_like(w.described)
+        if len(w.described):
+            d_output = torch.zeros_like(w.output)
+            of_layers = d_hidden.zero_().numpy(), d_output.numpy(), d_described.numpy()
+            described_gradients(self.nodes, self._arrays, d_logits.numpy(), *of_layers)
+            d_output_bias = d_logits.sum()[None]
+        else:
+            torch.mm(d_logits, w.output, out=d_hidden).mul_(part["hidden"] > 0)
+            d_output, d_output_bias = d_logits.t() @ part["hidden"], d_logits.sum(0)
         d_states = torch.mm(d_hidden, w.state, out=part["d_states"])
         d_keys, d_values = torch.zeros_like(w.keys), torch.zeros_like(w.values)
         added = d_hidden.numpy(), d_states.numpy(), d_keys.numpy(), d_values.numpy()
@@ -322,41 +440,40 @@ class PrefixTree:
             start=d_start,
             state=d_hidden.t() @ part["states"],
             state_bias=d_hidden.sum(0),
-            output=d_logits.t() @ part["hidden"],
-            output_bias=d_logits.sum(0),
+            output=d_output,
+            output_bias=d_output_bias,
+            described=d_described,
         )
 
     def _reserve(self, room: int) -> None:
         """Make room for so many nodes, of which more come when replayed placements are added."""
-        if self._memory and len(self._memory["joined"]) >= room:
+        if self._parts and len(self._parts["joined"]) >= room:
             return
-        w, whole = self._detached, torch.int32
-        (gates, joined), devices, width = w.weight.shape, len(w.output), w.start.shape[1]
+        w, devices = self._detached, self.graphs.allowed.shape[2]
+        (gates, joined), width, features = w.weight.shape, w.start.shape[1], len(w.described)
         wide = "cells", "states", "hidden", "d_hidden", "d_states", "d_cells", "d_before"
-        sizes: dict[str, tuple[int, torch.dtype]] = {
-            **{"joined": (joined, w.start.dtype), "log_p": (devices, w.start.dtype)},
-            **dict.fromkeys(("gates", "deltas"), (gates, w.start.dtype)),
-            **dict.fromkeys(wide, (width, w.start.dtype)),
-            **{"child": (devices, whole), "open": (devices, torch.bool)},
-            **{"parent": (1, whole), "graph": (1, whole)},
+        sizes: dict[str, tuple[int, ...]] = {
+            **{"joined": (joined,), "log_p": (devices,), "features": (devices, features)},
+            **dict.fromkeys(("gates", "deltas"), (gates,)),
+            **dict.fromkeys(wide, (width,)),
+            **{"child": (devices,), "open": (devices,), "parent": (), "graph": ()},
         }
+        kinds = {"open": torch.bool, **dict.fromkeys(("child", "parent", "graph"), torch.int32)}
         memory: dict[str, Tensor] = {}
         with suppress(IndexError):  # where no tree has left any
             memory = self.free.pop()
-        if any(
-            name not in memory
-            or memory[name].dtype != kind
-            or len(memory[name]) < room
-            or memory[name].shape[1] != size
-            for name, (size, kind) in sizes.items()
-        ):
-            memory = {n: torch.empty(4 * room, size, dtype=t) for n, (size, t) in sizes.items()}
-        for name, tensor in self._memory.items():
-            memory[name][: self._count] = tensor[: self._count]
-        self._memory = memory
-        arrays = {name: tensor.numpy() for name, tensor in memory.items()}
-        arrays |= {name: arrays[name][:, 0] for name in ("parent", "graph")}
-        arrays["scores"] = np.empty((2, self.graphs.load.shape[1]), self._arrays.keys.dtype)
+        parts = {}
+        for name, size in sizes.items():
+            each, kind = math.prod(size), kinds.get(name, w.start.dtype)
+            if name not in memory or memory[name].dtype != kind or len(memory[name]) < room * each:
+                memory[name] = torch.empty(4 * room * each, dtype=kind)
+            parts[name] = memory[name][: room * each].view(room, *size)
+            if self._count:
+                parts[name][: self._count] = self._parts[name][: self._count]
+        self._memory, self._parts = memory, parts
+        arrays = {name: tensor.numpy() for name, tensor in parts.items()}
+        arrays["scores"] = np.empty((2, self.graphs.allowed.shape[1]), self._arrays.keys.dtype)
+        arrays["rectified"] = np.empty(width, self._arrays.keys.dtype)
         self.forest = Forest(*(arrays[name] for name in Forest._fields))
         self.nodes = PrefixNodes(*(arrays[name] for name in PrefixNodes._fields))
 
@@ -380,9 +497,3 @@ class PathLikelihood(torch.autograd.Function):
     def backward(ctx: Any, d_log_p: Tensor, d_entropy: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of what is encoded, and of the parameters."""
         return None, None, *ctx.tree.gradients(ctx.paths, d_log_p, d_entropy)
-
-
-def likelihood(tree: PrefixTree, devices: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probability and mean entropy [G, S] of placements [G, S, N], with gradients."""
-    found: Any = PathLikelihood.apply(tree, devices, *tree.weights)  # type: ignore[no-untyped-call]
-    return found[0], found[1]

@@ -30,6 +30,5 @@ register(
         _learner,
         supervised=True,
         objectives=("throughput",),
-        cpu_only=True,
     )
 )

@@ -23,6 +23,5 @@ register(
         _learner,
         supervised=True,
         objectives=("makespan",),
-        cpu_only=True,
     )
 )
