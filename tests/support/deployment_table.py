@@ -28,18 +28,13 @@ def rows() -> dict[str, list[str]]:
     return {re.sub(r"\[(.+?)\]\(.+?\)", r"\1", name): own for name, *own in cells}
 
 
-def check_row(
-    run: Callable[..., Any], name: str, rest: str, job: str, folder: Path, **facts: Any
-) -> str:
-    """Run each command on a job as the table says; returns the line on its deployment.
-
-    ``facts``: further settings of commands that measure the job.
-    """
+def check_row(run: Callable[..., Any], name: str, rest: str, job: str, folder: Path) -> str:
+    """Run each command on a job as the table says; returns the line on its deployment."""
     profile, advise, move, watch = rows()[name]
     (folder / "offers.toml").write_text(OFFERS)
     write_program(folder)
     given = ("--rest", rest, "--job", job)
-    own = settings_file(folder, seconds=2, **facts)
+    own = settings_file(folder, seconds=2, patience=4)
     offered = ("--rate", "2x", "--offers", str(folder / "offers.toml"), "--budget", "0.1")
     moved = ("--savepoints", (folder / "saved").as_uri())
     lines = [

@@ -97,9 +97,9 @@ class JobDeployment:
         """Why streamplace cannot move the job, with a way that works; empty if it can."""
         if self.manager:
             return (
-                f"a {self.manager} on {shown(self.kubernetes)} starts the job, and its operator "
-                "would start a second copy beside a moved one; change its specification: "
-                "'streamplace flink advise' prints what"
+                f"the job belongs to a {self.manager}, whose operator would start a second copy "
+                "beside a moved one; change its specification: 'streamplace flink advise' prints "
+                "what"
             )
         if obstacle := self.obstacle_to_jobs:
             return obstacle
@@ -167,7 +167,7 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
     is_operated, manager = any(key in settings for key in _OPERATED), ""
     if is_operated and is_application:
         manager = DEPLOYMENT
-    elif is_operated and job is not None and _OF_SESSION_JOB.fullmatch(job):
+    elif (is_operated or not shows) and _OF_SESSION_JOB.fullmatch(job or ""):
         manager = SESSION_JOB
     kind = next((settings[key] for key in _AVAILABILITY if key in settings), "none").lower()
     return JobDeployment(

@@ -203,7 +203,7 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
     Its deployment is what it was.
     """
     cluster, rest, job = running.cluster, running.rest, running.job
-    line = check_row(run, "high availability", rest.url, job, tmp_path, patience=4)
+    line = check_row(run, "high availability", rest.url, job, tmp_path)
     remember(job, running.program)
     move = mover(rest, running.program, tmp_path)
     watch = WatchThread(move, job, TALLY, patience=20)
@@ -350,7 +350,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         vectors = {"op0": ["box-1"], "op1": ["box-2", "box-1", "box-2"]}
         found = verify(rest, one, Layout(vectors))
         measured = profile(rest, one, 2.0)
-        check_row(run, "application mode", rest.url, one, tmp_path, patience=4)
+        check_row(run, "application mode", rest.url, one, tmp_path)
     assert found.fine, found
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
 

@@ -94,7 +94,7 @@ def test_what_the_table_says_is_so_on_kubernetes(
 ) -> None:
     """Stock Flink deploys itself there; keys of its operator are set as that does."""
     with getattr(pods, mode)("count", "100", "16", **settings) as (rest, job):
-        line = check_row(run, name, rest.url, job, tmp_path, patience=4)
+        line = check_row(run, name, rest.url, job, tmp_path)
         assert "flink/count, " in line
         assert rest.state(job) == "RUNNING"
 
@@ -115,10 +115,10 @@ def test_an_application_is_interrupted_for_as_long_as_its_cluster_takes(shop: Sh
 
 
 def test_what_a_gateway_hides_is_said_to_be_unknown(shop: Shop) -> None:
-    """Only the scheduler, the TaskManagers and other jobs are known then."""
-    flink = shop()
+    """Only the scheduler, the TaskManagers and jobs are known then, by their ids the operator's."""
+    flink = shop(job=OF_RESOURCE)
     flink.answers["GET /jobmanager/config"] = failure("forbidden", status=403)
-    deployment = deployment_of(flink.rest, "job")
+    deployment = deployment_of(flink.rest, OF_RESOURCE)
     assert "its settings are hidden" in str(deployment)
-    assert "session" not in str(deployment)
-    assert deployment.obstacle == ""
+    assert "session cluster" not in str(deployment)
+    assert "belongs to a FlinkSessionJob" in deployment.obstacle

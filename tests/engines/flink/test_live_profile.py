@@ -143,7 +143,7 @@ def test_every_command_looks_at_a_session_cluster_first(
     """A dry run plans the move as far as the program of the job allows."""
     job = submit(pipeline(1, 2), {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"]})
     name = "session cluster, TaskManagers configured"
-    line = check_row(run, name, rest.url, job, tmp_path, patience=4)
+    line = check_row(run, name, rest.url, job, tmp_path)
     assert line == (
         "deployment: Flink 2.3.0, session cluster, default scheduler, 5 TaskManagers, no folder "
         "for savepoints"
@@ -286,7 +286,7 @@ def test_a_stock_job_is_advised(other: LocalCluster, run: Callable, tmp_path: Pa
     advice = advised(rest, job)
     after = rest.job(job)
     if after.get("schedulerType") == "Adaptive":
-        check_row(run, "adaptive scheduler", rest.url, job, tmp_path, patience=4)
+        check_row(run, "adaptive scheduler", rest.url, job, tmp_path)
     rest.cancel(job)
     assert advice.flow.offered == pytest.approx(200, rel=0.2)
     assert advice.rate == pytest.approx(2 * advice.flow.offered)

@@ -582,7 +582,7 @@ def change_commands(
     if deployment.has_autoscaler:
         yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes this"
     place = f"--rest {shlex.quote(url)} --job {job.id}"
-    if deployment.kubernetes and (deployment.manager or deployment.is_unpinned):
+    if deployment.manager or (deployment.kubernetes and deployment.is_unpinned):
         yield from _kubernetes_commands(place, job, deployment, plan)
         yield from sizes
         return
@@ -615,7 +615,8 @@ def _kubernetes_commands(
 ) -> Iterator[str]:
     """Commands where TaskManagers are pods of one template, and nothing can be pinned to them."""
     if deployment.manager:
-        yield f"# change in the {deployment.manager} on {shown(deployment.kubernetes)}:"
+        on = deployment.kubernetes and f" on {shown(deployment.kubernetes)}"
+        yield f"# change in the {deployment.manager}{on}:"
     else:
         yield f"streamplace flink cancel {place} --savepoint SAVEPOINTS"
         again = "the application" if deployment.is_application else "the job"
