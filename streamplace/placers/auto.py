@@ -22,7 +22,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
-from streamplace.placers.exact.throughput import PROOF, least_loaded
+from streamplace.placers.exact.throughput import PROOF, settled
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
@@ -181,12 +181,10 @@ class Team:
 
     def settle(self) -> None:
         """Lower the load of the fullest resource of a placement that keeps up with the sources."""
-        part = self.part(1.0)
-        if part is None or self._best is None or self._best.value < 1 or self.late:
-            return
-        placement = self._best.placement
-        settled = least_loaded(self.problem, placement, self._seed, part)
-        self._settled, self._least_load = settled
+        if self._best is not None and not self.late:
+            found, part = Found(self._best.placement), self.part(1.0)
+            found = settled(self.problem, self.objective, found, self._seed, part)
+            self._settled, self._least_load = found.placement, found.least_load
 
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
         """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""

@@ -73,6 +73,22 @@ def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObje
     assert result.bound == pytest.approx(result.value, abs=2e-8)
 
 
+@pytest.mark.parametrize("sources", [1, 2])
+@given(data=st.data())
+def test_no_placement_that_keeps_up_is_less_loaded_than_is_said(
+    sources: int, data: st.DataObject
+) -> None:
+    """By the load of the bottleneck that users see, also where subtasks have several limits."""
+    problem = data.draw(limited(sources))
+    result, judge = proven(problem, Budget(seconds=20)), OBJECTIVES["throughput"]
+    if result.least_load is None or problem.n_devices**problem.n_operators > 100:
+        return
+    every = np.array(list(np.ndindex((problem.n_devices,) * problem.n_operators)), np.int32)
+    for place in every[problem.legal(every)]:
+        told: Any = judge.explained(problem, problem.placement(place))
+        assert told.value < 1 or told.bottleneck.load >= result.least_load * (1 - 1e-6)
+
+
 @given(data=st.data(), evaluations=st.integers(1, 2000))
 def test_the_bound_of_many_groups_holds(data: st.DataObject, evaluations: int) -> None:
     """Linear programmes over the rates of five sources, where placements count as too many."""

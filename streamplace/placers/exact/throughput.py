@@ -95,31 +95,27 @@ PROOF = Placer("exact", "The proof of `exact` alone.", prove)
 """Not registered: `auto` calls it, and lowers the load of its own best placement."""
 
 
-def settled(problem: Problem, objective: Objective, found: Found, seed: int, meter: Meter) -> Found:
-    """Lower the load of the fullest resource of a small graph that keeps up."""
-    part = None if meter.late else meter.part(1.0)
-    is_small = problem.n_operators <= SMALL and objective.usual
-    if part is None or not is_small or objective.value(problem, found.placement) < 1:
-        return found
-    placement, least = least_loaded(problem, found.placement, seed, part)
-    return replace(found, placement=placement, least_load=least)
+def settled(
+    problem: Problem, objective: Objective, found: Found, seed: int, budget: Budget | None
+) -> Found:
+    """Of small graphs that keep up, lower the load of the fullest resource, or bound it.
 
-
-def least_loaded(
-    problem: Problem, placement: Placement, seed: int, budget: Budget
-) -> tuple[Placement, float]:
-    """Of placements that carry the full rate, one whose fullest resource has little load.
-
-    It has at most the load of the given one, which carries the full rate, and the load returned is
-    a lower bound of that of every placement. Quick methods only: few users wait for this alone.
+    Quick methods only: few users wait for this alone. Beside constant loads there is no bound, as
+    those of the search are not the loads that users see.
     """
+    is_small = problem.n_operators <= SMALL and objective.usual
+    if budget is None or not is_small or objective.value(problem, found.placement) < 1:
+        return found
     units, unit = units_of(problem)
-    first = placement.index[np.unique(unit, return_index=True)[1]]
+    first = found.placement.index[np.unique(unit, return_index=True)[1]]
     prover = Prover(units, first, Meter(budget, 1), seed, 1, enough=LEAST_LOAD)
     prover.prove_quickly()
+    placement = found.placement
     if not np.array_equal(prover.place, first):
         placement = problem.placement(problem.canonical(prover.place[unit]))
-    return placement, prover.least
+    least = prover.least if prover.least > LEAST_LOAD else 0.0
+    shown = None if len(problem.instance.constant) else least
+    return replace(found, placement=placement, least_load=shown)
 
 
 def _interrupted(problem: Problem, unit: Ints, place: Ints, least: float) -> Found:
