@@ -187,15 +187,3 @@ def lstm_states(inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> 
     """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
     states: Tensor = LstmRecurrence.apply(inputs, read, start, weight)  # type: ignore[no-untyped-call]
     return states
-
-
-def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """State and cell [R, H] after a step; ``gates`` [R, 4H] are the sum of all inputs."""
-    i, f, o, g = gates.chunk(4, dim=1)
-    after = (f.sigmoid() * cell).addcmul_(i.sigmoid(), g.tanh())
-    return o.sigmoid() * after.tanh(), after
-
-
-def one_hot(devices: Tensor, n_devices: int) -> Tensor:
-    """One-hot rows [..., D] of devices [...], as float32."""
-    return (devices[..., None] == torch.arange(n_devices, device=devices.device)).float()

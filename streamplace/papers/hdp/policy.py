@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import EncodedBatch, Likelihood
-from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
+from streamplace.learn.constructive.recurrence import lstm_states
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
@@ -138,6 +138,18 @@ class HdpModule(nn.Module):
         logits = self.out(torch.cat([states, context], dim=-1)) / self.config.temperature
         clipped = self.config.clip * torch.tanh(logits)
         return clipped.masked_fill(~opened, CLOSED).log_softmax(-1)
+
+
+def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """State and cell [R, H] after a step; ``gates`` [R, 4H] are the sum of all inputs."""
+    i, f, o, g = gates.chunk(4, dim=1)
+    after = (f.sigmoid() * cell).addcmul_(i.sigmoid(), g.tanh())
+    return o.sigmoid() * after.tanh(), after
+
+
+def one_hot(devices: Tensor, n_devices: int) -> Tensor:
+    """One-hot rows [..., D] of devices [...], as float32."""
+    return (devices[..., None] == torch.arange(n_devices, device=devices.device)).float()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

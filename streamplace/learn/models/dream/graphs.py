@@ -136,7 +136,7 @@ class Graphs:
             devices = max(problem.n_devices for problem in problems)
         ruled = any(problem.rules is not None for problem in problems)
         _check_size(problems, ruled=ruled)
-        single = [_arrays(problem, scale, devices, ruled=ruled) for problem in problems]
+        single = [_arrays(problem, scale, config, devices, ruled=ruled) for problem in problems]
         filling = {"present": False, "allowed": False, "load": np.inf}
         columns: dict[str, Any] = {
             name: _padded([arrays[name] for arrays in single], filling.get(name, 0))
@@ -219,9 +219,11 @@ def _check_size(problems: Sequence[Problem], *, ruled: bool) -> None:
         )
 
 
-def _arrays(problem: Problem, scale: FeatureScale, devices: int, *, ruled: bool) -> Arrays:
+def _arrays(
+    problem: Problem, scale: FeatureScale, config: AllocatorConfig, devices: int, *, ruled: bool
+) -> Arrays:
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
-    unit = yardstick(problem)
+    unit = yardstick(problem) if config.device_state else 1.0
     load = np.full((n, devices), np.inf, np.float32)
     load[:, :d] = instance.full_load[:, instance.device_type] / unit
     wire = np.zeros((devices, devices), np.float32)
