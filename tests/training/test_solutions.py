@@ -56,6 +56,24 @@ def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solve
     assert [None if t is None else t.tolist() for t in targets] == [[0, 1], [0, 1, 2]]
 
 
+def test_a_search_of_so_many_evaluations_is_all_that_a_memory_begins_with(
+    solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is proven."""
+    budgets: list[int | None] = []
+    records_of = solutions.records_of
+
+    def spied(comparison: ComparisonRun, *arguments: Any, **keywords: Any) -> Any:
+        budgets.append(comparison.budget.evaluations)
+        return records_of(comparison, *arguments, **keywords)
+
+    monkeypatch.setattr(solutions, "records_of", spied)
+    (found,) = solver.searched(GRAPHS[1:], 70)
+    assert found is not None
+    assert found.tolist() == [0, 1, 2]
+    assert budgets == [70]
+
+
 def test_worker_processes_leave_the_users_script_alone(
     solver: Solver, prepared: list[dict[str, Any]]
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamsim
 import torch
 from adam import train
 from dream_cases import FIVE, MODELS, options
@@ -12,6 +13,7 @@ from problems import chain, constrained, diamond, fork_join
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.models.dream import policy
 from streamplace.learn.registry import LearningTask
+from streamplace.learn.tensors.memory import EMPTY
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 
@@ -28,13 +30,28 @@ def learner_of(
 
 
 @pytest.mark.parametrize(
-    "model", ["dream", *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[1:])]
+    ("model", "described"),
+    [("dream", True), *(pytest.param(name, False, marks=pytest.mark.slow) for name in MODELS)],
 )
-def test_training_beats_chance(model: str) -> None:
-    learner, rng = learner_of(model, exploration=20.0), np.random.default_rng(0)
+def test_training_beats_chance(model: str, described: bool) -> None:
+    learner = learner_of(model, exploration=20.0, device_state=described)
+    rng = np.random.default_rng(0)
     train(learner, 50, rate=0.02)
     chance = [learner.reward(p, random_placements(p, 500, rng)).mean() for p in PROBLEMS]
     assert learner.validate().mean() > np.mean(chance) + 0.1
+
+
+def test_the_memory_begins_with_what_others_found() -> None:
+    """With its reward, legal, and ready to be replayed; with nothing where nothing was found."""
+    problems = (constrained(), *PROBLEMS[:2])
+    targets = (*(np.arange(p.n_operators, dtype=np.int32) % 3 for p in problems[:2]), None)
+    task = LearningTask(problems, (), seed=0, targets=targets)
+    memory = policy.learner_of("dream", task, options("dream")).memory
+    assert (memory.rewards[2] == EMPTY).all()
+    for row, (problem, target) in enumerate(zip(problems[:2], targets, strict=False)):
+        legal = problem.repaired(target)
+        assert memory.placements[row, 0, : problem.n_operators].tolist() == legal.tolist()
+        assert memory.rewards[row, 0] == streamsim.throughput(problem.instance, legal[None])[0]
 
 
 def test_what_a_problem_teaches_does_not_depend_on_its_batch() -> None:
