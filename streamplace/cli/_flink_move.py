@@ -26,6 +26,7 @@ from streamplace.errors import SettingError
 from streamplace.settings.flink import FlinkMoveSettings, OfFlink
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move.journal import MovePlan
     from streamplace.engines.flink.move.move import FlinkMove
@@ -66,7 +67,11 @@ def move_(
     has submitted or moved the job on this machine.
     """
     from streamplace.engines.flink.layout import Layout
+    from streamplace.engines.flink.operator.resource import named
 
+    if resource := named(settings.rest):
+        _move_by_patches(*resource, jar, settings, as_json)
+        return
     engine = settings.engine(say)
     is_known = settings.resume and jar is None and not arguments
     program = None if is_known else settings.program(jar, arguments)
@@ -123,18 +128,42 @@ def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Progr
     return program
 
 
-def _improve(
-    settings: FlinkMoveSettings,
-    engine: "FlinkEngine",
-    move: "FlinkMove | None",
-    job: str,
-    as_json: bool,
-    facts: dict[str, Any],
+def _move_by_patches(
+    namespace: str, name: str, jar: Path | None, settings: FlinkMoveSettings, as_json: bool
 ) -> None:
-    """Measure a job, try layouts, and end in the best measured one."""
+    """Try Flink's balance modes of a job that its operator owns; it is never submitted."""
+    from streamplace.engines.flink.operator.api import usual_api
+    from streamplace.engines.flink.operator.modes import ModeTrials
+
+    for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
+        if given is not None:
+            raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
+    engine, api = settings.engine(say), usual_api()
+    resume_by = f"streamplace flink move --rest {settings.rest} --resume"
+    improver = _improver(settings, engine, None)
+    trials = ModeTrials.of(api, namespace, name, improver, settings.savepoint_timeout, resume_by)
+    say(f"deployment: {trials.resource}")
+    if settings.resume:
+        ended = trials.finish()
+        print_line(f"{namespace}/{name}: {ended.step.value}")
+        return
+    with waiting(f"watching in windows of {settings.seconds:g} s"):
+        proposal = trials.propose()
+    if proposal.target is None:
+        for sentence in proposal.sentences():
+            say(sentence)
+    elif not settings.dry_run:
+        proposal = trials.run(proposal)
+    say_report(proposal.report())
+    if as_json:
+        print_json({"resource": f"{namespace}/{name}", "decision": proposal.to_json()})
+
+
+def _improver(
+    settings: FlinkMoveSettings, engine: "FlinkEngine", move: "FlinkMove | None"
+) -> "JobImprover":
+    """Improver of a job, which asks before a try."""
     from streamplace.engines.flink.decide.improving import JobImprover
-    from streamplace.engines.flink.measure.profile import Remedy
-    from streamplace.engines.flink.move.transaction import FlinkMoved
     from streamplace.engines.flink.rest.client import RETRY_SECONDS
 
     def agrees(question: str) -> bool:
@@ -146,7 +175,7 @@ def _improve(
         except click.Abort:  # Ctrl-C, after which the job goes back
             raise KeyboardInterrupt from None
 
-    improver = JobImprover(
+    return JobImprover(
         replace(engine, rest=engine.rest.patient(RETRY_SECONDS, say)),
         move,
         seconds=settings.seconds,
@@ -157,6 +186,21 @@ def _improve(
         most_interruption=settings.max_interruption,
         agrees=agrees,
     )
+
+
+def _improve(
+    settings: FlinkMoveSettings,
+    engine: "FlinkEngine",
+    move: "FlinkMove | None",
+    job: str,
+    as_json: bool,
+    facts: dict[str, Any],
+) -> None:
+    """Measure a job, try layouts, and end in the best measured one."""
+    from streamplace.engines.flink.measure.profile import Remedy
+    from streamplace.engines.flink.move.transaction import FlinkMoved
+
+    improver = _improver(settings, engine, move)
     with waiting(f"watching in windows of {settings.seconds:g} s"):
         proposal = improver.propose(job)
     notes = proposal.measured.notes

@@ -24,11 +24,11 @@ from streamplace.errors import FormatError
 from streamplace.io.files import spot, user_state
 
 FILE = "store.sqlite"
-VERSION = 3
+VERSION = 4
 """Version of the tables and of the types of their rows; every change of them needs a new one."""
 BUSY_SECONDS = 10.0
 """Seconds to wait for another process that writes."""
-TABLES = ("moves", "programs", "watches", "rounds", "decisions", "rates")
+TABLES = ("moves", "patches", "programs", "watches", "rounds", "decisions", "rates")
 _SCHEMA = "".join(
     f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, document TEXT NOT NULL);"
     f"CREATE INDEX owner_of_{name} ON {name} (owner, id);"

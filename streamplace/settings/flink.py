@@ -83,7 +83,11 @@ class OfFlink(VerbSettings):
     """Flink's REST interface, and access to it."""
 
     rest: str = option(
-        "--rest URL", "Address of Flink's REST interface.", WHERE, default="http://localhost:8081"
+        "--rest URL",
+        "Address of Flink's REST interface, or kubernetes:NAMESPACE/NAME of a resource of Flink's "
+        "operator.",
+        WHERE,
+        default="http://localhost:8081",
     )
     authorization: Path | None = option(
         "--authorization FILE",
@@ -99,9 +103,12 @@ class OfFlink(VerbSettings):
 
     def client(self) -> "Rest":
         """REST interface of the cluster."""
+        from streamplace.engines.flink.operator.resource import named, rest_of
         from streamplace.engines.flink.rest.access import Access, read_authorization
         from streamplace.engines.flink.rest.client import Rest
 
+        if resource := named(self.rest):
+            return rest_of(*resource)
         text, file = read_authorization(self.authorization), self.authorization
         return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, text, file))
 

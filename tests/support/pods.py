@@ -88,7 +88,10 @@ class PodCluster:
             method,
             server["server"] + path,
             json=document,
-            headers={"Authorization": f"Bearer {user['token']}"},
+            headers={
+                "Authorization": f"Bearer {user['token']}",
+                **({"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}),
+            },
             verify=ssl.create_default_context(cafile=server["certificate-authority"]),
             trust_env=False,
         )

@@ -44,11 +44,14 @@ class JobDeployment:
     high_availability: str | None  # its kind; None if the JobManager forgets jobs when it ends
     others: tuple[str, ...] = ()  # ids of other jobs that run on the cluster
     shows_settings: bool = True  # whether the above is known, and not hidden by a gateway
+    resource: str = ""  # as Kubernetes shows it, one line, if it was asked
 
     def __str__(self) -> str:
         """One line."""
         place = "application mode" if self.is_application else "session cluster"
-        if self.kubernetes:
+        if self.resource:
+            place = self.resource
+        elif self.kubernetes:
             kind = self.manager or "native Kubernetes"
             on = "on " if self.manager == SESSION_JOB else ""
             place = f"{kind} {on}{shown(self.kubernetes)}, {place}"
@@ -63,8 +66,8 @@ class JobDeployment:
             f"Flink {shown(self.version)}",
             place if self.shows_settings else "its settings are hidden",
             f"{shown(self.scheduler.lower())} scheduler",
-            f"{counted(self.task_managers, 'TaskManager')}{pins}",
-            *([folder] if self.shows_settings else []),
+            *([] if self.resource else [f"{counted(self.task_managers, 'TaskManager')}{pins}"]),
+            *([folder] if self.shows_settings and not self.resource else []),
             *([f"high availability by {shown(k)}"] if (k := self.high_availability) else []),
             *(["autoscaler on"] if self.has_autoscaler else []),
             *([f"beside {counted(len(self.others), 'other job')}"] if self.others else []),
@@ -98,8 +101,8 @@ class JobDeployment:
         if self.manager:
             return (
                 f"the job belongs to a {self.manager}, whose operator would start a second copy "
-                "beside a moved one; change its specification: 'streamplace flink advise' prints "
-                "what"
+                "beside a moved one; change its specification, as 'streamplace flink move --rest "
+                "kubernetes:NAMESPACE/NAME' does, or 'streamplace flink advise' prints"
             )
         if obstacle := self.obstacle_to_jobs:
             return obstacle
@@ -185,6 +188,7 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
         high_availability=None if kind == "none" else kind,
         others=tuple(other for other in rest.live_jobs() if job not in (None, other)),
         shows_settings=shows,
+        resource=rest.resource,
     )
 
 

@@ -7,6 +7,9 @@ To handle a further state, add it to an enumeration, and add rows.
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Generic, TypeVar
+
+S = TypeVar("S", bound=Enum)
 
 
 class Requested(Enum):
@@ -171,20 +174,20 @@ class MoveObservation:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRow:
-    """A row of the table: a step, and what must hold for it."""
+class TableRow(Generic[S]):
+    """A row of a table: a step, and what must hold for it."""
 
-    step: Step
+    step: S
     reason: str
     conditions: dict[str, tuple[object, ...]]
 
-    def holds(self, observation: MoveObservation) -> bool:
+    def holds(self, observation: object) -> bool:
         """Whether the row applies."""
         return all(getattr(observation, name) in values for name, values in self.conditions.items())
 
 
-def row(step: Step, reason: str, **conditions: object) -> TableRow:
-    """Row of the table, with the value, or the possible values, of what it depends on."""
+def row(step: S, reason: str, **conditions: object) -> TableRow[S]:
+    """Row of a table, with the value, or the possible values, of what it depends on."""
     values = {
         name: value if isinstance(value, tuple) else (value,) for name, value in conditions.items()
     }
@@ -195,7 +198,7 @@ _BACK = (Step.END, Step.RETURN, Step.AWAIT_RETURN)
 _NOT_STARTED = (Requested.NOTHING, Requested.STOP)
 _BY_OTHERS = (JobState.CANCELLING, JobState.CANCELED, JobState.STOPPED)
 
-ROWS: tuple[TableRow, ...] = (
+ROWS: tuple[TableRow[Step], ...] = (
     # Interrupts and answers after which nothing is asked of Flink.
     row(Step.KEPT, "Flink was not asked to end it yet",
         is_interrupted=True, requested=Requested.NOTHING),

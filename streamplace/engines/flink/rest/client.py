@@ -122,15 +122,27 @@ class Rest:
         Seconds for which a request without an answer is repeated.
     tell
         Function that receives a message when a request is first repeated.
+    resource
+        The cluster as Kubernetes shows it, one line; empty if it is reached directly.
     """
 
     patience = 0.0
+    resource = ""
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
     def __init__(self, url: str, access: Access | None = None) -> None:
-        self.url = plain_address(url)
+        self.url = self._address = plain_address(url)
         self._path = urlsplit(self.url).path
         self._client = http_client(self.url, access or Access())
+
+    @classmethod
+    def through(cls, name: str, address: str, client: "httpx.Client", resource: str) -> "Rest":
+        """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
+        rest = cls.__new__(cls)
+        rest.url, rest._address, rest._client = name, plain_address(address), client
+        rest.resource = resource
+        rest._path = urlsplit(rest._address).path
+        return rest
 
     def get(self, path: str) -> Any:
         """Parsed answer to a GET request."""
@@ -410,7 +422,7 @@ class Rest:
         deadline, content = time.monotonic() + seconds, bytearray()
         with self._client.stream(
             method,
-            self.url,
+            self._address,
             content=None if document is None else json.dumps(document).encode(),
             files=files,
             headers={"Accept-Encoding": "identity"}

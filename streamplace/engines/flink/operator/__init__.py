@@ -1,0 +1,1 @@
+"""Jobs that Flink's operator for Kubernetes owns: their resources are read and patched."""

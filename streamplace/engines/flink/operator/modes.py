@@ -1,0 +1,147 @@
+"""Flink's balance modes of a FlinkDeployment, tried by patches: the best measured one is kept.
+
+TaskManagers of a deployment are alike, and nothing can be pinned to them. What Flink offers there
+is one line of configuration, and each change of it is a new start of the cluster by the operator.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
+from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
+from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
+from streamplace.engines.flink.operator.api import KubernetesApi
+from streamplace.engines.flink.operator.patch_table import PatchStep
+from streamplace.engines.flink.operator.patching import Patched, PatchJournal, PatchTransaction
+from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_resource
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.io.ledger import NOISE
+from streamplace.model.units import digits
+
+OF_FLINK = "Flink's {}"
+"""Name of the candidate of a mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeTrials:
+    """Tries the modes of a resource."""
+
+    api: KubernetesApi
+    resource: FlinkResource
+    improver: JobImprover
+    timeout: float  # seconds in which a changed specification must be stable
+    resume_by: str  # the command that finishes an interrupted change
+
+    @classmethod
+    def of(
+        cls,
+        api: KubernetesApi,
+        namespace: str,
+        name: str,
+        improver: JobImprover,
+        timeout: float,
+        resume_by: str,
+    ) -> "ModeTrials":
+        """Read the resource; raise FlinkError where a change would lose the state of its job."""
+        resource = read_resource(api, namespace, name)
+        resource.check()
+        if resource.job.get("upgradeMode", "stateless") == "stateless":
+            raise FlinkError(
+                f"{resource.kind} {namespace}/{name} has upgradeMode stateless, so each change "
+                "loses the state of the job; set it to savepoint or last-state"
+            )
+        if resource.lifecycle != STABLE or not resource.is_reconciled:
+            raise FlinkError(
+                f"{resource.kind} {namespace}/{name} is {resource.lifecycle or 'not taken up'}, "
+                f"not {STABLE}; wait for it"
+            )
+        own = replace(improver, decides=_modes_beside(resource))
+        return cls(api, resource, own, timeout, resume_by)
+
+    def propose(self) -> Proposal:
+        """Measure the job, and predict its rate in each mode; nothing is changed."""
+        return self.improver.propose(self.improver.engine.job())
+
+    def run(self, proposal: Proposal) -> Proposal:
+        """Try modes one after another; the specification ends as that of the best one."""
+        for _ in range(self.improver.tries):
+            target = proposal.target  # of modes, by all layouts that Flink may choose
+            expected = proposal.interruptions.redeployed()
+            if target is None or not self.improver.agrees(
+                f"try {target.name}: {target.predicted}; the operator starts the cluster again, "
+                f"which stops the job for about {expected}"
+            ):
+                break
+            proposal, ended = self.tried(proposal, target)
+            if ended.step not in (PatchStep.KEPT, PatchStep.RETURNED):
+                raise FlinkError(f"{self.resource.namespace}/{self.resource.name}: {ended.reason}")
+        return proposal
+
+    def tried(self, proposal: Proposal, target: Candidate) -> tuple[Proposal, Patched]:
+        """Try a mode; return the measurements with it, and how the change ended."""
+        journal = PatchJournal(
+            namespace=self.resource.namespace,
+            name=self.resource.name,
+            before=dict(read_resource(self.api, *self._names).spec),
+            patch={"flinkConfiguration": {MODE_SETTING: target.name.split()[-1]}},
+            least_rate=(1 + NOISE) * proposal.best.rate,
+            resume_by=self.resume_by,
+        )
+        after: list[Proposal] = []
+
+        def is_better(_: FlinkResource) -> bool:
+            after.append(self._measured(proposal))
+            return after[-1].where.rate > journal.least_rate
+
+        tell = self.improver.tell
+        ended = PatchTransaction.begin(self.api, journal, is_better, tell, self.timeout).run()
+        layout = after[-1].where.layout if after else target.layout
+        trial = Trial(target.name, layout, line=target.line, predicted=target.predicted)
+        if not after:
+            trials = (*proposal.trials, replace(trial, failure="it did not become stable"))
+            return replace(proposal, trials=trials), ended
+        there = after[-1].where
+        trial = replace(
+            trial, rate=there.rate, is_limited=there.is_limited, interruption=ended.seconds
+        )
+        tell(f"  {digits(there.rate)} tuples/s were measured there")
+        trials = (*proposal.trials, trial)
+        if not ended.is_kept:
+            return replace(proposal, trials=trials), ended
+        return replace(after[-1], trials=trials, where=trial), ended
+
+    def finish(self) -> Patched:
+        """Finish a change that was interrupted."""
+        owner = f"{self.resource.namespace}/{self.resource.name}"
+
+        def is_better(_: FlinkResource) -> bool:
+            return self._measured(None).where.rate > transaction.journal.least_rate
+
+        transaction = PatchTransaction.resume(
+            self.api, owner, is_better, self.improver.tell, self.timeout
+        )
+        return transaction.run()
+
+    def _measured(self, proposal: Proposal | None) -> Proposal:
+        """Measure the job where it runs now."""
+        engine = self.improver.engine
+        job = engine.job()
+        engine.rest.wait_running(job, self.timeout)
+        if proposal is None:
+            return self.improver.propose(job)
+        return self.improver.propose(job, proposal.measured.observed, proposal.trials)
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self.resource.namespace, self.resource.name
+
+
+def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
+    """Candidates: Flink's modes but the present one, each by its line of configuration."""
+    present = OF_FLINK.format(resource.configuration.get(MODE_SETTING, "NONE").upper())
+
+    def modes(question: Question) -> list[Candidate]:
+        found = [c for c in candidates(question) if c.by_flink and c.name != present]
+        return [replace(c, predicted=c.shown, can_be_pinned=True) for c in found]
+
+    return modes

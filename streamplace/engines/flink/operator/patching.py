@@ -1,0 +1,352 @@
+"""A change of a specification that is tried: kept, or taken back field for field.
+
+A loop observes, decides by the table (`patch_table`), and acts, until an end is decided, as moves
+do. A patch carries the version of the resource that was read, so that it changes nothing that
+others have changed since. The first Ctrl-C takes the change back; the second one leaves it for
+--resume.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi
+from streamplace.engines.flink.operator.patch_table import (
+    PatchObservation,
+    PatchOutcome,
+    PatchRequest,
+    PatchStep,
+    Reconciliation,
+    SpecificationState,
+    Verdict,
+    decide_patch,
+)
+from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_resource
+from streamplace.engines.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
+from streamplace.model.message_text import shown
+
+POLL_SECONDS = 0.5
+"""Pause before Kubernetes is asked again, whether a specification is stable."""
+SILENCE_SECONDS = 60.0
+"""Longest time without an answer of Kubernetes that is waited for (judgement)."""
+CHANGING = (Reconciliation.WAITING, Reconciliation.CHANGING, Reconciliation.ROLLING_BACK)
+
+
+class PatchJournal(Claimed):
+    """A change of a specification, and how far it is."""
+
+    namespace: str
+    name: str
+    before: dict[str, Any]  # the specification as it was
+    patch: dict[str, Any]  # merge patch of it
+    requested: PatchRequest = PatchRequest.NOTHING
+    is_patched: bool = False  # whether the last request had its effect
+    verdict: Verdict = Verdict.NONE
+    least_rate: float = 0.0  # tuples/s that the job has to exceed as changed
+    resume_by: str = ""  # the command that finishes it
+
+    @property
+    def owner(self) -> str:
+        """The resource."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def after(self) -> dict[str, Any]:
+        """The specification as changed."""
+        return merged(self.before, self.patch)
+
+
+PATCHES = Table("patches", TypeAdapter(PatchJournal))
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """A change that has ended."""
+
+    step: PatchStep
+    reason: str
+    resource: FlinkResource | None  # as it is now; None if it was deleted
+    seconds: float | None  # until the job ran as changed; None if it did not
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the specification is the changed one."""
+        return self.step is PatchStep.KEPT
+
+
+def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Document after a merge patch (RFC 7386).
+
+    >>> merged({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
+    {'a': 1, 'b': {'d': 3}}
+    """
+    result = dict(document)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            own = result.get(key)
+            result[key] = merged(own if isinstance(own, Mapping) else {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+def inverse(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge patch that takes a patch of a document back.
+
+    >>> inverse({"a": 1, "b": {"c": 2}}, {"b": {"c": None, "d": 3}})
+    {'b': {'c': 2, 'd': None}}
+    """
+    result: dict[str, Any] = {}
+    for key, value in patch.items():
+        own = document.get(key)
+        if isinstance(value, Mapping) and isinstance(own, Mapping):
+            result[key] = inverse(own, value)
+        else:
+            result[key] = own
+    return result
+
+
+def reconciliation_of(resource: FlinkResource) -> Reconciliation:
+    """How far the operator is with a specification."""
+    status = resource.status
+    if resource.job.get("state", "running") == "suspended":
+        return Reconciliation.SUSPENDED
+    found = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
+    if found in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
+        return found
+    if not resource.is_reconciled:
+        return Reconciliation.WAITING
+    if resource.lifecycle == STABLE:
+        state = (status.get("jobStatus") or {}).get("state", "RUNNING")
+        return Reconciliation.STABLE if state == "RUNNING" else Reconciliation.CHANGING
+    failed = resource.lifecycle == "FAILED" or (
+        status.get("error") and status.get("jobManagerDeploymentStatus") == "ERROR"
+    )
+    return Reconciliation.FAILED if failed else Reconciliation.CHANGING
+
+
+@dataclass(slots=True)
+class PatchTransaction:
+    """A change that this process has claimed."""
+
+    api: KubernetesApi
+    journal: PatchJournal
+    measure: Callable[[FlinkResource], bool]  # whether the job is better off as it is now
+    tell: Callable[[str], None]
+    timeout: float  # seconds in which the specification must become stable
+    _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
+    _interrupts: int = field(default=0, init=False)
+    _resource: FlinkResource | None = field(default=None, init=False)
+    _seconds: float | None = field(default=None, init=False)
+
+    @classmethod
+    def begin(
+        cls,
+        api: KubernetesApi,
+        journal: PatchJournal,
+        measure: Callable[[FlinkResource], bool],
+        tell: Callable[[str], None],
+        timeout: float,
+    ) -> "PatchTransaction":
+        """Claim a new change; raise an error if another one of the resource has not ended."""
+        own = journal.model_copy(update={"holder": Holder.current()})
+        with Store.usual().transaction() as rows:
+            for other in rows.all(PATCHES, journal.owner).values():
+                raise FlinkError(
+                    f"{journal.owner} is being changed by {other.holder}"
+                    if other.is_held
+                    else f"a change of {journal.owner} was interrupted; finish it with: "
+                    f"{other.resume_by}"
+                )
+            rows.add(PATCHES, own.owner, own)
+        return cls(api, own, measure, tell, timeout)
+
+    @classmethod
+    def resume(
+        cls,
+        api: KubernetesApi,
+        owner: str,
+        measure: Callable[[FlinkResource], bool],
+        tell: Callable[[str], None],
+        timeout: float,
+    ) -> "PatchTransaction":
+        """Claim an interrupted change; raise an error if there is none."""
+        with Store.usual().transaction() as rows:
+            for number, stored in rows.all(PATCHES, owner).items():
+                if stored.is_held:
+                    raise FlinkError(f"{owner} is being changed by {stored.holder}")
+                journal = stored.model_copy(update={"holder": Holder.current()})
+                rows.put(PATCHES, number, journal)
+                return cls(api, journal, measure, tell, timeout)
+        raise SettingError(f"this machine has no record of an interrupted change of {owner}")
+
+    def run(self) -> Patched:
+        """Carry the change out, or finish it; raise KeyboardInterrupt after an interrupt."""
+        step, reason = PatchStep.LEFT, ""  # after an interrupt while another one is handled
+        try:
+            step, reason = self._until_end()
+        except KeyboardInterrupt:
+            self._interrupts += 1
+        finally:
+            with suppress(StoreError):
+                self._save(holder=None) if step.is_left else self._forget()
+        if step.is_left:
+            self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
+        if step is PatchStep.UNDECIDED:
+            raise FlinkError(f"{self.journal.owner}: {step.value}, because {reason}")
+        if self._interrupts:
+            self.tell(f"{self.journal.owner}: {step.value}")
+            raise KeyboardInterrupt
+        return Patched(step, reason, self._resource, self._seconds)
+
+    def _until_end(self) -> tuple[PatchStep, str]:
+        """Observe, decide and act until the end; return it with its reason."""
+        acts: dict[PatchStep, Callable[[], None]] = {
+            PatchStep.PATCH: self._patch,
+            PatchStep.AWAIT: self._await,
+            PatchStep.MEASURE: self._measure,
+            PatchStep.RETURN: self._return,
+            PatchStep.AWAIT_RETURN: self._await,
+        }
+        while True:
+            try:
+                step, reason = decide_patch(self._observed())
+                if step.is_end:
+                    return step, reason
+                self._outcome = PatchOutcome.DONE
+                acts[step]()
+            except KeyboardInterrupt:
+                self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
+            except ApiRefusal as error:
+                is_conflict = error.status == 409
+                self._outcome = PatchOutcome.CONFLICT if is_conflict else PatchOutcome.REFUSED
+                if not is_conflict:
+                    self.tell(str(error))
+            except NoAnswer as error:  # the request may have its effect a little later
+                self.tell(str(error))
+                sleep(EFFECT_SECONDS)
+                self._outcome = PatchOutcome.CONFLICT
+
+    def _observed(self) -> PatchObservation:
+        """What decides on the next step; Kubernetes is not asked if it does not."""
+        journal, specification = self.journal, SpecificationState.OTHER
+        if self._interrupts < 2:
+            self._resource = self._read()
+        resource = self._resource
+        if self._outcome is PatchOutcome.SILENT:
+            pass
+        elif resource is None or resource.document["metadata"].get("deletionTimestamp"):
+            specification = SpecificationState.GONE
+        elif resource.spec == journal.before:
+            specification = SpecificationState.OLD
+        elif resource.spec == journal.after:
+            specification = SpecificationState.NEW
+        return PatchObservation(
+            journal.requested,
+            journal.is_patched,
+            journal.verdict,
+            specification,
+            Reconciliation.WAITING if resource is None else reconciliation_of(resource),
+            self._outcome,
+            self._interrupts,
+        )
+
+    def _read(self) -> FlinkResource | None:
+        """Read the resource; None if it was deleted. Silence that is too long is an outcome."""
+        deadline = monotonic() + SILENCE_SECONDS
+        while True:
+            try:
+                return read_resource(self.api, self.journal.namespace, self.journal.name)
+            except NoAnswer as error:
+                if monotonic() >= deadline:
+                    self.tell(str(error))
+                    self._outcome = PatchOutcome.SILENT
+                    return self._resource
+                sleep(POLL_SECONDS)
+            except ApiRefusal:
+                raise
+            except FlinkError:
+                return None
+
+    # Steps.
+
+    def _patch(self) -> None:
+        self._save(requested=PatchRequest.TRY, is_patched=False)
+        self._send(self.journal.patch)
+
+    def _return(self) -> None:
+        self._save(requested=PatchRequest.RETURN, is_patched=False)
+        self.tell(f"patching {self.journal.owner} back to its specification as it was")
+        self._send(inverse(self.journal.before, self.journal.patch))
+
+    def _send(self, patch: Mapping[str, Any]) -> None:
+        assert self._resource is not None
+        version = self._resource.document["metadata"]["resourceVersion"]
+        document = {"metadata": {"resourceVersion": version}, "spec": patch}
+        self.api.patch(self._resource.path, document)
+        self._save(is_patched=True)
+
+    def _await(self) -> None:
+        """Wait while the operator is at it."""
+        begin = monotonic()
+        while monotonic() - begin < self.timeout:
+            resource = self._read()
+            if self._outcome is PatchOutcome.SILENT or resource is None:
+                return
+            if resource.spec not in (self.journal.before, self.journal.after):
+                return
+            if (state := reconciliation_of(resource)) not in CHANGING:
+                if state is Reconciliation.STABLE and self.journal.requested is PatchRequest.TRY:
+                    self._seconds = monotonic() - begin
+                return
+            sleep(POLL_SECONDS)
+        self._outcome = PatchOutcome.LATE
+        self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._why()}")
+
+    def _measure(self) -> None:
+        assert self._resource is not None
+        try:
+            is_better = self.measure(self._resource)
+        except (NoAnswer, ApiRefusal):
+            raise
+        except StreamplaceError as error:
+            self.tell(f"the change cannot be measured: {error}")
+            is_better = False
+        self._save(verdict=Verdict.KEEP if is_better else Verdict.UNDO)
+
+    def _why(self) -> str:
+        """What the operator and Kubernetes say of the last failure."""
+        resource = self._resource
+        if resource is None:
+            return ""
+        text = str(resource.status.get("error") or "")
+        with suppress(FlinkError):
+            path = f"/api/v1/namespaces/{resource.namespace}/events"
+            rows = self.api.get(path)["items"]
+            warnings = [
+                row["message"]
+                for row in rows
+                if row.get("type") == "Warning"
+                and str(row["involvedObject"].get("name", "")).startswith(resource.name)
+            ]
+            text = text or next(reversed(warnings), "")
+        return f": {shown(text, 300)}" if text else ""
+
+    def _save(self, **changes: object) -> None:
+        journal = self.journal.model_copy(update=changes)
+        with Store.usual().transaction() as rows:
+            for number in rows.all(PATCHES, journal.owner):
+                rows.put(PATCHES, number, journal)
+        self.journal = journal
+
+    def _forget(self) -> None:
+        with Store.usual().transaction() as rows:
+            rows.delete(PATCHES, self.journal.owner)

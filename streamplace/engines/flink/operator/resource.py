@@ -1,0 +1,248 @@
+"""A job as a resource of Flink's operator: its specification, its status and its pods.
+
+``kubernetes:NAMESPACE/NAME`` names a FlinkDeployment or a FlinkSessionJob. Flink's REST interface
+is reached through the API server, as the service ``…-rest`` of the cluster.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from streamplace.engines.flink.deployment import DEPLOYMENT, SESSION_JOB
+from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.errors import SettingError, UnitError
+from streamplace.model.message_text import counted, shown
+from streamplace.model.units import format_bytes, size_bytes
+
+SCHEME = "kubernetes:"
+GROUP = "/apis/flink.apache.org/v1beta1"
+PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
+REST_PORT = 8081
+VERSION = re.compile(r"v([12])_(\d+)")
+"""Versions of Flink as the operator writes them, such as ``v2_3``."""
+STABLE = "STABLE"
+OWNERS = {
+    "argocd": "Argo CD",
+    "kustomize-controller": "Flux",
+    "helm-controller": "Flux",
+    "helm": "Helm",
+}
+"""Managers of a specification that is kept in files: fields that others change, they undo."""
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]i?)?b?", re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a TaskManager."""
+
+    name: str
+    node: str  # empty if it waits for one
+    phase: str  # such as Running or Pending
+    machine: str = ""  # type of its node, by the label of its cloud
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlinkResource:
+    """A FlinkDeployment or a FlinkSessionJob, and the cluster that it runs on."""
+
+    kind: str
+    namespace: str
+    name: str
+    document: Mapping[str, Any]  # the resource itself
+    cluster: Mapping[str, Any]  # the FlinkDeployment of the cluster
+    pods: tuple[Pod, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Path of the resource at the API server."""
+        return _path(self.kind, self.namespace, self.name)
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Specification of the resource."""
+        spec: Mapping[str, Any] = self.document["spec"]
+        return spec
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """What the operator reports of it; empty before that."""
+        status: Mapping[str, Any] = self.document.get("status") or {}
+        return status
+
+    @property
+    def job(self) -> Mapping[str, Any]:
+        """Specification of the job; empty for a session cluster."""
+        job: Mapping[str, Any] = self.spec.get("job") or {}
+        return job
+
+    @property
+    def lifecycle(self) -> str:
+        """State of the resource, such as STABLE; empty if the operator has not reported one."""
+        return str(self.status.get("lifecycleState") or "")
+
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether the operator has taken up the specification as it is."""
+        generation = self.document["metadata"].get("generation")
+        return bool(generation == self.status.get("observedGeneration"))
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Flink's settings by the specification of the cluster and of the job."""
+        own = self.spec.get("flinkConfiguration") or {}
+        return {**(self.cluster["spec"].get("flinkConfiguration") or {}), **own}
+
+    @property
+    def owner(self) -> str:
+        """What keeps the specification in files, such as Argo CD; empty if nothing is seen."""
+        metadata = self.document["metadata"]
+        names = [row.get("manager", "") for row in metadata.get("managedFields") or []]
+        labels = metadata.get("labels") or {}
+        names += [labels.get("app.kubernetes.io/managed-by", "")]
+        names += ["argocd" for key in labels if key.startswith("argocd.argoproj.io/")]
+        for name in names:
+            for key, owner in OWNERS.items():
+                if key in name.lower():
+                    return owner
+        return ""
+
+    def __str__(self) -> str:
+        """One line."""
+        manager = self.cluster["spec"].get("taskManager") or {}
+        resource = manager.get("resource") or {}
+        nodes = Counter(pod.node for pod in self.pods if pod.node)
+        on = f" on {', '.join(map(shown, sorted(nodes)))}" if nodes else ""
+        size = f" of {resource.get('cpu', '?')} cpu and {memory_text(resource.get('memory'))}"
+        mode = self.cluster["spec"].get("mode") or "native"
+        parts = [
+            f"{self.kind} {self.namespace}/{self.name}",
+            f"operator, {mode}",
+            f"{counted(len(self.pods), 'TaskManager')}{size if resource else ''}{on}",
+        ]
+        upgrade = self.job.get("upgradeMode", "stateless")
+        folder = self.configuration.get("execution.checkpointing.savepoint-dir", "")
+        text = f"{', '.join(parts)}; {upgrade} upgrades"
+        text += f" in {shown(folder)}" if folder and upgrade == "savepoint" else ""
+        return f"{text}; kept by {self.owner}" if self.owner else text
+
+    def check(self) -> None:
+        """Raise FlinkError if the job does not run as its specification says."""
+        where = f"{self.kind} {self.namespace}/{self.name}"
+        if self.document["metadata"].get("deletionTimestamp"):
+            raise FlinkError(f"{where} is being deleted")
+        version = str(self.cluster["spec"].get("flinkVersion", ""))
+        if not VERSION.fullmatch(version):
+            raise FlinkError(f"{where} has flinkVersion {shown(version)}, which is not known")
+        if not self.job:
+            raise FlinkError(f"{where} is a session cluster; name one of its FlinkSessionJobs")
+        if self.job.get("state", "running") == "suspended":
+            raise FlinkError(f"{where} is suspended; set job.state to running")
+        if error := self.status.get("error"):
+            raise FlinkError(f"{where} has failed: {shown(str(error), 300)}")
+
+
+def memory_text(memory: object) -> str:
+    """Memory as the operator writes it, in words.
+
+    >>> memory_text("1024m"), memory_text("2g"), memory_text(None)
+    ('1.07 GB', '2.15 GB', 'an unknown memory')
+    """
+    try:
+        return format_bytes(memory_bytes(str(memory)))
+    except UnitError:
+        return "an unknown memory"
+
+
+def memory_bytes(text: str) -> float:
+    """Bytes of an amount of memory as Flink reads it, in units of 1,024.
+
+    >>> memory_bytes("1024m") == memory_bytes("1 Gi") == 2**30
+    True
+    """
+    match = _MEMORY.fullmatch(text.strip())
+    if match is None:
+        raise UnitError(f"{shown(text)} is not an amount of memory")
+    number, unit = match.groups()
+    prefix = (unit or "").rstrip("iI").upper()
+    return float(size_bytes(f"{number} {prefix}iB" if prefix else f"{number} B"))
+
+
+def named(address: str) -> tuple[str, str] | None:
+    """Namespace and name of a resource; None for another address.
+
+    >>> named("kubernetes:flink/count"), named("http://localhost:8081")
+    (('flink', 'count'), None)
+    """
+    if not address.startswith(SCHEME):
+        return None
+    parts = address.removeprefix(SCHEME).split("/")
+    if len(parts) != 2 or not all(map(_NAME.fullmatch, parts)):
+        raise SettingError(f"{shown(address)} names no resource; write {SCHEME}NAMESPACE/NAME")
+    return parts[0], parts[1]
+
+
+def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
+    """Read a resource, the cluster that it runs on, and its pods."""
+    kind, document = _found(api, namespace, name)
+    cluster = document
+    if kind == SESSION_JOB:
+        cluster = api.get(_path(DEPLOYMENT, namespace, document["spec"]["deploymentName"]))
+    labels = f"app={cluster['metadata']['name']},component=taskmanager"
+    query = urlencode({"labelSelector": labels})
+    rows = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")["items"]
+    return FlinkResource(kind, namespace, name, document, cluster, tuple(_pods(api, rows)))
+
+
+def _found(api: KubernetesApi, namespace: str, name: str) -> tuple[str, Mapping[str, Any]]:
+    """Kind and document of the resource of that name."""
+    for kind in PLURALS:
+        try:
+            return kind, api.get(_path(kind, namespace, name))
+        except ApiRefusal as error:
+            if error.status != 404:
+                raise
+            missing = str(error)
+    if "could not find the requested resource" in missing or "page not found" in missing:
+        raise FlinkError(
+            f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own "
+            "address"
+        )
+    raise FlinkError(f"there is no FlinkDeployment or FlinkSessionJob {namespace}/{name}")
+
+
+def _pods(api: KubernetesApi, rows: Iterable[Mapping[str, Any]]) -> Iterable[Pod]:
+    machines: dict[str, str] = {}
+    for row in sorted(rows, key=lambda row: str(row["metadata"]["name"])):
+        node = str(row["spec"].get("nodeName") or "")
+        if node and node not in machines:
+            machines[node] = _machine(api, node)
+        phase = str(row.get("status", {}).get("phase", ""))
+        yield Pod(row["metadata"]["name"], node, phase, machines.get(node, ""))
+
+
+def _machine(api: KubernetesApi, node: str) -> str:
+    """Type of a node; empty if the cloud has named none, or nodes may not be read."""
+    try:
+        labels = api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels") or {}
+    except ApiRefusal:
+        return ""
+    return str(labels.get("node.kubernetes.io/instance-type", ""))
+
+
+def _path(kind: str, namespace: str, name: str) -> str:
+    return f"{GROUP}/namespaces/{namespace}/{PLURALS[kind]}/{name}"
+
+
+def rest_of(namespace: str, name: str) -> Rest:
+    """REST interface of the cluster of a resource, through the API server."""
+    api = usual_api()
+    resource = read_resource(api, namespace, name)
+    resource.check()
+    service = f"{resource.cluster['metadata']['name']}-rest:{REST_PORT}"
+    proxy = f"{api.server}/api/v1/namespaces/{namespace}/services/{service}/proxy"
+    return Rest.through(f"{SCHEME}{namespace}/{name}", proxy, api.client, str(resource))

@@ -1,0 +1,187 @@
+"""The table of a patch, in all states, and courses of an abstract operator that disturbs it."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from streamplace.engines.flink.operator.patch_table import (
+    PATCH_ROWS,
+    PatchObservation,
+    PatchOutcome,
+    PatchRequest,
+    PatchStep,
+    Reconciliation,
+    SpecificationState,
+    Verdict,
+    decide_patch,
+)
+
+STATES = [
+    PatchObservation(*state)
+    for state in product(
+        PatchRequest,
+        (False, True),
+        Verdict,
+        SpecificationState,
+        Reconciliation,
+        PatchOutcome,
+        (0, 1, 2),
+    )
+]
+CHANGES = {PatchStep.PATCH, PatchStep.RETURN}
+
+
+def test_every_state_has_a_step() -> None:
+    assert len(STATES) == 7560
+    assert all(isinstance(decide_patch(state)[0], PatchStep) for state in STATES)
+
+
+def test_every_row_decides_some_state() -> None:
+    """A row that never decides is a defect."""
+    found = {decide_patch(state) for state in STATES}
+    assert {(row.step, row.reason) for row in PATCH_ROWS} == found
+
+
+@pytest.mark.parametrize("state", [SpecificationState.OTHER, SpecificationState.GONE])
+def test_what_others_changed_is_never_patched(state: SpecificationState) -> None:
+    for observation in STATES:
+        if observation.specification is state:
+            assert decide_patch(observation)[0] not in CHANGES
+
+
+def test_nothing_is_patched_on_an_unknown_answer_or_after_two_interrupts() -> None:
+    for observation in STATES:
+        if observation.outcome is PatchOutcome.SILENT or observation.interrupts == 2:
+            assert decide_patch(observation)[0].is_end
+
+
+def test_the_change_is_tried_only_on_a_job_that_runs_as_it_was() -> None:
+    for observation in STATES:
+        if decide_patch(observation)[0] is PatchStep.PATCH:
+            assert observation.specification is SpecificationState.OLD
+            assert not observation.is_interrupted
+            assert observation.requested is not PatchRequest.RETURN
+            if observation.requested is PatchRequest.NOTHING:
+                assert observation.reconciliation is Reconciliation.STABLE
+
+
+def test_only_what_was_tried_is_taken_back() -> None:
+    for observation in STATES:
+        if decide_patch(observation)[0] is PatchStep.RETURN:
+            assert observation.specification is SpecificationState.NEW
+            assert observation.requested is not PatchRequest.NOTHING
+
+
+def test_a_job_is_measured_only_where_it_runs_as_changed() -> None:
+    for observation in STATES:
+        if decide_patch(observation)[0] in (PatchStep.MEASURE, PatchStep.KEPT):
+            assert observation.specification is SpecificationState.NEW
+            assert observation.reconciliation is Reconciliation.STABLE
+
+
+def test_an_end_says_what_the_specification_is() -> None:
+    named = {
+        PatchStep.KEPT: {SpecificationState.NEW},
+        PatchStep.RETURNED: {SpecificationState.OLD},
+        PatchStep.NOT_STABLE: {SpecificationState.OLD},
+        PatchStep.GONE: {SpecificationState.GONE},
+    }
+    for observation in STATES:
+        step = decide_patch(observation)[0]
+        assert observation.specification in named.get(step, set(SpecificationState))
+
+
+FAULTS = (
+    "kill before",
+    "kill after",
+    "silent before",
+    "silent after",
+    "conflict",
+    "refused",
+    "interrupt",
+    "interrupt twice",
+    "other change",
+    "late",
+    "fails",
+    "rolls back",
+    "deleted",
+)
+BY_OTHERS = {"other change": SpecificationState.OTHER, "deleted": SpecificationState.GONE}
+BY_OPERATOR = {"fails": Reconciliation.FAILED, "rolls back": Reconciliation.ROLLING_BACK}
+NO_EFFECT = {
+    "kill before": PatchOutcome.DONE,
+    "silent before": PatchOutcome.SILENT,
+    "conflict": PatchOutcome.CONFLICT,
+    "refused": PatchOutcome.REFUSED,
+}
+NEXT = {state: Reconciliation.STABLE for state in Reconciliation} | {
+    Reconciliation.WAITING: Reconciliation.CHANGING,
+    Reconciliation.ROLLING_BACK: Reconciliation.ROLLED_BACK,
+}
+
+
+def course(better: bool, faults: dict[int, str]) -> tuple[PatchStep, PatchObservation, int]:
+    """Follow the table, with a fault at some turns, until an end that leaves no journal."""
+    now = PatchObservation(
+        PatchRequest.NOTHING, False, Verdict.NONE, SpecificationState.OLD, Reconciliation.STABLE
+    )
+    for turn in range(60):
+        step, _ = decide_patch(now)
+        if step.is_end and not step.is_left:
+            return step, now, turn
+        fault = faults.get(turn, "")
+        now = replace(now, outcome=PatchOutcome.DONE)
+        if step.is_end:  # resumed by another process
+            now = replace(now, interrupts=0)
+        elif fault in BY_OTHERS:
+            now = replace(now, specification=BY_OTHERS[fault])
+        elif fault.startswith("interrupt"):
+            now = replace(now, interrupts=now.interrupts + (2 if "twice" in fault else 1))
+        elif step in CHANGES:
+            now = patched(now, step, fault)
+        elif step is not PatchStep.MEASURE:
+            now = awaited(now, step, fault)
+        elif not fault.startswith("kill"):
+            now = replace(now, verdict=Verdict.KEEP if better else Verdict.UNDO)
+    raise AssertionError(f"no end after {faults}")
+
+
+def patched(now: PatchObservation, step: PatchStep, fault: str) -> PatchObservation:
+    """State after a patch was sent; the journal is written before it, and after its answer."""
+    is_try = step is PatchStep.PATCH
+    request = PatchRequest.TRY if is_try else PatchRequest.RETURN
+    now = replace(now, requested=request, is_patched=False)
+    if fault in NO_EFFECT:
+        return replace(now, outcome=NO_EFFECT[fault])
+    specification = SpecificationState.NEW if is_try else SpecificationState.OLD
+    now = replace(now, specification=specification, reconciliation=Reconciliation.WAITING)
+    if fault == "silent after":
+        return replace(now, outcome=PatchOutcome.SILENT)
+    return now if fault == "kill after" else replace(now, is_patched=True)
+
+
+def awaited(now: PatchObservation, step: PatchStep, fault: str) -> PatchObservation:
+    """State after a while of the operator."""
+    if fault in ("late", "silent before"):
+        return replace(now, outcome=PatchOutcome.LATE if fault == "late" else PatchOutcome.SILENT)
+    if step is PatchStep.AWAIT and fault in BY_OPERATOR:
+        return replace(now, reconciliation=BY_OPERATOR[fault])
+    return replace(now, reconciliation=NEXT[now.reconciliation])
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_a_change_is_kept_where_it_is_better(better: bool) -> None:
+    assert course(better, {})[0] is (PatchStep.KEPT if better else PatchStep.RETURNED)
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_every_course_with_two_faults_ends_in_one_of_two_specifications(better: bool) -> None:
+    turns = course(False, {})[2] + 2
+    for first, second in product(range(turns), repeat=2):
+        for faults in product(FAULTS, repeat=2):
+            step, end, _ = course(better, {first: faults[0], second: faults[1]})
+            if step not in (PatchStep.CONFLICT, PatchStep.GONE):
+                assert end.specification in (SpecificationState.OLD, SpecificationState.NEW)
+            if step is PatchStep.KEPT:
+                assert better

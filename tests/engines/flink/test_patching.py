@@ -1,0 +1,299 @@
+"""Changes of a FlinkDeployment on a real API server, with a stand-in for Flink's operator."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_stand_in import MODE, StandIn, reconciled, specification
+from pods import NAMESPACE, PodCluster
+
+from streamplace.cli.main import main
+from streamplace.engines.flink.decide.candidates import Candidate
+from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
+from streamplace.engines.flink.operator.modes import ModeTrials
+from streamplace.engines.flink.operator.patch_table import PatchStep
+from streamplace.engines.flink.operator.patching import (
+    Patched,
+    PatchJournal,
+    PatchTransaction,
+    inverse,
+    merged,
+)
+from streamplace.engines.flink.operator.resource import (
+    FlinkResource,
+    named,
+    read_resource,
+    rest_of,
+)
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
+from streamplace.errors import SettingError
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.settings.flink import FlinkMoveSettings
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
+
+
+@pytest.fixture
+def api(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> KubernetesApi:
+    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+    return usual_api()
+
+
+@pytest.fixture
+def operator(pods: PodCluster) -> Iterator[StandIn]:
+    with reconciled(pods, "count") as running:
+        yield running
+
+
+def better(_: FlinkResource) -> bool:
+    return True
+
+
+def worse(_: FlinkResource) -> bool:
+    return False
+
+
+def journal(patch: dict[str, Any] = TASKS) -> PatchJournal:
+    return PatchJournal(
+        namespace=NAMESPACE,
+        name="count",
+        before=specification(),
+        patch=patch,
+        resume_by="streamplace flink move --resume",
+    )
+
+
+def changed(api: KubernetesApi, patch: dict[str, Any] = TASKS, measure: Any = better) -> Patched:
+    return PatchTransaction.begin(api, journal(patch), measure, lambda _: None, 3.0).run()
+
+
+def test_a_better_change_is_kept(api: KubernetesApi, operator: StandIn) -> None:
+    result = changed(api)
+    assert result.step is PatchStep.KEPT
+    assert operator.get()["spec"] == merged(specification(), TASKS)
+    assert result.seconds is not None
+
+
+def test_a_change_that_is_not_better_is_taken_back_field_for_field(
+    api: KubernetesApi, operator: StandIn
+) -> None:
+    patch = TASKS | {"job": {"parallelism": 2}, "taskManager": {"resource": {"cpu": 2}}}
+    assert changed(api, patch, worse).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
+    assert operator.taken_up[-2] == merged(specification(), patch)
+
+
+@pytest.mark.parametrize("mode", ["BROKEN", "SLOW"])
+def test_a_change_that_does_not_become_stable_is_taken_back(
+    api: KubernetesApi, operator: StandIn, mode: str
+) -> None:
+    assert changed(api, {"flinkConfiguration": {MODE: mode}}).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
+
+
+def test_a_change_by_another_hand_is_left(api: KubernetesApi, operator: StandIn) -> None:
+    def others(_: FlinkResource) -> bool:
+        operator.change(other="1")
+        return False
+
+    assert changed(api, measure=others).step is PatchStep.CONFLICT
+    both = {"flinkConfiguration": {MODE: "TASKS", "other": "1"}}
+    assert operator.get()["spec"] == merged(specification(), both)
+
+
+def test_a_patch_of_an_older_version_changes_nothing(api: KubernetesApi, operator: StandIn) -> None:
+    """The status changed since it was read, so the patch is refused, and sent again."""
+    resource = read_resource(api, NAMESPACE, "count")
+    operator.change(other="1")
+    version = resource.document["metadata"]["resourceVersion"]
+    document = {"metadata": {"resourceVersion": version}, "spec": TASKS}
+    with pytest.raises(ApiRefusal) as refusal:
+        api.patch(resource.path, document)
+    assert refusal.value.status == 409
+    assert MODE not in operator.get()["spec"]["flinkConfiguration"]
+
+
+def test_an_interrupt_takes_the_change_back(api: KubernetesApi, operator: StandIn) -> None:
+    def interrupted(_: FlinkResource) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        changed(api, measure=interrupted)
+    assert operator.get()["spec"] == specification()
+
+
+@dataclass(slots=True)
+class Disturbed:
+    """An API server that is gone for some requests, and kills the process at a patch."""
+
+    api: KubernetesApi
+    silent: range = range(0)
+    kills: str = ""  # "before" a patch or "after" it
+    requests: int = 0
+
+    def get(self, path: str) -> Any:
+        """As the API server, if it answers."""
+        self._answer()
+        return self.api.get(path)
+
+    def patch(self, path: str, document: Any) -> Any:
+        """As the API server, if it answers."""
+        self._answer()
+        answer = None if self.kills == "before" else self.api.patch(path, document)
+        if self.kills:
+            raise MemoryError
+        return answer
+
+    def _answer(self) -> None:
+        self.requests += 1
+        if self.requests in self.silent:
+            raise NoAnswer("gone")
+
+
+@pytest.mark.parametrize("kills", ["before", "after"])
+@pytest.mark.parametrize("measure", [better, worse])
+def test_a_killed_change_is_finished(
+    api: KubernetesApi, operator: StandIn, measure: Any, kills: str
+) -> None:
+    transaction = PatchTransaction.begin(api, journal(), measure, lambda _: None, 3.0)
+    transaction.api = Disturbed(api, kills=kills)  # type: ignore[assignment]
+    with pytest.raises(MemoryError):
+        transaction.run()
+    owner = journal().owner
+    with pytest.raises(FlinkError):
+        PatchTransaction.begin(api, journal(), measure, lambda _: None, 3.0)
+    result = PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0).run()
+    is_kept = measure is better
+    assert result.is_kept is is_kept
+    assert operator.get()["spec"] == (journal().after if is_kept else specification())
+    with pytest.raises(SettingError):
+        PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0)
+
+
+@pytest.mark.parametrize("first", range(1, 7))
+def test_silence_of_the_api_server_is_waited_for(
+    api: KubernetesApi, operator: StandIn, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    monkeypatch.setattr("streamplace.engines.flink.operator.patching.EFFECT_SECONDS", 0.05)
+    transaction = PatchTransaction.begin(api, journal(), better, lambda _: None, 3.0)
+    transaction.api = Disturbed(api, range(first, first + 4))  # type: ignore[assignment]
+    assert transaction.run().step is PatchStep.KEPT
+    assert operator.get()["spec"] == journal().after
+
+
+def test_a_job_that_is_not_stable_is_not_changed(pods: PodCluster, api: KubernetesApi) -> None:
+    with reconciled(pods, "count", specification(**{MODE: "SLOW"})) as operator:
+        own = journal().model_copy(update={"before": operator.get()["spec"]})
+        transaction = PatchTransaction.begin(api, own, better, lambda _: None, 3.0)
+        assert transaction.run().step is PatchStep.UNCHANGED
+
+
+def test_a_resource_is_one_line(api: KubernetesApi, operator: StandIn) -> None:
+    line = str(read_resource(api, NAMESPACE, "count"))
+    assert line.startswith("FlinkDeployment flink/count, operator, native, 0 TaskManagers of 1 cpu")
+    assert line.endswith("savepoint upgrades")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("flinkVersion", "v9"),
+        ("job", None),
+        ("job", {"state": "suspended"}),
+    ],
+)
+def test_a_job_that_does_not_run_is_refused(
+    pods: PodCluster, api: KubernetesApi, field: str, value: Any
+) -> None:
+    spec = merged(specification(), {field: value})
+    with reconciled(pods, "odd", spec), pytest.raises(FlinkError):
+        rest_of(NAMESPACE, "odd")
+
+
+@pytest.mark.parametrize("name", ["missing", "kube-system/none"])
+def test_a_resource_that_does_not_exist_is_refused(api: KubernetesApi, name: str) -> None:
+    namespace, _, own = name.rpartition("/")
+    with pytest.raises(FlinkError):
+        read_resource(api, namespace or NAMESPACE, own)
+
+
+def test_a_service_without_pods_does_not_answer(api: KubernetesApi, operator: StandIn) -> None:
+    rest = rest_of(NAMESPACE, "count")
+    with pytest.raises(FlinkError):
+        rest.jobs()
+    assert rest.url == "kubernetes:flink/count"
+
+
+def test_no_kubeconfig_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(SettingError):
+        usual_api()
+
+
+def test_an_expired_token_is_told(
+    pods: PodCluster, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = (pods.work / "kubeconfig").read_text()
+    token = next(line for line in config.splitlines() if "token" in line)
+    path = tmp_path / "kubeconfig"
+    path.write_text(config.replace(token.split(":")[1].strip().strip('",'), "expired"))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    with pytest.raises(ApiRefusal) as refusal:
+        read_resource(usual_api(), NAMESPACE, "count")
+    assert refusal.value.status == 401
+
+
+@pytest.mark.parametrize(
+    "address", ["kubernetes:", "kubernetes:a", "kubernetes:a/b/c", "kubernetes:A/b"]
+)
+def test_an_address_that_names_no_resource_is_refused(address: str) -> None:
+    with pytest.raises(SettingError):
+        named(address)
+
+
+def test_a_merge_patch_is_taken_back() -> None:
+    document = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
+    patch = {"a": {"b": None, "c": {"d": 4, "x": 5}, "y": 6}, "z": {"w": 1}}
+    assert merged(merged(document, patch), inverse(document, patch)) == document
+
+
+@pytest.mark.slow
+def test_a_job_that_runs_is_measured_and_a_mode_is_tried(
+    pods: PodCluster, api: KubernetesApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two TaskManagers run alike in all modes, so the change is not better, and taken back."""
+    spec = specification(**{"taskmanager.numberOfTaskSlots": "2"})
+    spec["job"] |= {"args": ["100", "16"], "parallelism": 4}
+    with reconciled(pods, "count", spec, runs=True) as operator:
+        address = f"kubernetes:{NAMESPACE}/count"
+        with pytest.raises(SystemExit) as ended_with:
+            main(["flink", "move", "--rest", address, "--yes", "--json"])
+        assert not ended_with.value.code
+        printed = capsys.readouterr()
+        assert "2 TaskManagers of 1 cpu" in printed.err
+        decision = json.loads(printed.out)["decision"]
+        assert 50 < decision["measured"] < 150
+        assert decision["next"] is None
+        settings = FlinkMoveSettings(rest=address)
+        improver = JobImprover(settings.engine(), None)
+        trials = ModeTrials.of(api, NAMESPACE, "count", improver, 120.0, "resume")
+        before = trials.propose()
+        rate = RateInterval(1.0, 2.0, 3.0)
+        candidate = Candidate("Flink's TASKS", before.where.layout, rate)
+        after, ended = trials.tried(before, candidate)
+        assert ended.step is PatchStep.RETURNED
+        assert [trial.name for trial in after.trials] == ["present layout", "Flink's TASKS"]
+        assert after.trials[1].rate > 0
+        assert operator.get()["spec"] == spec
+        assert [s["flinkConfiguration"].get(MODE) for s in operator.taken_up] == [
+            None,
+            "TASKS",
+            None,
+        ]
+        rest = rest_of(NAMESPACE, "count")
+        rest.wait_running(*rest.live_jobs())
