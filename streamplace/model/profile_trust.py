@@ -57,7 +57,7 @@ def profile_drift(graph: StreamGraph) -> float:
 
 
 def cpu_error(graph: StreamGraph) -> float:
-    """Relative error of predicted rates because of the origin of the CPU; 0 of that of threads."""
+    """Relative error of the CPU of an operator because of its origin; 0 of that of threads."""
     return _positive(graph, CPU_ERROR)
 
 

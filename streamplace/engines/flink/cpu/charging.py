@@ -8,6 +8,7 @@ A thread is charged to the tasks that it works for, or to Java, by its name (`_K
 
 - Threads whose names end with that of a task's thread are the task's: they flush its output, fire
   its timers, fetch and run its source, or are threads of its program.
+- So are native threads that have its name, because it has started them, as RocksDB's.
 - Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, else
   to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
   sources; in proportion to their records.
@@ -25,7 +26,9 @@ per busy second is nearly the same, u ± a third; others wait while they are bus
 is wrong. With n dumps, and the probability w of the former,
 
     h ~ Poisson(Γ(mean u·b, shape α = 8)) with the prior 0.9,  else all 0 to n are alike
-    part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2),       u = Σ w·h / Σ w·b
+    part = w · (h + α) · u·b / (u·b + α) + (1 - w) · (h + 1/2)
+
+for the most likely u.
 
 Without dumps, the CPU is divided in proportion to busy time. Threads of Java itself are on a core
 whenever a dump is asked for, so their CPU is assumed.
@@ -42,6 +45,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from streamplace.engines.flink.measure.cost_fit import Prior
 from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.program.chains import FUSED
 
@@ -49,24 +53,23 @@ TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "
 HELPERS, SOURCES, SINKS = "helpers of tasks", "helpers of sources", "helpers of sinks"
 JAVA = "Java itself"
 NATIVE = "native threads"
-ASSUMED = (JAVA, COMPILERS, NATIVE)
-"""Kinds of which a load bears the name where their threads are not known."""
 OTHERS = "other threads"
 OBSERVATION = "observation"
+ASSUMED = (JAVA, OBSERVATION, COMPILERS, NATIVE)
+"""Kinds of which a load bears the name where their threads are not known."""
 MOST_UNNAMED = 0.05
 """Most cores of other threads that a TaskManager uses besides its tasks.
 
 Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
 systems and state backends.
 """
-JAVA_AT_REST, COMPILERS_AT_REST = 0.05, 0.025
-"""Cores of Java itself with unnamed threads, and of compilers, in a TaskManager of a steady job;
-assumed where dumps cannot show them: 0.04 to 0.05, and 0.014 to 0.035, were measured."""
-DUMP_SECONDS = 0.013
-"""CPU of a thread dump; measured in a TaskManager with 65 threads."""
-ALIKE, MOSTLY, ROUNDS = 8.0, 0.9, 20
-"""Shape of the distribution of CPU per busy second, part of the subtasks that have it (judgement),
-and number of steps after which that part is known."""
+JAVA_AT_REST, COMPILERS_AT_REST, DUMP_SECONDS = 0.02, 0.01, 0.01
+"""Cores of Java itself and of compilers in a TaskManager of a steady job, and CPU of a dump of 65
+threads; assumed where dumps cannot show them (measured: benchmarks/cpu_sources.py)."""
+ALIKE, MOSTLY = 8.0, 0.9
+"""Shape of the distribution of CPU per busy second, part of subtasks that have it; judgement."""
+PER_BUSY = Prior(0.5, 0.6)
+"""CPU per busy second of these."""
 _OF_TASK = re.compile(
     r"(?:[\w. ]*?(?:OutputFlusher|Trigger|Fetcher) for |Legacy Source Thread - )?"
     r"(.+ \(\d+/\d+\)#\d+)",
@@ -304,9 +307,10 @@ def charged(
     cpu: dict[Key, TaskCpu] = {}
     for name, own in threads.items():
         equal = by_thread[name]
-        if len(own) == len(equal) == 1:
-            cpu[equal[0].key] = TaskCpu(cores[name], MEASURED, own[0], wakes[name], busiest[name])
-        elif len(own) == len(equal):
+        if len(equal) == 1:
+            thread = max(own, key=lambda load: load.cores)
+            cpu[equal[0].key] = TaskCpu(cores[name], MEASURED, thread, wakes[name], busiest[name])
+        elif len(own) >= len(equal):
             shares = _shares({subtask.key: subtask.busy for subtask in equal})
             cpu |= {key: TaskCpu(cores[name] * share, SHARED) for key, share in shares.items()}
     return cpu
@@ -328,44 +332,48 @@ def estimated_loads(
     hits |= {(name, 0): 0 for name in busy.keys() - {name for name, _ in hits}}
     names = Counter(name for name, _ in hits)
     known = {key: busy[key[0]] for key in hits if names[key[0]] == 1 and key[0] in busy}
-    seen = {key: float(n) for key, n in hits.items()} | _seen(hits, known, counts.number)
+    seen = {key: float(n) for key, n in hits.items()} | _seen(hits, known, counts)
     parts = {key: n / max(1, counts.number) for key, n in seen.items()}
-    total, java, compilers = sum(parts.values()), 0.0, 0.0
+    total, used = sum(parts.values()), cores
+    rest = dict.fromkeys(ASSUMED, 0.0)
     if counts.number and cores is not None:
-        java = min(cores, JAVA_AT_REST + DUMP_SECONDS * counts.number / counts.seconds)
-        compilers = min(cores - java, COMPILERS_AT_REST)
-    used = total if cores is None else cores - java - compilers
+        dumps = DUMP_SECONDS * counts.number / counts.seconds
+        assumed = {JAVA: JAVA_AT_REST, OBSERVATION: dumps, COMPILERS: COMPILERS_AT_REST}
+        rest |= {
+            kind: part * min(1.0, cores / sum(assumed.values())) for kind, part in assumed.items()
+        }
+        used = cores - sum(rest.values())
+    used = total if used is None else used
     scale = used / total if total else 0.0
-    scale = min(1.0, scale) if counts.number else scale
+    if counts.number:
+        scale, rest[NATIVE] = min(1.0, scale), max(0.0, used - total)
     loads = [
         ThreadLoad(name, part * scale, part * (1 - scale) if counts.number else math.nan)
         for (name, _), part in parts.items()
     ]
-    native = max(0.0, used - total) if counts.number else 0.0
-    rest = zip(ASSUMED, (java, compilers, native), strict=True)
-    return [*loads, *(ThreadLoad(kind, cores, 0.0) for kind, cores in rest)]
+    return [*loads, *(ThreadLoad(kind, part, 0.0) for kind, part in rest.items())]
 
 
-def _seen(hits: Mapping[T, int], busy: Mapping[T, float], number: int) -> dict[T, float]:
+def _seen(hits: Mapping[T, int], busy: Mapping[T, float], counts: DumpCounts) -> dict[T, float]:
     """Number of dumps in which subtasks are on a core, as it is expected: see the top of this file.
 
-    ``busy``: their busy time, positive.
+    ``busy``: their busy time in ms, positive.
     """
-    counted = np.array([hits[key] for key in busy], np.float64)
-    times = np.array([*busy.values()], np.float64)
-    if not counted.any():
-        return {key: 0.5 * share if number else share for key, share in _shares(busy).items()}
-    shape, trust = ALIKE, np.ones(len(busy))
-    chances = np.array([math.lgamma(h + shape) - math.lgamma(h + 1) for h in counted.tolist()])
-    for _ in range(ROUNDS):
-        expected = times * (trust @ counted) / (trust @ times)
-        bent = shape * np.log(shape / (shape + expected)) - math.lgamma(shape)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bent += np.where(counted, counted * np.log(expected / (shape + expected)), 0.0)
-        likely = MOSTLY * np.exp(chances + bent)
-        trust = np.maximum(likely / (likely + (1 - MOSTLY) / (number + 1)), 1e-9)
-    usual = (counted + shape) * expected / (expected + shape)
-    return dict(zip(busy, (trust * usual + (1 - trust) * (counted + 0.5)).tolist(), strict=True))
+    if not counts.number:
+        return _shares(busy)
+    seen = np.array([hits[key] for key in busy], np.float64)
+    times = np.array([*busy.values()], np.float64) * 1e-3 * counts.number / counts.seconds
+    scales = PER_BUSY.median * np.exp(np.linspace(-4, 4, 81) * PER_BUSY.spread)
+    expected = np.outer(scales, times)
+    constant = [math.lgamma(h + ALIKE) - math.lgamma(ALIKE) - math.lgamma(h + 1) for h in seen]
+    full = expected + ALIKE
+    likely = constant + ALIKE * np.log(ALIKE / full) + seen * np.log(expected / full)
+    usual, other = MOSTLY * np.exp(likely), (1 - MOSTLY) / (counts.number + 1)
+    score = np.log(usual + other).sum(axis=1)
+    best = int(np.argmax(score - [PER_BUSY.penalty(math.log(scale)) / 2 for scale in scales]))
+    trust = usual[best] / (usual[best] + other)
+    means = trust * (seen + ALIKE) * expected[best] / full[best] + (1 - trust) * (seen + 0.5)
+    return dict(zip(busy, means.tolist(), strict=True))
 
 
 def _served(

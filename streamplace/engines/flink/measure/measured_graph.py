@@ -94,8 +94,8 @@ def measured_graph(profile: JobProfile, mips: float) -> StreamGraph:
     if len(costs) > 1 and mean(costs) > 0:
         facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
     facts[CPU_ORIGIN] = str(profile.origin)
-    if profile.origin.of_rates:
-        facts[CPU_ERROR] = float(f"{profile.origin.of_rates:.4g}")
+    if profile.origin.error:
+        facts[CPU_ERROR] = float(f"{profile.origin.error:.4g}")
     facts |= {
         f"{CPU_OF}{task.name}": profile.cpu[task.id].source
         for task in profile.tasks

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
 from streamplace.engines.flink.cpu.charging import (
     GARBAGE,
     MEASURED,
@@ -83,7 +85,6 @@ UNMEASURED_PYTHON = Remedy(
 """Doubt about operators that Python processes run."""
 PER_THREAD = (MEASURED, SAMPLED)
 """Sources of CPU that show what the subtasks of an operator take at different rates."""
-USUAL_DUMPS = 60
 LEAST_PART = 0.5
 """Minimum part of waiting in the busy time without run delay.
 
@@ -122,17 +123,17 @@ class CpuOrigin(NamedTuple):
     """Where the CPU of the operators of a profile comes from."""
 
     words: str
-    error: float = 0.0  # relative error of the CPU of an operator
-    of_rates: float = 0.0  # relative error of predicted rates
+    # Relative error of nine of ten operators (benchmarks/cpu_sources.py).
+    error: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.words}; off by up to ±{self.error:.0%}" if self.error else self.words
 
 
-BY_DUMPS = CpuOrigin("thread dumps", 0.4, 0.2)
-"""Errors for `USUAL_DUMPS` dumps; they fall with the root of their number."""
-BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05, 0.05)
-BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.3, 0.5)
+BY_REPORTER = CpuOrigin("reporter in each TaskManager", 0.05)
+BY_DUMPS, USUAL_DUMPS = CpuOrigin("thread dumps", 0.42), 100
+"""Error for so many dumps of each TaskManager; it falls with the root of their number."""
+BY_BUSY_TIME = CpuOrigin("CPU of whole TaskManagers, divided by busy time", 1.8)
 
 
 class LoadWindow(NamedTuple):
@@ -338,9 +339,8 @@ def _origin(
     cores = [(load.cores, load.name == NATIVE) for own in estimated for load in own.loads]
     native = sum(own for own, is_native in cores if is_native) / sum(own for own, _ in cores)
     number = min(own.dumps for own in estimated)
-    more = max(1.0, math.sqrt(USUAL_DUMPS / number))
-    errors = (max(more * error, native) for error in BY_DUMPS[1:])
-    return CpuOrigin(f"{counted(number, 'thread dump')} of each TaskManager", *errors)
+    error = max(BY_DUMPS.error * max(1.0, math.sqrt(USUAL_DUMPS / number)), native)
+    return CpuOrigin(f"{counted(number, 'thread dump')} of each TaskManager", error)
 
 
 def _refuse_ended(windows: JobWindows) -> None:
@@ -368,6 +368,8 @@ def _observations(
                 Observation(each * count, cpu.cores, cpu.wakes, float(is_limited))
                 for count, (_, cpu) in zip(counts, own, strict=True)
             ]
+            if any(cpu.source == SAMPLED for _, cpu in own):  # each is known too badly
+                loads[task] = [Observation(*np.mean(loads[task], axis=0).tolist())]
     return loads
 
 

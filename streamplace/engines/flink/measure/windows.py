@@ -37,7 +37,7 @@ from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settin
 
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
 """Name of the offset that a subtask has of a partition of Kafka: subtask, source and partition."""
-UNLIKE, LEAST_UNLIKE = 0.03, 0.01
+UNLIKE, LEAST_UNLIKE = 0.03, 0.02
 """Relative difference of the CPU of threads from that of their process which is an error, and its
 least amount in cores: threads that have ended are in the latter alone."""
 LONGEST_PATH = 4000

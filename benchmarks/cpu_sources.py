@@ -1,0 +1,263 @@
+"""CPU of operators by all sources at once, against that of the threads; and plans by each.
+
+    STREAMPLACE_KAFKA=… python benchmarks/cpu_sources.py
+
+Protocol: two TaskManagers of this machine with the reporter, Java's first compiler alone, metrics
+fetched every 10 s as by default. Each job runs for `WARM_UP` seconds, and is then measured for
+`SECONDS`, by its threads and from REST alone: by the reporter, by dumps, by busy time, and by
+busy time as before dumps (process CPU, cut at the busy time, nothing for Java). Plans are for twice
+the rate, of machines of `CORES` cores. Needs JDK 17 and, for the job on Kafka, its jars. On a busy
+machine, repeat it: threads that wait for a core are on one for a dump.
+"""
+
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+from urllib.parse import quote
+
+import numpy as np
+from flink_jars import build_jar
+from flink_jobs import JOBS, ROOT, SOURCES
+from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
+
+from streamplace.engines.flink.advise.advise import left_for_operators
+from streamplace.engines.flink.cpu.charging import OF_PROCESS, TaskCpu
+from streamplace.engines.flink.cpu.reporter import Reporters, jar_path
+from streamplace.engines.flink.local.dist import find_flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure import windows
+from streamplace.engines.flink.measure.cluster import HEADROOM, capacity, measured_cluster
+from streamplace.engines.flink.measure.measured_graph import measured_graph
+from streamplace.engines.flink.measure.profile import CpuOrigin, JobProfile, profile_of
+from streamplace.engines.flink.measure.windows import JobWindows
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.errors import ProblemError
+from streamplace.io.ledger import errors_for
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.planner import planned
+from streamplace.planning.problem import PlannerSettings
+
+WARM_UP, SECONDS, PARALLELISM = 45.0, 40.0, 2
+CORES, MIPS, TIMES, LAYOUTS = 0.25, 2500.0, 2, 30
+THREADS, BEFORE, BESIDE = "threads", "busy time, as before", "jobs beside"
+FROM_REST = ("reporter", "dumps", "busy time", BEFORE)
+DEVICES = ("one", "two")
+SETTINGS: dict[str, str | int | float] = {
+    "taskmanager.numberOfTaskSlots": 4,
+    "metrics.fetcher.update-interval": 10_000,
+    "taskmanager.load-balance.mode": "SLOTS",
+    "env.java.opts.taskmanager": "-XX:TieredStopAtLevel=1",
+    "metrics.reporters": "streamplace",
+    "metrics.reporter.streamplace.factory.class": "CpuReporter",
+}
+
+
+class Started(NamedTuple):
+    """A job of the table: what is submitted, and what feeds it."""
+
+    entry: str
+    arguments: list[str]
+    settings: Mapping[str, str]
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "plugins" / "streamplace").mkdir(parents=True)
+        shutil.copy(jar_path(), folder / "plugins" / "streamplace")
+        stack.enter_context(patch.dict(os.environ, FLINK_PLUGINS_DIR=str(folder / "plugins")))
+        flink = find_flink(None)
+        flink = kafka_flink(flink, folder / "flink") if kafka_jars() else flink
+        java = [file for source in SOURCES for file in source.glob("*.java")]
+        java += [*(ROOT / "tests/engines/flink/java").glob("*Job.java")]
+        build_jar(flink, sorted(java), folder / "jobs.jar")
+        jars = {"jobs": folder / "jobs.jar"}
+        if kafka_jars():
+            jars["kafka"] = kafka_jobs(flink, folder / "kafka.jar")
+        cluster = stack.enter_context(local_cluster(flink, DEVICES, settings=SETTINGS))
+        uploaded = {name: cluster.rest.upload(jar) for name, jar in jars.items()}
+        found = {}
+        for name, start in table_of_jobs(folder, jars).items():
+            with start() as jobs:
+                found[name] = run(cluster.rest, uploaded, jobs)
+            for source, of in found[name].items():
+                cores = " ".join(f"{own:.3f}" for own in of.cores.values())
+                print(f"{name}, {source}: {cores}; {of.machines} machines", flush=True)
+    print(as_tables(found))
+
+
+def table_of_jobs(folder: Path, jars: Mapping[str, Path]) -> dict[str, Any]:
+    """Jobs by name; the last one of each is planned."""
+    rocks = {"state.backend.type": "rocksdb"}
+
+    @contextmanager
+    def only(*jobs: tuple[str, Started]) -> Iterator[tuple[tuple[str, Started], ...]]:
+        yield jobs
+
+    @contextmanager
+    def on_kafka() -> Iterator[tuple[tuple[str, Started], ...]]:
+        with broker(folder / "broker", jars["kafka"]) as made:
+            made.create("orders", "totals")
+            with made.fed("orders", rate=6_000.0, end=False):
+                yield (("kafka", Started("SqlJob", [made.address], {})),)
+
+    maps = Started("MapsJob", ["400", "1000", "300000", "100000"], {})
+    jobs: dict[str, Any] = {
+        "state in RocksDB": lambda: only(
+            ("jobs", Started("Readings", ["8000"], rocks)),
+        ),
+        "look-ups beside work": lambda: only(
+            ("jobs", Started("BlockingJob", ["300", "5", "2"], {})), ("jobs", maps)
+        ),
+        "ETL": lambda: only(
+            ("jobs", Started(JOBS["riot-etl"].entry, JOBS["riot-etl"].arguments(8_000), {}))
+        ),
+    }
+    if "kafka" in jars:
+        (folder / "broker").mkdir()
+        jobs["SQL on Kafka"] = on_kafka
+    return jobs
+
+
+class Measured(NamedTuple):
+    """What one source says of a job."""
+
+    cores: dict[str, float]  # operator of any job → cores
+    machines: int  # for twice the rate
+    rates: list[float]  # logarithm of the rates of layouts
+
+
+def run(rest: Rest, uploaded: Mapping[str, str], jobs: Any) -> dict[str, Measured]:
+    """Start jobs, and measure them by all sources."""
+    started = []
+    try:
+        for jar, job in jobs:
+            request = {
+                "entryClass": job.entry, "programArgsList": job.arguments,
+                "parallelism": PARALLELISM, "flinkConfiguration": dict(job.settings),
+            }  # fmt: skip
+            path = f"/jars/{quote(uploaded[jar], safe='')}/run"
+            started.append(str(rest.post(path, request)["jobid"]))
+            rest.wait_running(started[-1])
+        time.sleep(WARM_UP)
+        return measured(rest, started[-1])
+    finally:
+        for name in started:
+            rest.cancel(name)
+
+
+def measured(rest: Rest, job: str) -> dict[str, Measured]:
+    """Measure a job by all sources in the same time."""
+    near = JobWindows(rest, job)
+    with patch.object(windows, "processes_of", lambda rest: {}):
+        by_reporter = JobWindows(rest, job)
+        with patch.object(Reporters, "_found", lambda self, device: False):
+            by_dumps = JobWindows(rest, job)
+            by_dumps.add(SECONDS)
+    by_reporter._marks.append(by_reporter._mark(by_reporter._marks[-1]))
+    near._marks.append(near._mark(near._marks[-1]))
+    near._sampler = by_reporter._sampler = by_dumps._sampler
+    seen = {THREADS: near, "reporter": by_reporter, "dumps": by_dumps}
+    kinds = near.last().cluster.kinds.values()
+    print("  threads:", *({kind: round(own, 3) for kind, own in of.items()} for of in kinds))
+    cluster = measured_cluster(rest, str(MIPS), None).cluster()
+    answer = {}
+    for name, of in seen.items():
+        profile = profile_of(of)
+        print(f"  {name}: {profile.origin}")
+        answer[name] = said_by(profile, of, cluster)
+    mark = by_dumps._marks[-1]
+    by_dumps._marks[-1] = mark._replace(cluster=replace(mark.cluster, dumps={}))
+    profile = profile_of(by_dumps)
+    answer["busy time"] = said_by(profile, by_dumps, cluster)
+    answer[BEFORE] = said_by(as_before(by_dumps, profile), by_dumps, cluster)
+    del answer[BEFORE].cores[BESIDE]
+    return answer
+
+
+def said_by(profile: JobProfile, of: JobWindows, cluster: Any) -> Measured:
+    """What a profile says; the operators of other jobs count as one."""
+    cores = {task.name: profile.cpu[task.id].cores for task in profile.tasks}
+    others = of.last().cluster.cpu.items()
+    cores[BESIDE] = sum(cpu.cores for (job, _, _), cpu in others if job != of.job)
+    graph = measured_graph(profile, MIPS)
+    return Measured(cores, machines_of(profile), rates_of(profile, graph, cluster))
+
+
+def as_before(of: JobWindows, profile: JobProfile) -> JobProfile:
+    """CPU of processes by busy time, cut at it, as before dumps were taken."""
+    interval = of.last()
+    cpu = {}
+    for task in profile.tasks:
+        total = 0.0
+        for subtask, _ in interval.subtasks[task.id]:
+            process = sum(load.cores for load in interval.cluster.estimated[subtask.device].loads)
+            beside = [s for s in interval.cluster.subtasks if s.device == subtask.device]
+            part = subtask.busy / sum(s.busy for s in beside if not math.isnan(s.busy))
+            own = [s.busy for s, _ in interval.subtasks[task.id]]
+            busy = (interval.activity[task.id].busy or 0.0) * subtask.busy / sum(own)
+            total += 0.0 if math.isnan(part) else min(busy, part * process)
+        cpu[task.id] = TaskCpu(total, OF_PROCESS)
+    present = profile.present._replace(java=None)
+    return replace(profile, cpu=cpu, present=present, origin=CpuOrigin(""), subtasks={})
+
+
+def machines_of(profile: JobProfile) -> int:
+    """Machines that a plan for twice the rate has; 0 if none is sure to carry it."""
+    graph = measured_graph(profile, MIPS)
+    offers = Catalogue.of([Offer("box", 1.0, mips=CORES * MIPS)], slot_sharing=True)
+    left = left_for_operators(offers, profile.java, profile.sending, MIPS)
+    settings = PlannerSettings(HEADROOM, errors=errors_for(graph), budget=Budget(None, 20_000))
+    with suppress(ProblemError):
+        return round(planned(graph.at_rate(TIMES * graph.source_rate), left, settings).cost)
+    return 0
+
+
+def rates_of(profile: JobProfile, graph: Any, cluster: Any) -> list[float]:
+    """Logarithms of the rates that random layouts carry, by the model."""
+    rng = np.random.default_rng(0)
+    answer = []
+    for _ in range(LAYOUTS):
+        layout = {
+            task.name: rng.choice(DEVICES, task.parallelism).tolist() for task in profile.tasks
+        }
+        answer.append(math.log(capacity(graph, cluster, layout)))
+    return answer
+
+
+def as_tables(found: Mapping[str, Mapping[str, Measured]]) -> str:
+    """Errors against the threads: of operators, of rates, and machines."""
+    heads = ("source", "operators: median error", "90 % within", "rates: 90 % within", *found)
+    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    for source in (THREADS, *FROM_REST):
+        errors, rates = [], []
+        for by in found.values():
+            true, said = by[THREADS], by[source]
+            errors += [
+                abs(said.cores[name] / cores - 1)
+                for name, cores in true.cores.items()
+                if name in said.cores and cores >= LEAST
+            ]
+            rates += [abs(math.expm1(b - a)) for a, b in zip(true.rates, said.rates, strict=True)]
+        cells = [f"{np.quantile(values, q):.0%}" for values, q in
+                 ((errors, 0.5), (errors, 0.9), (rates, 0.9))]  # fmt: skip
+        plans = [str(by[source].machines) for by in found.values()]
+        text += f"| {source} | {' | '.join([*cells, *plans])} |\n"
+    return text
+
+
+LEAST = 0.005
+"""Least cores of an operator whose error counts."""
+
+if __name__ == "__main__":
+    main()
