@@ -142,7 +142,7 @@ class StandIn:
         def is_saved() -> bool:
             with suppress(FlinkError):
                 answer = rest.get(f"/jobs/{job}/savepoints/{request}")
-                places.extend(filter(None, [answer.get("operation", {}).get("location")]))
+                places.extend(filter(None, [(answer.get("operation") or {}).get("location")]))
             return bool(places)
 
         awaited(is_saved)
