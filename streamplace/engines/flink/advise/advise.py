@@ -583,7 +583,7 @@ def change_commands(
         yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes this"
     place = f"--rest {shlex.quote(url)} --job {job.id}"
     if deployment.manager or (deployment.kubernetes and deployment.is_unpinned):
-        yield from _kubernetes_commands(place, job, deployment, plan)
+        yield from _kubernetes_commands(place, deployment, plan)
         yield from sizes
         return
     cluster, placement = (
@@ -610,9 +610,7 @@ def change_commands(
     yield from (f"# then stop {-n} × {name}" for name, n in changes.items() if n < 0)
 
 
-def _kubernetes_commands(
-    place: str, job: MeasuredJob, deployment: JobDeployment, plan: PlanResult
-) -> Iterator[str]:
+def _kubernetes_commands(place: str, deployment: JobDeployment, plan: PlanResult) -> Iterator[str]:
     """Commands where TaskManagers are pods of one template, and nothing can be pinned to them."""
     if deployment.manager:
         on = deployment.kubernetes and f" on {shown(deployment.kubernetes)}"
@@ -624,7 +622,3 @@ def _kubernetes_commands(
     machines = ", ".join(f"{number} × {name}" for name, number in plan.machines.items())
     alike = "; pods are all alike, so plan with one offer" if len(plan.machines) > 1 else ""
     yield f"# TaskManagers: {machines}{alike}"
-    tasks = job.profile.tasks
-    if any(plan.parallelism[task.name] != task.parallelism for task in tasks):
-        ids = (f"{task.id}:{plan.parallelism[task.name]}" for task in tasks)
-        yield f"# pipeline.jobvertex-parallelism-overrides: {','.join(ids)}"
