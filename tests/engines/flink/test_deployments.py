@@ -1,13 +1,16 @@
 """How a job is deployed, and what each command does there, as the table of the docs says."""
 
+import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from deployment_table import check_row, rows
 from fake_flink import Shop, advised, failure, jobs, task_manager, write_program
-from pods import PodCluster
+from pods import STATE, PodCluster
 
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.program.program import Program
@@ -97,6 +100,35 @@ def test_what_the_table_says_is_so_on_kubernetes(
         line = check_row(run, name, rest.url, job, tmp_path)
         assert "flink/count, " in line
         assert rest.state(job) == "RUNNING"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kubernetes")
+def test_what_is_advised_for_an_application_changes_it(
+    run: Callable, pods: PodCluster, tmp_path: Path
+) -> None:
+    """It ends with a savepoint, and goes on from there with the parallelism of the plan: 1."""
+    wide = {"parallelism.default": "2", "taskmanager.numberOfTaskSlots": "2"}
+    (tmp_path / "offers.toml").write_text(
+        '[[offers]]\nname = "box"\nprice = 1\nmips = "2500 MIPS"\n'
+    )
+    own = settings_file(tmp_path, seconds=2, patience=4)
+    with pods.application("count", "100", "16", **wide) as (rest, job):
+        asked = ("--rate", "1x", "--offers", "offers.toml", "--budget", "1")
+        answer = run("flink", "advise", "--rest", rest.url, *own, *asked, "--json")
+        assert answer.status == 0, answer.err
+        advice = json.loads(answer.out)
+        (stop,) = (line for line in advice["commands"] if line.startswith("streamplace "))
+        _, *words = shlex.split(stop.replace("SAVEPOINTS", STATE))
+        ended = run(*words)
+        assert ended.status == 0, ended.err
+    (number,) = set(advice["plan"]["parallelism"].values())
+    path = ended.out.strip()
+    settings = {"execution.state-recovery.path": path, "parallelism.default": str(number)}
+    with pods.application("again", "100", "16", **settings) as (rest, job):
+        vertices = rest.job(job)["vertices"]
+        assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == path
+    assert {vertex["parallelism"] for vertex in vertices} == {number} == {1}
 
 
 def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(
