@@ -167,7 +167,9 @@ def test_the_cpu_of_task_managers_on_other_machines_is_divided_by_dumps(
     seen = profile(rest, job, 20.0)
     assert {one.source for one in seen.cpu.values()} == {SAMPLED}
     light, heavy, middle = worked(seen)
-    assert heavy > middle > light
+    assert heavy > 2 * max(
+        middle, light
+    )  # these take hundredths of a core, of which few dumps tell
 
 
 @pytest.fixture(scope="module")
