@@ -27,7 +27,7 @@ from streamplace.model.arrays import Bools, Floats
 CHAINS, SWEEPS, THINNING = 48, 300, 5
 CLOSE = 8.0
 """Exponent of limits that add up."""
-SOURCE_SHARE = Prior(1e-7, 3.0, 2.0)
+SOURCE_SHARE = Prior(1e-8, 3.0, 2.0)
 """Core seconds of a later operator per tuple of the source, of which it may get few or many."""
 SCALE, PROBED, ERROR = Prior(0.03, 0.03), Prior(0.1, 0.1), Prior(math.log(0.08), 0.5)
 """Normal priors, by their means: λ; by how much an overloaded job exceeds, as a logarithm, what a
