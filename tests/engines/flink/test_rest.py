@@ -176,7 +176,8 @@ def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path:
     """Names hold what they like, and stay names."""
     names = ['a"\nmips = 9\n[[devices]]\nname = "b', "tab\there", "back\\slash", "\x7f", "😀", "ß"]
     managers = [TASK_MANAGER | {"id": name} for name in names]
-    with FakeFlink({"GET /taskmanagers": {"taskmanagers": managers}}).served() as flink:
+    answers = {"GET /taskmanagers": {"taskmanagers": managers}, "GET /jobs": {"jobs": []}}
+    with FakeFlink(answers).served() as flink:
         given = settings_file(tmp_path, mips="10 MIPS")
         answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml", *given)
     assert answer.status == 0

@@ -14,9 +14,8 @@ from urllib.parse import urlencode
 from streamplace.engines.flink.deployment import DEPLOYMENT, SESSION_JOB
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.errors import SettingError, UnitError
+from streamplace.errors import SettingError
 from streamplace.model.message_text import counted, shown
-from streamplace.model.units import format_bytes, size_bytes
 
 SCHEME = "kubernetes:"
 GROUP = "/apis/flink.apache.org/v1beta1"
@@ -32,7 +31,6 @@ OWNERS = {
     "helm": "Helm",
 }
 """Managers of a specification that is kept in files: fields that others change, they undo."""
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]i?)?b?", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -117,7 +115,7 @@ class FlinkResource:
         resource = manager.get("resource") or {}
         nodes = Counter(pod.node for pod in self.pods if pod.node)
         on = f" on {', '.join(map(shown, sorted(nodes)))}" if nodes else ""
-        size = f" of {resource.get('cpu', '?')} cpu and {memory_text(resource.get('memory'))}"
+        size = f" of {resource.get('cpu', '?')} cpu and {shown(str(resource.get('memory', '?')))}"
         mode = self.cluster["spec"].get("mode") or "native"
         parts = [
             f"{self.kind} {self.namespace}/{self.name}",
@@ -144,32 +142,6 @@ class FlinkResource:
             raise FlinkError(f"{where} is suspended; set job.state to running")
         if error := self.status.get("error"):
             raise FlinkError(f"{where} has failed: {shown(str(error), 300)}")
-
-
-def memory_text(memory: object) -> str:
-    """Memory as the operator writes it, in words.
-
-    >>> memory_text("1024m"), memory_text("2g"), memory_text(None)
-    ('1.07 GB', '2.15 GB', 'an unknown memory')
-    """
-    try:
-        return format_bytes(memory_bytes(str(memory)))
-    except UnitError:
-        return "an unknown memory"
-
-
-def memory_bytes(text: str) -> float:
-    """Bytes of an amount of memory as Flink reads it, in units of 1,024.
-
-    >>> memory_bytes("1024m") == memory_bytes("1 Gi") == 2**30
-    True
-    """
-    match = _MEMORY.fullmatch(text.strip())
-    if match is None:
-        raise UnitError(f"{shown(text)} is not an amount of memory")
-    number, unit = match.groups()
-    prefix = (unit or "").rstrip("iI").upper()
-    return float(size_bytes(f"{number} {prefix}iB" if prefix else f"{number} B"))
 
 
 def named(address: str) -> tuple[str, str] | None:
