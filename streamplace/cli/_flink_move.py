@@ -133,20 +133,24 @@ def _move_by_patches(
 ) -> None:
     """Try Flink's balance modes of a job that its operator owns; it is never submitted."""
     from streamplace.engines.flink.operator.api import usual_api
-    from streamplace.engines.flink.operator.modes import ModeTrials
+    from streamplace.engines.flink.operator.modes import ModeTrials, finish
 
     for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
         if given is not None:
             raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
-    engine, api = settings.engine(say), usual_api()
-    resume_by = f"streamplace flink move --rest {settings.rest} --resume"
-    improver = _improver(settings, engine, None)
-    trials = ModeTrials.of(api, namespace, name, improver, settings.savepoint_timeout, resume_by)
-    say(f"deployment: {trials.resource}")
-    if settings.resume:
-        ended = trials.finish()
+    api, timeout = usual_api(), settings.savepoint_timeout
+    if settings.resume:  # the resource may be in any state, and the job may not run
+
+        def improver() -> "JobImprover":
+            return _improver(settings, settings.engine(say), None)
+
+        ended = finish(api, f"{namespace}/{name}", improver, say, timeout)
         print_line(f"{namespace}/{name}: {ended.step.value}")
         return
+    resume_by = f"streamplace flink move --rest {settings.rest} --resume"
+    own = _improver(settings, settings.engine(say), None)
+    trials = ModeTrials.of(api, namespace, name, own, timeout, resume_by)
+    say(f"deployment: {trials.resource}")
     with waiting(f"watching in windows of {settings.seconds:g} s"):
         proposal = trials.propose()
     if proposal.target is None:

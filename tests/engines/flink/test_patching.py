@@ -14,7 +14,7 @@ from streamplace.cli.main import main
 from streamplace.engines.flink.decide.candidates import Candidate
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
-from streamplace.engines.flink.operator.modes import ModeTrials
+from streamplace.engines.flink.operator.modes import ModeTrials, finish
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
     Patched,
@@ -173,6 +173,33 @@ def test_a_killed_change_is_finished(
     assert operator.get()["spec"] == (journal().after if is_kept else specification())
     with pytest.raises(SettingError):
         PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0)
+
+
+def test_a_killed_change_is_finished_where_the_resource_has_failed(
+    api: KubernetesApi, operator: StandIn
+) -> None:
+    """The job does not run as changed, so it is not measured."""
+    own = journal({"flinkConfiguration": {MODE: "BROKEN"}})
+    transaction = PatchTransaction.begin(api, own, better, lambda _: None, 3.0)
+    transaction.api = Disturbed(api, kills="after")  # type: ignore[assignment]
+    with pytest.raises(MemoryError):
+        transaction.run()
+
+    def improver() -> JobImprover:
+        raise AssertionError
+
+    assert finish(api, own.owner, improver, lambda _: None, 3.0).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
+
+
+def test_a_change_is_taken_back_if_flink_does_not_answer(
+    api: KubernetesApi, operator: StandIn
+) -> None:
+    def silent(_: FlinkResource) -> bool:
+        raise NoAnswer("no Flink answers")
+
+    assert changed(api, measure=silent).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == specification()
 
 
 @pytest.mark.parametrize("first", range(1, 7))

@@ -10,10 +10,16 @@ from dataclasses import dataclass, replace
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
+from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import Patched, PatchJournal, PatchTransaction
-from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_resource
+from streamplace.engines.flink.operator.resource import (
+    STABLE,
+    FlinkResource,
+    read_resource,
+    read_specification,
+)
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import NOISE
 from streamplace.model.units import digits
@@ -45,6 +51,11 @@ class ModeTrials:
         """Read the resource; raise FlinkError where a change would lose the state of its job."""
         resource = read_resource(api, namespace, name)
         resource.check()
+        if resource.kind == SESSION_JOB:
+            raise FlinkError(
+                f"a balance mode is one of the cluster of {SESSION_JOB} {namespace}/{name}, which "
+                "its other jobs share; change it in the FlinkDeployment of the cluster"
+            )
         if resource.job.get("upgradeMode", "stateless") == "stateless":
             raise FlinkError(
                 f"{resource.kind} {namespace}/{name} has upgradeMode stateless, so each change "
@@ -82,7 +93,9 @@ class ModeTrials:
         journal = PatchJournal(
             namespace=self.resource.namespace,
             name=self.resource.name,
-            before=dict(read_resource(self.api, *self._names).spec),
+            before=dict(
+                read_specification(self.api, self.resource.namespace, self.resource.name).spec
+            ),
             patch={"flinkConfiguration": {MODE_SETTING: target.name.split()[-1]}},
             least_rate=(1 + NOISE) * proposal.best.rate,
             resume_by=self.resume_by,
@@ -90,7 +103,7 @@ class ModeTrials:
         after: list[Proposal] = []
 
         def is_better(_: FlinkResource) -> bool:
-            after.append(self._measured(proposal))
+            after.append(measured(self.improver, self.timeout, proposal))
             return after[-1].where.rate > journal.least_rate
 
         tell = self.improver.tell
@@ -110,30 +123,34 @@ class ModeTrials:
             return replace(proposal, trials=trials), ended
         return replace(after[-1], trials=trials, where=trial), ended
 
-    def finish(self) -> Patched:
-        """Finish a change that was interrupted."""
-        owner = f"{self.resource.namespace}/{self.resource.name}"
 
-        def is_better(_: FlinkResource) -> bool:
-            return self._measured(None).where.rate > transaction.journal.least_rate
+def finish(
+    api: KubernetesApi,
+    owner: str,
+    improver: Callable[[], JobImprover],
+    tell: Callable[[str], None],
+    timeout: float,
+) -> Patched:
+    """Finish a change that was interrupted, in whatever state its resource is.
 
-        transaction = PatchTransaction.resume(
-            self.api, owner, is_better, self.improver.tell, self.timeout
-        )
-        return transaction.run()
+    ``improver``: is called where the job has to be measured, which then runs.
+    """
 
-    def _measured(self, proposal: Proposal | None) -> Proposal:
-        """Measure the job where it runs now."""
-        engine = self.improver.engine
-        job = engine.job()
-        engine.rest.wait_running(job, self.timeout)
-        if proposal is None:
-            return self.improver.propose(job)
-        return self.improver.propose(job, proposal.measured.observed, proposal.trials)
+    def is_better(_: FlinkResource) -> bool:
+        return measured(improver(), timeout).where.rate > transaction.journal.least_rate
 
-    @property
-    def _names(self) -> tuple[str, str]:
-        return self.resource.namespace, self.resource.name
+    transaction = PatchTransaction.resume(api, owner, is_better, tell, timeout)
+    return transaction.run()
+
+
+def measured(improver: JobImprover, timeout: float, before: Proposal | None = None) -> Proposal:
+    """Measure the only job where it runs now."""
+    engine = improver.engine
+    job = engine.job()
+    engine.rest.wait_running(job, timeout)
+    if before is None:
+        return improver.propose(job)
+    return improver.propose(job, before.measured.observed, before.trials)
 
 
 def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:

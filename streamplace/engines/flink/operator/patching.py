@@ -25,7 +25,11 @@ from streamplace.engines.flink.operator.patch_table import (
     Verdict,
     decide_patch,
 )
-from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_resource
+from streamplace.engines.flink.operator.resource import (
+    STABLE,
+    FlinkResource,
+    read_specification,
+)
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
@@ -264,7 +268,7 @@ class PatchTransaction:
         deadline = monotonic() + SILENCE_SECONDS
         while True:
             try:
-                return read_resource(self.api, self.journal.namespace, self.journal.name)
+                return read_specification(self.api, self.journal.namespace, self.journal.name)
             except NoAnswer as error:
                 if monotonic() >= deadline:
                     self.tell(str(error))
@@ -315,9 +319,7 @@ class PatchTransaction:
         assert self._resource is not None
         try:
             is_better = self.measure(self._resource)
-        except (NoAnswer, ApiRefusal):
-            raise
-        except StreamplaceError as error:
+        except StreamplaceError as error:  # also if Flink does not answer there
             self.tell(f"the change cannot be measured: {error}")
             is_better = False
         self._save(verdict=Verdict.KEEP if is_better else Verdict.UNDO)

@@ -5,9 +5,8 @@ is reached through the API server, as the service ``…-rest`` of the cluster.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,16 +33,6 @@ OWNERS = {
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod of a TaskManager."""
-
-    name: str
-    node: str  # empty if it waits for one
-    phase: str  # such as Running or Pending
-    machine: str = ""  # type of its node, by the label of its cloud
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FlinkResource:
     """A FlinkDeployment or a FlinkSessionJob, and the cluster that it runs on."""
@@ -53,7 +42,7 @@ class FlinkResource:
     name: str
     document: Mapping[str, Any]  # the resource itself
     cluster: Mapping[str, Any]  # the FlinkDeployment of the cluster
-    pods: tuple[Pod, ...] = ()
+    nodes: tuple[str, ...] = ()  # of each pod of a TaskManager; "" if it waits for one
 
     @property
     def path(self) -> str:
@@ -113,14 +102,14 @@ class FlinkResource:
         """One line."""
         manager = self.cluster["spec"].get("taskManager") or {}
         resource = manager.get("resource") or {}
-        nodes = Counter(pod.node for pod in self.pods if pod.node)
-        on = f" on {', '.join(map(shown, sorted(nodes)))}" if nodes else ""
+        nodes = sorted({*self.nodes} - {""})
+        on = f" on {', '.join(map(shown, nodes))}" if nodes else ""
         size = f" of {resource.get('cpu', '?')} cpu and {shown(str(resource.get('memory', '?')))}"
         mode = self.cluster["spec"].get("mode") or "native"
         parts = [
             f"{self.kind} {self.namespace}/{self.name}",
             f"operator, {mode}",
-            f"{counted(len(self.pods), 'TaskManager')}{size if resource else ''}{on}",
+            f"{counted(len(self.nodes), 'TaskManager')}{size if resource else ''}{on}",
         ]
         upgrade = self.job.get("upgradeMode", "stateless")
         folder = self.configuration.get("execution.checkpointing.savepoint-dir", "")
@@ -159,15 +148,21 @@ def named(address: str) -> tuple[str, str] | None:
 
 
 def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
-    """Read a resource, the cluster that it runs on, and its pods."""
+    """Read a resource, the cluster that it runs on, and the nodes of its pods."""
+    resource = read_specification(api, namespace, name)
+    labels = f"app={resource.cluster['metadata']['name']},component=taskmanager"
+    query = urlencode({"labelSelector": labels})
+    rows = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")["items"]
+    return replace(resource, nodes=tuple(row["spec"].get("nodeName") or "" for row in rows))
+
+
+def read_specification(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
+    """Read a resource and the cluster that it runs on, without its pods."""
     kind, document = _found(api, namespace, name)
     cluster = document
     if kind == SESSION_JOB:
         cluster = api.get(_path(DEPLOYMENT, namespace, document["spec"]["deploymentName"]))
-    labels = f"app={cluster['metadata']['name']},component=taskmanager"
-    query = urlencode({"labelSelector": labels})
-    rows = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")["items"]
-    return FlinkResource(kind, namespace, name, document, cluster, tuple(_pods(api, rows)))
+    return FlinkResource(kind, namespace, name, document, cluster)
 
 
 def _found(api: KubernetesApi, namespace: str, name: str) -> tuple[str, Mapping[str, Any]]:
@@ -185,25 +180,6 @@ def _found(api: KubernetesApi, namespace: str, name: str) -> tuple[str, Mapping[
             "address"
         )
     raise FlinkError(f"there is no FlinkDeployment or FlinkSessionJob {namespace}/{name}")
-
-
-def _pods(api: KubernetesApi, rows: Iterable[Mapping[str, Any]]) -> Iterable[Pod]:
-    machines: dict[str, str] = {}
-    for row in sorted(rows, key=lambda row: str(row["metadata"]["name"])):
-        node = str(row["spec"].get("nodeName") or "")
-        if node and node not in machines:
-            machines[node] = _machine(api, node)
-        phase = str(row.get("status", {}).get("phase", ""))
-        yield Pod(row["metadata"]["name"], node, phase, machines.get(node, ""))
-
-
-def _machine(api: KubernetesApi, node: str) -> str:
-    """Type of a node; empty if the cloud has named none, or nodes may not be read."""
-    try:
-        labels = api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels") or {}
-    except ApiRefusal:
-        return ""
-    return str(labels.get("node.kubernetes.io/instance-type", ""))
 
 
 def _path(kind: str, namespace: str, name: str) -> str:
