@@ -129,8 +129,25 @@ HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
 """Steps without which a move may be over: one copy of the job runs, or none is to run."""
 
 
+class Interruptible:
+    """What the interrupts of a process mean for its next step."""
+
+    __slots__ = ()
+    interrupts: int
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the process was interrupted."""
+        return self.interrupts > 0
+
+    @property
+    def is_interrupted_again(self) -> bool:
+        """Whether the process was interrupted more than once."""
+        return self.interrupts > 1
+
+
 @dataclass(frozen=True, slots=True)
-class MoveObservation:
+class MoveObservation(Interruptible):
     """What decides on the next step."""
 
     # The journal: what was asked of Flink last, whether a savepoint of the job is known, whether
@@ -161,16 +178,6 @@ class MoveObservation:
     def goes_back(self) -> bool:
         """Whether the job has to run on its previous devices."""
         return self.returns or self.interrupts > 0 or self.outcome is StepOutcome.FAILED
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether the process was interrupted."""
-        return self.interrupts > 0
-
-    @property
-    def is_interrupted_again(self) -> bool:
-        """Whether the process was interrupted more than once."""
-        return self.interrupts > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The table of a patch: the next step, from the journal, the resource and the last step.
 
-`decide` is pure: it sends no request and reads no clock. The first row of `PATCH_ROWS` that holds
-is the one that decides. The operator stops, saves and starts the job; a patch only changes what it
-is to run.
+`decide_patch` is pure: it sends no request and reads no clock. The first row of `PATCH_ROWS` that
+holds is the one that decides. The operator stops, saves and starts the job; a patch only changes
+what it is to run.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
-from streamplace.engines.flink.move.decision_table import TableRow, row
+from streamplace.engines.flink.move.decision_table import Interruptible, TableRow, row
 
 
 class PatchRequest(Enum):
@@ -99,7 +99,7 @@ PATCH_ENDS = PATCHES_LEFT | {
 
 
 @dataclass(frozen=True, slots=True)
-class PatchObservation:
+class PatchObservation(Interruptible):
     """What decides on the next step."""
 
     # The journal: its last patch, whether that had its effect, and what the change was found to be.
@@ -112,16 +112,6 @@ class PatchObservation:
     # This process: what its last step ended with, and how often it was interrupted.
     outcome: PatchOutcome = PatchOutcome.DONE
     interrupts: int = 0
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether the process was interrupted."""
-        return self.interrupts > 0
-
-    @property
-    def is_interrupted_again(self) -> bool:
-        """Whether the process was interrupted more than once."""
-        return self.interrupts > 1
 
 
 _NOT_RUNNING = (
