@@ -1,6 +1,6 @@
 """The comparison with Flink's own placement: jobs, clusters, arms, and the order of the runs.
 
-Everything here is part of the protocol of the comparison in docs/evidence.md.
+Everything here is part of the protocol of the comparison in docs/results/evidence.md.
 """
 
 from collections.abc import Iterator, Mapping

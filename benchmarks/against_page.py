@@ -1,4 +1,4 @@
-"""Tables of the runs against Flink's own placement (docs/evidence.md)."""
+"""Tables of the runs against Flink's own placement (docs/results/evidence.md)."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """A day of a Flink job in minutes: its phases, and what became of it under a watch.
 
-Everything here is part of the protocol of the watched day in docs/evidence.md.
+Everything here is part of the protocol of the watched day in docs/results/evidence.md.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The watched day of docs/evidence.md: its tables and its picture."""
+"""The watched day of docs/results/evidence.md: its tables and its picture."""
 
 import textwrap
 from collections.abc import Mapping, Sequence

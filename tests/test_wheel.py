@@ -52,7 +52,7 @@ def test_an_installation_is_light(python: Path) -> None:
 def test_the_tutorial_works_after_an_installation(python: Path, tmp_path: Path) -> None:
     """Its files, its commands with what they print, and its Python session."""
     session = ""
-    for block in blocks(ROOT / "docs" / "tutorial.md"):
+    for block in blocks(ROOT / "docs" / "tutorials" / "placement.md"):
         if block.title:
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "pycon":

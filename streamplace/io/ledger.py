@@ -31,7 +31,7 @@ RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 MOVE = "flink move"
 """Command whose predictions are of layouts unlike the measured one, so that their errors differ."""
 NOISE = 0.03
-"""Relative difference between runs of one placement (docs/evidence.md)."""
+"""Relative difference between runs of one placement (docs/results/evidence.md)."""
 
 
 @dataclass(frozen=True, slots=True)

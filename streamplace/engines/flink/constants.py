@@ -14,7 +14,7 @@ CLEAR = 0.217
 """Least predicted relative gain of a layout that no trial can confirm before more is offered.
 
 Measured: errors of the ratio of two predictions are at most 17 % in nine of ten pairs
-(docs/evidence.md).
+(docs/results/evidence.md).
 """
 UNLIKE = 0.83
 """Logarithm of how far a rate may be above its interval if all subtasks are elsewhere.
