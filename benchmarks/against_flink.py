@@ -3,8 +3,8 @@
     python benchmarks/against_flink.py --minutes 90
     python benchmarks/against_flink.py --page
 
-The protocol is in docs/results/evidence.md. A line of ``assets/against-flink.jsonl`` is appended
-after every run, so that a stopped command goes on; ``--page`` measures nothing and prints the page's
+See docs/results/evidence.md. A line of ``assets/against-flink.jsonl`` is appended after every
+run, so that a stopped command goes on; ``--page`` measures nothing and prints the page's
 tables. Needs Linux with cgroups of version 1, root, a JDK and an idle computer; for the jobs that
 read Kafka, the jars in the folder of STREAMPLACE_KAFKA (CONTRIBUTING.md).
 """

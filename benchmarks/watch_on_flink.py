@@ -3,8 +3,8 @@
     python benchmarks/watch_on_flink.py
     python benchmarks/watch_on_flink.py --page
 
-The protocol is in docs/results/evidence.md. A line of ``assets/watch-on-flink.jsonl`` is appended
-after every arm, so that a stopped command goes on; ``--page`` measures nothing and writes the page's
+See docs/results/evidence.md. A line of ``assets/watch-on-flink.jsonl`` is appended after every
+arm, so that a stopped command goes on; ``--page`` measures nothing and writes the page's
 results. Needs Linux with cgroups of version 1, root, a JDK and an idle computer.
 """
 
