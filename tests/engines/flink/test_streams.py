@@ -215,6 +215,24 @@ def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
     assert (flow.is_limited, flow.keeps_up) == (why is not None, why is None)
 
 
+@pytest.mark.parametrize("tuples", [0.25, 4.0])
+def test_records_that_wait_count_as_the_tuples_that_are_made_of_them(
+    clock: Clock, tuples: float
+) -> None:
+    """Rates are of tuples, and lag is of records: a record may hold many, or none that counts."""
+    flink = kafka(clock, 50.0, 1_000.0)
+    vertex = flink.vertices["v0"]
+    vertex.rates = {**vertex.rates, "Source__src.numRecordsIn": 1000 / tuples}
+    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(1_000.0, 50.0))
+    seen = profile(flink.rest, "job", 10).flow
+    assert seen.offered == pytest.approx(1000 + 50 * tuples, rel=0.02)
+    _, second = seen.sources["src"].subtasks
+    assert second.growth == pytest.approx(50 * tuples, rel=0.02)
+    flow = source_flow(flink.rest, "job")
+    assert flow is not None
+    assert flow.growth == pytest.approx(50 * tuples, rel=0.02)
+
+
 def lag(now: float, growth: float) -> Callable[[float], float]:
     """What waits for a subtask."""
     return lambda moment: now + growth * (moment - START)

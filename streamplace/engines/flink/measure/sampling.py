@@ -117,6 +117,17 @@ def pending_of(operator: str) -> str:
     return f"{_prefix(operator)}{PENDING}"
 
 
+def source_metrics(operator: str) -> tuple[str, str, str]:
+    """Metrics of a source: records that it has read and that wait, and tuples that it has sent."""
+    return f"{_prefix(operator)}.numRecordsIn", pending_of(operator), sent_by(operator)
+
+
+def tuples_per_record(operator: str, activity: Activity) -> float:
+    """Tuples that a source makes of a record, which may hold many; 1 if that is unknown."""
+    read, _, sent = (activity.rates.get(name, 0.0) for name in source_metrics(operator))
+    return sent / read if sent > 0 and read > 0 else 1.0
+
+
 def _prefix(operator: str) -> str:
     return re.sub("[ .:,]", "_", operator[:LONGEST_OPERATOR])
 

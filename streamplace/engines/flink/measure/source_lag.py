@@ -4,10 +4,11 @@ Lag decides first. The pending records of a source have arrived and were not rea
 
     offered = emitted + growth of the lag,
 
-and a source whose lag does not grow keeps up, whatever back-pressure and CPU show, unless draining
-the lag would take longer than `BACKLOG_SECONDS`: then it catches up, and another layout may do so
-sooner. Without lag, a source that is back-pressured, has no free CPU or is busy all the time may be
-offered more than it emits.
+with as many tuples for each record as the source makes of those that it reads. A source whose lag
+does not grow keeps up, whatever back-pressure and CPU show, unless draining the lag would take
+longer than `BACKLOG_SECONDS`: then it catches up, and another layout may do so sooner. Without lag,
+a source that is back-pressured, has no free CPU or is busy all the time may be offered more than it
+emits.
 
 While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
 of the input: what has arrived for its partitions of Kafka, or else for it since the start of the
@@ -31,7 +32,14 @@ from streamplace.display.report import duration
 from streamplace.engines.flink.constants import COUNT_ERRORS, RATE_ERRORS
 from streamplace.engines.flink.cpu.limits import FULL, cpu_seconds, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
+from streamplace.engines.flink.measure.sampling import (
+    Activity,
+    pending_of,
+    sample,
+    sent_by,
+    source_metrics,
+    tuples_per_record,
+)
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
 from streamplace.engines.flink.rest.plan import job_operators, source_names
@@ -190,7 +198,9 @@ def flow_of(
     metric = metric if metric in activity.rates else "numRecordsOut"
     rate = activity.rates.get(metric, 0.0) if rate is None else rate
     pending = pending_of(operator)
-    lag, grows = activity.totals.get(pending), lag_grows(activity, pending, rate)
+    tuples, records = tuples_per_record(operator, activity), activity.totals.get(pending)
+    lag = None if records is None else tuples * records
+    grows = lag_grows(activity, pending, rate / tuples)
     is_large = lag is not None and lag > BACKLOG_SECONDS * rate
     busy = None if activity.busy is None else activity.busy / parallelism
     is_busy = busy is not None and busy >= FULL
@@ -219,7 +229,7 @@ def flow_of(
         name=name,
         why=why,
         pending=lag,
-        growth=activity.growth(pending) or 0.0,
+        growth=tuples * (activity.growth(pending) or 0.0),
         back_pressured=blocked,
         subtasks=subtasks,
         partitions=partitions,
@@ -246,7 +256,7 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     vertices = {vertex["id"]: vertex for vertex in document["vertices"]}
     names = source_names(document)
     running = {v: name for v, name in names.items() if vertices[v]["status"] != FINISHED}
-    metrics = {v: (sent_by(name), pending_of(name)) for v, name in running.items()}
+    metrics = {v: source_metrics(name) for v, name in running.items()}
     processes = processes_of(rest)
     before = {device: cpu_seconds(pid) for device, pid in processes.items()}
     began = time.monotonic()
@@ -257,7 +267,9 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     except FlinkError:  # the job has ended
         return None
     # Flink may count no tuples of a source, or fetch no metrics now
-    is_counted = (metrics[v][0] in own.rates and own.seconds > 0 for v, own in sampled.items())
+    is_counted = (
+        sent_by(running[v]) in own.rates and own.seconds > 0 for v, own in sampled.items()
+    )
     if not sampled or not all(is_counted):
         return None
     passed = max(time.monotonic() - began, 1e-9)
@@ -282,7 +294,7 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     }
     return replace(
         together(flows.values()),
-        error=math.hypot(*(_error(sampled[v], sent) for v, (sent, _) in metrics.items())),
+        error=math.hypot(*(_error(sampled[v], sent_by(name)) for v, name in running.items())),
         sources={name: flows[v] for v, name in lasting.items() if v in flows},
     )
 
@@ -294,6 +306,7 @@ def lag_grows(activity: Activity, pending: str, rate: float) -> bool | None:
     and is never as small in the second half as in the first.
 
     ``pending``: metric of its unread records.
+    ``rate``: records/s that it reads.
     """
     growth, values, is_steady = activity.growth(pending), activity.values(pending), True
     if growth is None:

@@ -29,6 +29,8 @@ from streamplace.engines.flink.measure.sampling import (
     pending_of,
     restarted,
     sent_by,
+    source_metrics,
+    tuples_per_record,
 )
 from streamplace.engines.flink.measure.source_lag import SubtaskFlow
 from streamplace.engines.flink.rest.client import Refusal, Rest, job_path
@@ -50,7 +52,7 @@ class _Mark(NamedTuple):
     moment: float
     cluster: ClusterSnapshot
     reports: Mapping[str, CpuReport]  # TaskManager → what its reporter says
-    pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
+    pending: Mapping[str, Sequence[float]]  # source → records that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
     offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
 
@@ -102,7 +104,7 @@ class JobWindows:
             rest,
             job,
             [task.id for task in self.tasks if not task.has_ended],
-            {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
+            {task.id: source_metrics(task.operators[0]) for task in sources},
             unread,
         )
 
@@ -149,6 +151,7 @@ class JobWindows:
     ) -> dict[str, list[SubtaskFlow]]:
         """Flows of the subtasks of the sources that report their lag."""
         flows, seconds = {}, last.moment - first.moment
+        operators = {task.id: task.operators[0] for task in self.tasks}
         for source, before in first.pending.items():
             after, by_subtask = last.pending.get(source, ()), last.offsets.get(source, {})
             own = [s for s in last.cluster.subtasks if (s.job, s.vertex) == (self.job, source)]
@@ -159,13 +162,16 @@ class JobWindows:
                 continue
             # the chain of a source may emit fewer tuples, or more, than the source has read
             rate = interval.tuples[source] / sum(grown)
+            tuples = tuples_per_record(operators[source], interval.activity[source])
             offsets = [[*by_subtask.get(i, {}).values()] for i in range(len(sent))]
             if min(itertools.chain(*offsets), default=-1.0) >= 0:
-                read = [sum(partitions) for partitions in offsets]
+                read = [tuples * sum(partitions) for partitions in offsets]
             else:  # an offset is -1 until a tuple of its partition was read
                 read = [rate * interval.activity[source].seconds * count for count in sent]
             flows[source] = [
-                SubtaskFlow(rate * count, number + end, (begin, end), seconds)
+                SubtaskFlow(
+                    rate * count, number + tuples * end, (tuples * begin, tuples * end), seconds
+                )
                 for count, number, begin, end in zip(grown, read, before, after, strict=True)
             ]
         return flows
@@ -209,7 +215,7 @@ class JobWindows:
                 yield device
 
     def _pending(self, source: FlinkTask) -> list[float]:
-        """Tuples that wait for each subtask of a source; empty if no subtask reports any.
+        """Records that wait for each subtask of a source; empty if no subtask reports any.
 
         That of Kafka reports none for a subtask that has never read a record.
         """
