@@ -106,8 +106,8 @@ class Session:
         self.hold()
         time.sleep(SETTLE)
         processes = {name: one.pid for name, one in self.cluster.processes.items()}
-        if self.broker is not None and self.broker.process is not None:
-            processes["broker"] = self.broker.process.pid
+        if self.broker is not None and (process := self.broker.nodes[0].process) is not None:
+            processes["broker"] = process.pid
         before, rates, blocked = _Usage.now(processes), list[float](), 0.0
         for _ in range(MOST_WINDOWS):
             if (window := self._window(job)) is not None:

@@ -1,11 +1,11 @@
-"""A Kafka broker on this machine, jobs that read it, what feeds them, and what was committed."""
+"""Kafka brokers on this machine, jobs that read it, what feeds them, and what was committed."""
 
 import os
 import random
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +21,7 @@ VARIABLE = "STREAMPLACE_KAFKA"
 SOURCES = Path(__file__).parents[1] / "tests" / "kafka"
 WHY_SKIPPED = f"needs Kafka: mvn -f tests/kafka/pom.xml package, and {VARIABLE} set to its jars"
 START_SECONDS = 180.0
+HEAP = ("-Xmx512m", "-XX:+UseSerialGC")
 ENDLESS = 10**12
 CLIENT = (
     "kafka-clients-",
@@ -31,22 +32,36 @@ CLIENT = (
 )
 """Beginnings of the names of the jars that a job needs beside the connector."""
 SETTINGS = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
-inter.broker.listener.name=PLAINTEXT
+node.id={number}
+controller.quorum.voters={voters}
+listeners={protocol}://{host}:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={protocol}://{host}:{port}
+inter.broker.listener.name={protocol}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocol}:{protocol}
 log.dirs={folder}/data
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+offsets.topic.replication.factor={copies}
+transaction.state.log.replication.factor={copies}
+transaction.state.log.min.isr={least}
+min.insync.replicas={least}
 share.coordinator.state.topic.replication.factor=1
 transaction.max.timeout.ms=3600000
 group.initial.rebalance.delay.ms=0
 log.retention.ms=-1
 """
+PASSWORD = "for-tests-only"
+SECURITY = """sasl.enabled.mechanisms=SCRAM-SHA-512
+sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+sasl.mechanism=SCRAM-SHA-512
+security.protocol=SASL_SSL
+{listener}sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+  username="tests" password="{password}";
+ssl.keystore.location={store}
+ssl.keystore.password={password}
+ssl.truststore.location={store}
+ssl.truststore.password={password}
+"""
+"""What brokers and their clients need for TLS and SCRAM."""
 LOGGING = """<Configuration><Appenders><Console name="out"/></Appenders>
 <Loggers><Root level="error"><AppenderRef ref="out"/></Root></Loggers></Configuration>
 """
@@ -84,46 +99,29 @@ class Output(NamedTuple):
 
 
 @dataclass
-class Broker:
-    """A broker in its own folder, which keeps its data when it is killed."""
+class Node:
+    """A broker and controller in its own folder, which keeps its data when it is killed."""
 
     folder: Path
-    classes: str  # class path of Kafka's own programs, and of those that feed and check
-    host: str = "127.0.0.1"  # address of this machine at which it listens
-    port: int = field(default_factory=kept_port)
+    command: Sequence[str]
+    address: tuple[str, int]
     process: subprocess.Popen[bytes] | None = None
     coming: Timer | None = None  # starts it again after it was killed
 
-    @property
-    def address(self) -> str:
-        """Address that clients begin with."""
-        return f"{self.host}:{self.port}"
-
-    def format(self) -> None:
-        """Prepare the folder."""
-        text = SETTINGS.format(
-            host=self.host, port=self.port, controller=kept_port(), folder=self.folder
-        )
-        (self.folder / "server.properties").write_text(text)
-        (self.folder / "quiet.xml").write_text(LOGGING)
-        settings = ("-c", str(self.folder / "server.properties"))
-        self._java("kafka.tools.StorageTool", "format", "-t", "A" * 21 + "Q", *settings)
-
     def start(self) -> None:
-        """Start the broker, and wait until it answers."""
-        log4j = f"-Dlog4j2.configurationFile={self.folder / 'quiet.xml'}"
-        java = [find_java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", log4j]
+        """Start the broker."""
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*java, "-cp", self.classes, "kafka.Kafka", str(self.folder / "server.properties")],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
+
+    def wait(self) -> None:
+        """Wait until the broker answers."""
         deadline = time.monotonic() + START_SECONDS
         while True:
-            with suppress(OSError), socket.create_connection((self.host, self.port), 1):
+            with suppress(OSError), socket.create_connection(self.address, 1):
                 return
+            assert self.process is not None
             assert self.process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -141,21 +139,114 @@ class Broker:
         """Wait until a broker that was killed for some time is back."""
         if self.coming is not None:
             self.coming.join()
+            self.wait()
 
     def end(self) -> None:
         """Kill the broker for good."""
         if self.coming is not None:
             self.coming.cancel()
-        self.await_return()
+            self.coming.join()
         self.kill()
+
+
+@dataclass
+class Broker:
+    """One broker, or several with copies of all that they hold.
+
+    ``is_secure``: clients reach them by TLS, and say who they are by SCRAM.
+    """
+
+    folder: Path
+    classes: str  # class path of Kafka's own programs, and of those that feed and check
+    host: str = "127.0.0.1"  # address of this machine at which they listen
+    number: int = 1
+    is_secure: bool = False
+    nodes: list[Node] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Address that clients begin with, or the file of what they need beside it."""
+        if self.is_secure:
+            return str(self.folder / "client.properties")
+        return self._servers
+
+    @property
+    def _servers(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in (node.address for node in self.nodes))
+
+    @property
+    def copies(self) -> int:
+        """Copies of each partition."""
+        return min(self.number, 3)
+
+    def format(self) -> None:
+        """Prepare the folders."""
+        (self.folder / "quiet.xml").write_text(LOGGING)
+        ports = [kept_port() for _ in range(2 * self.number)]
+        controllers, own = ports[: self.number], ports[self.number :]
+        voters = ",".join(f"{i}@127.0.0.1:{port}" for i, port in enumerate(controllers, 1))
+        scram = []
+        if self.is_secure:
+            self._make_certificate()
+            scram = ["--add-scram", f"SCRAM-SHA-512=[name=tests,password={PASSWORD}]"]
+        for i, (controller, port) in enumerate(zip(controllers, own, strict=True), 1):
+            folder = self.folder / f"broker-{i}"
+            folder.mkdir()
+            text = SETTINGS.format(
+                number=i,
+                voters=voters,
+                protocol="SASL_SSL" if self.is_secure else "PLAINTEXT",
+                host=self.host,
+                port=port,
+                controller=controller,
+                folder=folder,
+                copies=self.copies,
+                least=(self.copies + 1) // 2,
+            )
+            file = folder / "server.properties"
+            file.write_text(text + self._security("listener.name.sasl_ssl.scram-sha-512."))
+            command = self._command("kafka.Kafka", str(file), options=HEAP)
+            self.nodes.append(Node(folder, command, (self.host, port)))
+            words = ("format", "-t", "A" * 21 + "Q", "-c", str(file), *scram)
+            self._java("kafka.tools.StorageTool", *words)
+        text = f"bootstrap.servers={self._servers}\n" + self._security()
+        (self.folder / "client.properties").write_text(text)
+
+    def _security(self, listener: str = "") -> str:
+        if not self.is_secure:
+            return ""
+        store = self.folder / "store.p12"
+        return SECURITY.format(listener=listener, password=PASSWORD, store=store)
+
+    def _make_certificate(self) -> None:
+        """A certificate of the host for all brokers, which clients trust."""
+        words = ["-genkeypair", "-alias", "tests", "-keyalg", "EC", "-dname", "CN=tests"]
+        words += ["-ext", f"SAN=ip:{self.host}", "-storetype", "PKCS12", "-storepass", PASSWORD]
+        tool = Path(find_java()).with_name("keytool")
+        done = subprocess.run(
+            [tool, *words, "-keystore", self.folder / "store.p12"], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self) -> None:
+        """Start the brokers, and wait until they answer."""
+        for node in self.nodes:
+            node.start()
+        for node in self.nodes:
+            node.wait()
+
+    def end(self) -> None:
+        """Kill the brokers for good."""
+        for node in self.nodes:
+            node.end()
 
     def create(self, *topics: str, partitions: int = 4) -> None:
         """Create topics, or add partitions to those that exist."""
-        self._java("Topics", self.address, str(partitions), *topics)
+        self._java("Topics", self.address, str(self.copies), str(partitions), *topics)
 
     def delete(self, *topics: str) -> None:
         """Delete topics."""
-        self._java("Topics", self.address, "0", *topics)
+        self._java("Topics", self.address, str(self.copies), "0", *topics)
 
     @contextmanager
     def fed(
@@ -202,9 +293,10 @@ class Broker:
             time.sleep(2.0)
         return found
 
-    def _command(self, main: str, *words: str) -> list[str]:
+    def _command(self, main: str, *words: str, options: Sequence[str] = ()) -> list[str]:
         log4j = f"-Dlog4j2.configurationFile={self.folder / 'quiet.xml'}"
-        return [find_java(), "-XX:TieredStopAtLevel=1", log4j, "-cp", self.classes, main, *words]
+        java = [find_java(), "-XX:TieredStopAtLevel=1", *options, log4j, "-cp", self.classes]
+        return [*java, main, *words]
 
     def _java(self, main: str, *words: str) -> str:
         done = subprocess.run(self._command(main, *words), capture_output=True, text=True)
@@ -213,9 +305,17 @@ class Broker:
 
 
 @contextmanager
-def broker(folder: Path, jar: Path, host: str = "127.0.0.1") -> Iterator[Broker]:
-    """Run a broker while the block does; ``jar`` holds the programs that feed and check."""
-    made = Broker(folder, ":".join(map(str, [jar, *kafka_jars()])), host)
+def broker(
+    folder: Path,
+    jar: Path,
+    host: str = "127.0.0.1",
+    *,
+    number: int = 1,
+    is_secure: bool = False,
+) -> Iterator[Broker]:
+    """Run brokers while the block does; ``jar`` holds the programs that feed and check."""
+    classes = ":".join(map(str, [jar, *kafka_jars()]))
+    made = Broker(folder, classes, host, number, is_secure)
     made.format()
     try:
         made.start()

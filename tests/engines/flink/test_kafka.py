@@ -1,10 +1,13 @@
-"""Jobs that read a real Kafka: measured by their lag, and moved without losing a record."""
+"""Jobs that read a real Kafka: measured by their lag, and moved without losing a record.
+
+One broker, or three that copy what they hold and speak with nobody they do not know.
+"""
 
 import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from flink_clusters import posted
-from kafka import WHY_SKIPPED, Broker, broker, kafka_flink, kafka_jars, kafka_jobs
+from kafka import WHY_SKIPPED, Broker, Feed, broker, kafka_flink, kafka_jars, kafka_jobs
 
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
@@ -36,6 +39,8 @@ DEVICES = ("dev-0", "dev-1")
 RATE, ORDERS = 1_000, 60_000
 SETTLE = 6.0
 """Seconds after which a checkpoint is due."""
+PARTITIONS, READ = 30, 20
+"""Partitions of each topic of three brokers; those of them that hold records."""
 DISCOVERY = 2.0
 """Seconds after which the job looks for new partitions."""
 
@@ -64,15 +69,23 @@ class Shop:
         self.rest.wait_running(job, 120)
         return job
 
-    def moved(self, job: str, settle: float, tell: Callable[[str], None] = print) -> str:
-        """Move all of the job with windows to the other TaskManager; returns its id there."""
+    def moved(
+        self,
+        job: str,
+        settle: float,
+        tell: Callable[[str], None] = print,
+        *,
+        main: str = "WindowsJob",
+        parallelism: int = 2,
+    ) -> str:
+        """Move all of a job to the other TaskManager; returns its id there."""
         moves = MoveSettings(settle=settle, least_rate=0.0)
         engine = FlinkEngine(self.rest, moves=moves, tell=tell)
         there = layout_of(self.rest, job, self.rest.running_job(job))
         here = {device for own in there.values() for device in own}
         device = next((one for one in DEVICES if one not in here), DEVICES[0])
         target = Layout({name: [device] * len(own) for name, own in there.items()})
-        program = Program(self.jar, "WindowsJob", (self.broker.address,), parallelism=2)
+        program = Program(self.jar, main, (self.broker.address,), parallelism=parallelism)
         return engine.move(job, program, target).job
 
     @contextmanager
@@ -89,9 +102,9 @@ class Shop:
             yield
         assert max(numbers) == 1
 
-    def tells_all(self, number: int, seconds: float = 120) -> None:
-        """Wait until so many orders are counted in windows, each of them once."""
-        windows = self.broker.await_total("windows", number, seconds=seconds)
+    def tells_all(self, number: int, seconds: float = 120, topic: str = "windows") -> None:
+        """Wait until numbers of a topic add up to so many, and each record is there once."""
+        windows = self.broker.await_total(topic, number, seconds=seconds)
         assert (windows.total, windows.repeated) == (number, 0)
 
 
@@ -143,13 +156,31 @@ def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def shop(kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """A broker of its own with empty topics; no job is left."""
-    jar = kafka_cluster.flink.home.parent / "jobs.jar"
-    with broker(tmp_path_factory.mktemp("broker"), jar) as made:
-        made.create("orders", "windows")
-        kafka_cluster.wait()
-        yield Shop(made, kafka_cluster, jar)
-        for job in kafka_cluster.rest.live_jobs():
-            kafka_cluster.rest.cancel(job)
+    with _shop(kafka_cluster, tmp_path_factory.mktemp("broker")) as made:
+        made.broker.create("orders", "windows")
+        yield made
+
+
+@pytest.fixture
+def guarded_shop(
+    kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shop]:
+    """Three brokers with TLS and SCRAM, and two topics of thirty partitions."""
+    folder = tmp_path_factory.mktemp("brokers")
+    with _shop(kafka_cluster, folder, number=3, is_secure=True) as made:
+        made.broker.create("orders", "payments", partitions=PARTITIONS)
+        made.broker.create("paid", "large")
+        yield made
+
+
+@contextmanager
+def _shop(cluster: LocalCluster, folder: Path, **facts: Any) -> Iterator[Shop]:
+    jar = cluster.flink.home.parent / "jobs.jar"
+    with broker(folder, jar, **facts) as made:
+        cluster.wait()
+        yield Shop(made, cluster, jar)
+        for job in cluster.rest.live_jobs():
+            cluster.rest.cancel(job)
 
 
 def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop: Shop) -> None:
@@ -172,13 +203,13 @@ def test_a_broker_that_dies_in_a_move_costs_no_record(
 ) -> None:
     """The job runs in the end, by itself or by the line that is printed: one copy, exactly once."""
     monkeypatch.setenv("FLINK_HOME", str(shop.cluster.flink.home))
-    job = shop.started("WindowsJob")
+    job, (dying,) = shop.started("WindowsJob"), shop.broker.nodes
 
     def tell(step: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} {step}")
-        if step.startswith(moment) and shop.broker.coming is None:
+        if step.startswith(moment) and dying.coming is None:
             time.sleep(0.1 * (moment == "stopping"))
-            shop.broker.kill(away)
+            dying.kill(away)
 
     with shop.broker.fed("orders", rate=RATE) as feed, shop.one_copy():
         time.sleep(5.0)
@@ -188,8 +219,8 @@ def test_a_broker_that_dies_in_a_move_costs_no_record(
         except FlinkError as error:
             tell(f"error: {error}")
             line = re.search(r"streamplace flink move .* --resume.*", str(error))
-        assert shop.broker.coming is not None
-        shop.broker.await_return()
+        assert dying.coming is not None
+        dying.await_return()
         if line is not None:
             answer = run(*shlex.split(line[0])[1:])
             tell(answer.err)
@@ -231,13 +262,81 @@ def test_a_profile_names_the_subtask_that_falls_behind(
     assert read_graph(tmp_path / "graph.json").operators.max_parallelism.tolist()[0] == 5
 
 
+@pytest.mark.parametrize("moment", ["checking", "stopping", "starting it", "watching"])
+def test_one_of_three_guarded_brokers_dies_in_a_move_to_the_last_record(
+    guarded_shop: Shop, moment: str
+) -> None:
+    """The others answer, so the move ends as usual; every third partition is empty."""
+    job = guarded_shop.started("JoinJob", parallelism=4)
+    orders, payments, dying = *_both_fed(guarded_shop.broker), guarded_shop.broker.nodes[1]
+
+    def tell(step: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {step}")
+        if step.startswith(moment) and dying.coming is None:
+            dying.kill(20.0)
+
+    with orders as feed, payments as other, guarded_shop.one_copy():
+        time.sleep(10.0)
+        flow = profile(guarded_shop.rest, job, 10.0).flow
+        assert [source.partitions for source in flow.sources.values()] == [PARTITIONS] * 2
+        assert flow.keeps_up
+        assert flow.offered == pytest.approx(2 * RATE, rel=0.3)
+        with suppress(*[FlinkError] * (moment == "watching")):  # without a checkpoint, it goes back
+            guarded_shop.moved(job, SETTLE, tell, main="JoinJob", parallelism=4)
+        assert dying.coming is not None
+        dying.await_return()
+        (job,) = guarded_shop.rest.live_jobs()
+        guarded_shop.moved(job, SETTLE, main="JoinJob", parallelism=4)
+    least = min(feed.number, other.number)
+    guarded_shop.tells_all(least * (least - 1) // 2, 240, "paid")
+
+
+def test_a_profile_of_sixty_partitions_names_the_subtasks_that_fall_behind(
+    guarded_shop: Shop, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Each fourth partition, and so one subtask of each source, has most of the records."""
+    guarded_shop.submitted("JoinJob", "300", parallelism=4)
+    shares = ":".join(["7:1:1:1"] * (READ // 4))
+    with ExitStack() as fed:
+        for feed in _both_fed(guarded_shop.broker, shares):
+            fed.enter_context(feed)
+        time.sleep(20.0)
+        given = settings_file(tmp_path, patience=0)
+        answer = run("flink", "profile", "--rest", guarded_shop.cluster.url, *given, "-o", "graph")
+    assert answer.status == 0, answer.err
+    print(answer.err)
+    for topic in ("orders", "payments"):
+        (growth,) = re.findall(rf"lag of {topic} .*#\d falls behind by (\S+) tuples/s", answer.err)
+        assert 200 < float(growth) < 700
+
+
+def _both_fed(
+    broker: Broker, shares: str = ":".join("1" * READ)
+) -> Iterator[AbstractContextManager[Feed]]:
+    for topic in ("orders", "payments"):
+        yield broker.fed(topic, rate=RATE, shares=shares, end=False)
+
+
+def test_records_that_hold_several_orders_are_counted_as_tuples(shop: Shop) -> None:
+    """Three of each: what is offered is three times what is written, whether it waits or is read.
+
+    The first subtasks parse 500 tuples/s each, of the 3,000 that arrive.
+    """
+    shop.submitted("WindowsJob", "500", "0", "3")
+    with shop.broker.fed("orders", rate=RATE):
+        time.sleep(15.0)
+        flow = profile(shop.rest, shop.rest.live_jobs()[0], 10.0).flow
+    assert flow.rate == pytest.approx(1_000, rel=0.2)
+    assert flow.offered == pytest.approx(3 * RATE, rel=0.2)
+
+
 @pytest.mark.parametrize("trouble", ["unreachable", "deleted"])
 def test_a_source_that_cannot_read_is_told_in_a_line(
     shop: Shop, refusal: Callable[..., str], tmp_path: Path, trouble: str
 ) -> None:
     """Whether Flink still waits for the broker, or has failed and starts the job again."""
     if trouble == "unreachable":
-        shop.broker.kill()
+        shop.broker.nodes[0].kill()
     else:
         shop.broker.delete("orders")
     shop.submitted("WindowsJob")

@@ -1,11 +1,12 @@
 /* Tells what a topic holds of committed records: their number, how many texts occur more than once,
  * and the sum of the last number of each text. With "last", only the last record of each key counts.
- * Arguments: address of the broker; topic; all or last. */
+ * Arguments: address of the brokers; topic; all or last. */
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -13,8 +14,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 public final class Committed {
     public static void main(String[] arguments) {
-        Map<String, Object> settings =
-                Map.of("bootstrap.servers", arguments[0], "isolation.level", "read_committed");
+        Properties settings =
+                Client.properties(arguments[0], Map.of("isolation.level", "read_committed"));
         Map<String, Integer> seen = new HashMap<>();
         Map<String, Long> last = new HashMap<>();
         long number = 0, sum = 0;

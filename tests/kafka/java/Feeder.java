@@ -1,10 +1,11 @@
 /* Writes orders, or payments of them, to a topic: one record per millisecond of event time. Prints
  * how many it has written when as many are written as shall be, or a line comes from standard input.
- * Arguments: address of the broker; topic; number of the first record; how many; records per second,
+ * Arguments: address of the brokers; topic; number of the first record; how many; records per second,
  * 0 for as many as possible; shares of the partitions, as in 4:2:1:1; number of keys; end, to close
  * all windows by a record per partition that is far ahead. */
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.Properties;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -23,13 +24,13 @@ public final class Feeder {
         String[] shares = arguments[5].split(":");
         int keys = Integer.parseInt(arguments[6]);
         int[] turn = turns(shares);
-        Map<String, Object> settings =
+        Map<String, Object> own =
                 Map.of(
-                        "bootstrap.servers", arguments[0],
                         "linger.ms", 5,
                         "acks", "all",
                         "delivery.timeout.ms", PATIENCE,
                         "max.block.ms", PATIENCE);
+        Properties settings = Client.properties(arguments[0], own);
         long written = 0;
         try (KafkaProducer<byte[], byte[]> producer =
                 new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {

@@ -1,6 +1,7 @@
 /* Orders and payments of two topics, joined by their number, exactly once; payments of large orders
  * also into another topic.
- * Arguments: address of the broker. */
+ * Arguments: address of the brokers; records per second that a subtask of either reads at most, by
+ * default any. */
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
@@ -16,10 +17,11 @@ import org.apache.flink.util.Collector;
 public final class JoinJob {
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        double most = arguments.length > 1 ? Double.parseDouble(arguments[1]) : 1e9;
         SingleOutputStreamOperator<String> paid =
-                read(env, arguments[0], "orders")
+                read(env, arguments[0], "orders", most)
                         .keyBy(one -> one.f2)
-                        .connect(read(env, arguments[0], "payments").keyBy(one -> one.f2))
+                        .connect(read(env, arguments[0], "payments", most).keyBy(one -> one.f2))
                         .process(new Match())
                         .name("match");
         paid.sinkTo(WindowsJob.sink(arguments[0], "paid", DeliveryGuarantee.EXACTLY_ONCE))
@@ -32,10 +34,10 @@ public final class JoinJob {
     }
 
     static DataStream<Tuple3<String, Long, Long>> read(
-            StreamExecutionEnvironment env, String broker, String topic) {
+            StreamExecutionEnvironment env, String broker, String topic, double most) {
         return env.fromSource(
-                        WindowsJob.source(broker, topic), WatermarkStrategy.noWatermarks(), topic)
-                .map(new WindowsJob.Parse(1e9))
+                        WindowsJob.source(broker, topic, 1), WatermarkStrategy.noWatermarks(), topic)
+                .map(new WindowsJob.Parse(most))
                 .name("parse " + topic)
                 .filter(one -> !one.f0.equals("end"))
                 .name(topic + " only");

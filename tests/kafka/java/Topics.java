@@ -1,5 +1,5 @@
 /* Creates topics, gives those that exist so many partitions, or deletes them if that is 0.
- * Arguments: address of the broker; number of partitions; topics. */
+ * Arguments: address of the brokers; copies of each partition; number of partitions; topics. */
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -10,9 +10,10 @@ import org.apache.kafka.clients.admin.NewTopic;
 
 public final class Topics {
     public static void main(String[] arguments) throws Exception {
-        int partitions = Integer.parseInt(arguments[1]);
-        List<String> topics = Arrays.asList(arguments).subList(2, arguments.length);
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
+        short copies = Short.parseShort(arguments[1]);
+        int partitions = Integer.parseInt(arguments[2]);
+        List<String> topics = Arrays.asList(arguments).subList(3, arguments.length);
+        try (Admin admin = Admin.create(Client.properties(arguments[0]))) {
             if (partitions == 0) {
                 admin.deleteTopics(topics).all().get();
                 return;
@@ -23,7 +24,7 @@ public final class Topics {
                     var more = Map.of(topic, NewPartitions.increaseTo(partitions));
                     admin.createPartitions(more).all().get();
                 } else {
-                    var made = new NewTopic(topic, partitions, (short) 1);
+                    var made = new NewTopic(topic, partitions, copies);
                     admin.createTopics(List.of(made)).all().get();
                 }
             }

@@ -1,6 +1,7 @@
 /* Orders of a topic: counted by key and second into a topic, exactly once; large ones into another.
- * Arguments: address of the broker; records per second that a subtask reads at most, by default any;
- * seconds by which a partition may be read ahead of others, by default any. */
+ * Arguments: address of the brokers; records per second that a subtask reads at most, by default any;
+ * seconds by which a partition may be read ahead of others, by default or if 0 any; orders that the
+ * source makes of each record, by default one. */
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
@@ -30,12 +31,14 @@ public final class WindowsJob {
         WatermarkStrategy<String> times =
                 WatermarkStrategy.<String>forMonotonousTimestamps()
                         .withTimestampAssigner((text, before) -> time(text));
-        if (arguments.length > 2) {
-            Duration ahead = Duration.ofSeconds(Long.parseLong(arguments[2]));
+        long seconds = arguments.length > 2 ? Long.parseLong(arguments[2]) : 0;
+        int copies = arguments.length > 3 ? Integer.parseInt(arguments[3]) : 1;
+        if (seconds > 0) {
+            Duration ahead = Duration.ofSeconds(seconds);
             times = times.withWatermarkAlignment("orders", ahead);
         }
         DataStream<Tuple3<String, Long, Long>> orders =
-                env.fromSource(source(arguments[0], "orders"), times, "orders")
+                env.fromSource(source(arguments[0], "orders", copies), times, "orders")
                         .map(new Parse(most))
                         .name("parse");
         orders.filter(one -> !one.f0.equals("end"))
@@ -55,22 +58,24 @@ public final class WindowsJob {
         env.execute("windows of orders");
     }
 
-    static KafkaSource<String> source(String broker, String topic) {
+    static KafkaSource<String> source(String broker, String topic, int copies) {
         return KafkaSource.<String>builder()
-                .setBootstrapServers(broker)
+                .setProperties(Client.properties(broker))
                 .setTopics(topic)
                 .setGroupId("streamplace-" + topic)
                 .setProperty("partition.discovery.interval.ms", "2000")
                 // Lag is what was known at the last fetch, and falls until the next one.
                 .setProperty("max.partition.fetch.bytes", "8192")
                 .setStartingOffsets(OffsetsInitializer.earliest())
-                .setValueOnlyDeserializer(new SimpleStringSchema())
+                .setValueOnlyDeserializer(new Copies(copies))
                 .build();
     }
 
     static KafkaSink<String> sink(String broker, String topic, DeliveryGuarantee guarantee) {
         return KafkaSink.<String>builder()
-                .setBootstrapServers(broker)
+                .setBootstrapServers(
+                        Client.properties(broker).getProperty("bootstrap.servers"))
+                .setKafkaProducerConfig(Client.properties(broker))
                 .setRecordSerializer(
                         KafkaRecordSerializationSchema.builder()
                                 .setTopic(topic)
@@ -84,6 +89,23 @@ public final class WindowsJob {
 
     static long time(String text) {
         return Long.parseLong(text.substring(text.lastIndexOf(':') + 1, text.length() - 1));
+    }
+
+    /** Text of each record, several times. */
+    static final class Copies extends SimpleStringSchema {
+        private final int number;
+
+        Copies(int number) {
+            this.number = number;
+        }
+
+        @Override
+        public void deserialize(byte[] record, Collector<String> out) {
+            String text = deserialize(record);
+            for (int i = 0; i < number; i++) {
+                out.collect(text);
+            }
+        }
     }
 
     static final class Parse extends RichMapFunction<String, Tuple3<String, Long, Long>> {
