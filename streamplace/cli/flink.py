@@ -292,8 +292,8 @@ def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:
 @JAR
 @ARGUMENTS
 @common(
-    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
-    "the report alone (.html).",
+    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg, report.html, and "
+    "patch.yaml for a FlinkDeployment, or the report alone (.html).",
     folder=None,
 )
 def advise_(
@@ -314,11 +314,12 @@ def advise_(
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
     submitted with; without them, the plan may change the parallelism of all operators.
     """
+    from streamplace.engines.flink.advise.equal_pods import PATCH
     from streamplace.planning.result import FILES
 
     folder = None if output is None or output.suffix == ".html" else output
     if folder is not None:
-        spare_inputs(*(folder / name for name in FILES))
+        spare_inputs(*(folder / name for name in (*FILES, PATCH)))
     check_output(output, is_folder=folder is not None)
     program, engine = settings.program(jar, arguments), settings.engine(say)
     with waiting("watching the job until it is steady, then planning"):
@@ -331,7 +332,7 @@ def advise_(
             program=program,
             folder=folder,
         )
-    written = "" if output is None else advice.plan.write(output)
+    written = "" if output is None else advice.write(output)
     if as_json:
         print_json(advice.to_json())
     else:

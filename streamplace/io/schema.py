@@ -89,7 +89,9 @@ class OfferToml(TypedDict, total=False):
     name: Required[
         Annotated[str, doc("the machines of a plan are called name-0, name-1 and so on")]
     ]
-    price: Required[Annotated[float, doc("per hour, in any currency")]]
+    price: Annotated[
+        float, doc("per hour, in any currency; by default, that of its cores and its memory")
+    ]
     mips: Speed
     cores: Cores
     memory: Memory
@@ -108,6 +110,8 @@ class OfferToml(TypedDict, total=False):
 class OffersToml(TypedDict, total=False):
     """Types of machines that can be bought, and their prices."""
 
+    per_core: Annotated[Amount, doc("price per hour of a core of the default speed")]
+    per_gb: Annotated[Amount, doc("price per hour of 1 GB of memory")]
     overhead: PerTuple
     overhead_per_byte: PerByte
     slot_sharing: Annotated[

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import gcd, isfinite, lcm
@@ -26,9 +26,10 @@ from streamplace.model.columns import (
     ruled,
     rules_of,
 )
+from streamplace.model.defaults import SPEED
 from streamplace.model.devices import Device, settle_units
 from streamplace.model.message_text import quoted
-from streamplace.model.units import LARGEST, Quantity, seconds
+from streamplace.model.units import LARGEST, Quantity, mips, seconds
 
 LEAST_PRICE = 1e-15
 """Smallest price of a machine."""
@@ -249,17 +250,36 @@ def read_offers(path: Path) -> Catalogue:
 
 
 def parse_offers(content: bytes, where: str) -> Catalogue:
-    """Parse offers from a TOML document; errors mention ``where``.
+    r"""Parse offers from a TOML document; errors mention ``where``.
 
     >>> text = b'offers = [{name = "small", price = 0.1, memory = "8 GB"}]'
     >>> parse_offers(text, "offers.toml").offers[0].memory
     8000000000.0
+
+    >>> text = b'per_core = 0.04\nper_gb = 0.005\noffers = [{name = "m", memory = "8 GB"}]'
+    >>> parse_offers(text, "offers.toml").offers[0].price
+    0.08
     """
     tables = checked(OffersToml, parse_toml_text(content, where), where)
+    prices = tables.get("per_core", 0.0), tables.get("per_gb", 0.0)
     with located(where):
         return Catalogue.of(
-            [Offer(**cast(dict[str, Any], row)) for row in tables["offers"]],
+            [_priced(cast(dict[str, Any], row), *prices) for row in tables["offers"]],
             tables.get("overhead", 0.0),
             tables.get("overhead_per_byte", 0.0),
             tables.get("slot_sharing", False),
         )
+
+
+def _priced(row: dict[str, Any], per_core: float, per_gb: float) -> Offer:
+    """Offer with its own price, or that of its cores and memory."""
+    if "price" in row:
+        return Offer(**row)
+    offer = Offer(**row, price=1.0)
+    cores = offer.cores * float(offer.mips) / mips(SPEED)
+    price = per_core * cores + (per_gb * float(offer.memory) / 1e9 if per_gb else 0.0)
+    if not 0 < price < math.inf:
+        raise ClusterError(
+            f"{offer._owner} has no price; give price, or per_core and per_gb with its memory"
+        )
+    return replace(offer, price=float(f"{price:.6g}"))

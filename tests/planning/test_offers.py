@@ -54,7 +54,8 @@ MANY = "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001))
     [
         ("", "offers"),
         ("offers = []", "offers"),
-        ('[[offers]]\nname = "a"', "offers[0].price"),
+        ('[[offers]]\nname = "a"', "offer 'a' has no price"),
+        ('per_core = 1\nper_gb = 1\n[[offers]]\nname = "a"', "offer 'a' has no price"),
         ('[[offers]]\nname = "a"\nprice = 0', "offer 'a' has price 0"),
         (f"[[offers]]\n{ROW}colour = 1", "colour"),
         (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': size '8 Gbps'"),

@@ -2,8 +2,8 @@
 
 A thread takes up each new specification of a resource: UPGRADING, then STABLE, or the failure that
 the specification asks for. With ``runs``, stock Flink runs the job as an application of that name,
-and each change stops it with a savepoint and starts it again from there; else only the status shows
-what is done.
+and each change stops it, with a savepoint unless it is stateless, and starts it again; else only
+the status shows what is done.
 """
 
 from collections.abc import Iterator
@@ -125,10 +125,17 @@ class StandIn:
 
     def _start(self, spec: dict[str, Any]) -> None:
         """Run the job as specified, from the savepoint of the last one if there is one."""
-        settings = {**OPERATED, **spec["flinkConfiguration"]}
-        settings["parallelism.default"] = str(spec["job"]["parallelism"])
+        pods = spec["taskManager"]["resource"]
+        settings = {
+            **OPERATED,
+            **spec["flinkConfiguration"],
+            "parallelism.default": str(spec["job"]["parallelism"]),
+            "kubernetes.taskmanager.cpu.amount": str(pods["cpu"]),
+            "taskmanager.memory.process.size": pods["memory"],
+        }
         if self._running:
-            settings["execution.savepoint.path"] = self._stop(*self._running)
+            if spec["job"]["upgradeMode"] != "stateless":
+                settings["execution.savepoint.path"] = self._stop(*self._running)
             self._application.close()
         arguments = spec["job"].get("args", ())
         application = self.pods.application(self.name, *arguments, **settings)

@@ -98,6 +98,14 @@ class PodCluster:
         answer.raise_for_status()
         return answer.json()
 
+    def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints."""
+        command = [os.environ[VARIABLE] + "/bin/kubeall", "kubectl", *arguments]
+        environment = {**os.environ, "KUBECONFIG": str(self.work / "kubeconfig")}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     @contextmanager
     def _deployed(
         self,

@@ -84,6 +84,11 @@ class JobDeployment:
         return 0 < len(self.unpinned) == self.task_managers
 
     @property
+    def has_equal_pods(self) -> bool:
+        """Whether it is an application whose TaskManagers are pods that are all alike."""
+        return bool(self.kubernetes) and self.is_application and self.is_unpinned
+
+    @property
     def restarts_cluster(self) -> bool:
         """Whether a job that is to run otherwise is started again with its whole cluster."""
         return self.is_application or bool(self.manager)
@@ -188,7 +193,7 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
         high_availability=None if kind == "none" else kind,
         others=tuple(other for other in rest.live_jobs() if job not in (None, other)),
         shows_settings=shows,
-        resource=rest.resource,
+        resource=str(rest.resource or ""),
     )
 
 

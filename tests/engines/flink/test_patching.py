@@ -1,18 +1,23 @@
 """Changes of a FlinkDeployment on a real API server, with a stand-in for Flink's operator."""
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from command_lines import settings_file
+from flink_clusters import awaited
 from operator_stand_in import MODE, StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster
 
 from streamplace.cli.main import main
 from streamplace.engines.flink.decide.candidates import Candidate
 from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.engines.flink.operator.modes import ModeTrials, finish
 from streamplace.engines.flink.operator.patch_table import PatchStep
@@ -36,6 +41,18 @@ from streamplace.settings.flink import FlinkMoveSettings
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
+PRICES = """
+per_core = 0.04
+per_gb = 0.005
+[[offers]]
+name = "quarter"
+mips = "625 MIPS"
+memory = "1024 MiB"
+[[offers]]
+name = "half"
+mips = "1250 MIPS"
+memory = "1024 MiB"
+"""
 
 
 @pytest.fixture
@@ -324,3 +341,35 @@ def test_a_job_that_runs_is_measured_and_a_mode_is_tried(
         ]
         rest = rest_of(NAMESPACE, "count")
         rest.wait_running(*rest.live_jobs())
+
+
+@pytest.mark.slow
+def test_what_is_advised_carries_the_rate_once_it_is_applied(
+    pods: PodCluster, api: KubernetesApi, run: Callable, tmp_path: Path
+) -> None:
+    """The numbers come three times as fast then; a generator with state keeps its one split."""
+    spec = specification(**{"taskmanager.numberOfTaskSlots": "1"})
+    spec["job"] |= {"args": ["30000", "1000"], "upgradeMode": "stateless"}
+    spec["taskManager"]["resource"]["cpu"] = 0.5
+    (tmp_path / "offers.toml").write_text(PRICES)
+    address = f"kubernetes:{NAMESPACE}/count"
+    with reconciled(pods, "count", spec, runs=True) as operator:
+        own = settings_file(tmp_path, seconds=3, patience=20)
+        given = ("--rate", "3x", "--offers", str(tmp_path / "offers.toml"), "--budget", "2")
+        told = run("flink", "advise", "--rest", address, *own, *given, "-o", str(tmp_path / "plan"))
+        assert told.status == 0, told.err
+        patch = yaml.safe_load((tmp_path / "plan" / "patch.yaml").read_text())
+        command = next(line for line in told.out.splitlines() if "kubectl patch" in line)
+        patch["spec"]["job"] = {**patch["spec"].get("job", {}), "args": ["90000", "1000"]}
+        (tmp_path / "plan" / "patch.yaml").write_text(json.dumps(patch))
+        taken_up = len(operator.taken_up)
+        done = pods.kubectl(*shlex.split(command)[1:])
+        assert "patched" in done
+        awaited(lambda: len(operator.taken_up) > taken_up)
+        awaited(lambda: operator.get()["status"]["lifecycleState"] == "STABLE", 180.0)
+        rest = rest_of(NAMESPACE, "count")
+        (job,) = rest.live_jobs()
+        rest.wait_running(job, 60.0)
+        profile = steady_profile(rest, job, 3.0, 30.0)
+        assert profile.flow.rate > 0.95 * 90_000
+        assert not profile.is_limited

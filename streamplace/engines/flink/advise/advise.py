@@ -9,6 +9,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
+from os import PathLike
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
@@ -16,6 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
+from streamplace.engines.flink.advise.equal_pods import (
+    PATCH,
+    SLOTS_SETTING,
+    EqualPods,
+    JobOnPods,
+    PodPatch,
+    patch_commands,
+    planned_pods,
+)
 from streamplace.engines.flink.advise.fixed_parallelism import (
     FixedParts,
     parts_fixed_by,
@@ -25,6 +36,7 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
 from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
 from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
@@ -39,10 +51,13 @@ from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import SourceFlow, requested_rate, with_offered
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.move.interruption import Interruption, expected_interruptions
+from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.settings import USUAL
+from streamplace.errors import SettingError
+from streamplace.io.files import write_text
 from streamplace.io.ledger import NOISE
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
@@ -116,6 +131,18 @@ class Advice(Displayed):
     # Sentences on missing measurements and on costs that the advice leaves out.
     notes: tuple[str, ...]
     folder: Path  # folder in which the commands expect the files of the plan
+    patch: PodPatch | None = None  # of the FlinkDeployment, if it should change
+
+    def write(self, output: str | PathLike[str]) -> str:
+        """Write the plan into a folder, with the patch, or the report alone (.html), as it does.
+
+        Returns what was written, in words.
+        """
+        written = self.plan.write(output)
+        if self.patch is None or Path(output).suffix == ".html":
+            return written
+        write_text(Path(output) / PATCH, str(self.patch))
+        return f"{written}, {PATCH}"
 
     @property
     def gain(self) -> float:
@@ -177,6 +204,7 @@ class Advice(Displayed):
             "interruption": self.interruption.value,
             "catch_up": self.catch_up,
             "commands": list(self.commands),
+            "patch": None if self.patch is None else self.patch.document,
             "notes": list(self.notes),
         }
 
@@ -319,12 +347,23 @@ def advise(
         graph = in_one_group(graph)  # a placement defines its own
     graph = with_loose_streams(graph.at_rate(target_rate), fixed.loose)
     plan_settings = replace(settings, keep_parallelism=fixed.tasks)
-    current = current_machines(job.alone, machines, profile)
+    if deployment.has_equal_pods:
+        if isinstance(machines, Cluster):
+            raise SettingError(
+                "the pods of the job are all alike and made as they are needed, so they cannot be "
+                "those of a cluster file; give offers"
+            )
+        machines = machines or pods_as_now(job.alone)
+    current, pods = current_machines(job.alone, machines, profile), None
     if isinstance(machines, Catalogue):
         shared = replace(machines, slot_sharing=True)
         speed = float(measured.attributes["mips"])
         offers = left_for_operators(shared, profile.java, profile.sending, speed)
-        plan = _planned(graph, offers, plan_settings)
+        if deployment.has_equal_pods:
+            own = JobOnPods.of(rest, deployment, job.alone)
+            pods, plan = planned_pods(graph, offers, plan_settings, own, profile.shares)
+        else:
+            plan = _planned(graph, offers, plan_settings)
     else:
         plan_settings = replace(plan_settings, headroom=0.0)
         plan = _planned(graph, cluster.cluster() if machines is None else machines, plan_settings)
@@ -336,7 +375,13 @@ def advise(
         and current.cost <= plan.cost
     )
     expected = expected_interruptions(rest, job.id)
-    change = change_commands(rest.url, job, deployment, current, plan, folder)
+    patch = None
+    if pods is not None and isinstance(rest.resource, FlinkResource):
+        speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory
+        patch = pods.patch(rest.resource, speed, memory, plan)
+        change = patch_commands(rest.resource, str(folder / PATCH), patch)
+    else:
+        change = change_commands(rest.url, job, deployment, current, plan, pods, folder)
     stopped = expected.on((), [*cores_of(plan.cluster.devices, measured).values()])
     return Advice(
         job.id,
@@ -352,6 +397,7 @@ def advise(
         () if is_enough else tuple(change),
         (*_notes(job, deployment, machines, plan), *doubts, note),
         folder,
+        None if is_enough else patch,
     )
 
 
@@ -453,7 +499,9 @@ def _notes(
         )
     if others := deployment.others:
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
-    if deployment.is_unpinned and deployment.kubernetes and sum(plan.machines.values()) > 1:
+    if deployment.has_equal_pods:
+        pass
+    elif deployment.is_unpinned and deployment.kubernetes and sum(plan.machines.values()) > 1:
         yield (
             "nothing can be pinned to pods that are all alike, so Flink distributes the subtasks, "
             "and the plan may carry less than in its own placement"
@@ -507,6 +555,13 @@ def current_machines(
     numbers = Counter(machine.offer for machine in current)
     cost = Prices.of(machines).per_hour([numbers[offer.name] for offer in machines.offers])
     return CurrentMachines(current, cost)
+
+
+def pods_as_now(cluster: MeasuredCluster) -> Catalogue:
+    """Offer of pods as those that there are, at a price of 1 each."""
+    device = cluster.devices[0]
+    memory = inf if device.memory is None else device.memory
+    return Catalogue((Offer("pod", 1.0, device.mips, device.cores, memory),))
 
 
 def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
@@ -566,6 +621,7 @@ def change_commands(
     deployment: JobDeployment,
     current: CurrentMachines,
     plan: PlanResult,
+    pods: EqualPods | None,
     folder: Path,
 ) -> Iterator[str]:
     """Commands, line by line; comments say which machines to start first and to stop at the end."""
@@ -575,10 +631,16 @@ def change_commands(
     each = ", ".join(f"{number} on {name}" for name, number in slots.items())
     numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
     at_least = each if current.is_priced else max(slots.values())
-    sizes = (
-        f"# taskmanager.numberOfTaskSlots: at least {at_least}",
+    sizes = [
+        f"# {SLOTS_SETTING}: at least {at_least}",
         f"# parallelism: {numbers}",
-    )
+    ]
+    if pods is not None:
+        sizes = [
+            f"# {SLOTS_SETTING}: {pods.slots}",
+            f"# {MODE_SETTING}: {pods.mode}",
+            f"# parallelism: {pods.parallelism}",
+        ]
     if deployment.has_autoscaler:
         yield "# first turn Flink's autoscaler off (job.autoscaler.enabled), or it undoes this"
     place = f"--rest {shlex.quote(url)} --job {job.id}"

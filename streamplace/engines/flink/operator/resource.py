@@ -85,6 +85,11 @@ class FlinkResource:
         return {**(self.cluster["spec"].get("flinkConfiguration") or {}), **own}
 
     @property
+    def has_autoscaler(self) -> bool:
+        """Whether Flink's autoscaler chooses the parallelism."""
+        return self.configuration.get("job.autoscaler.enabled", "").lower() == "true"
+
+    @property
     def owner(self) -> str:
         """What keeps the specification in files, such as Argo CD; empty if nothing is seen."""
         metadata = self.document["metadata"]
@@ -193,4 +198,4 @@ def rest_of(namespace: str, name: str) -> Rest:
     resource.check()
     service = f"{resource.cluster['metadata']['name']}-rest:{REST_PORT}"
     proxy = f"{api.server}/api/v1/namespaces/{namespace}/services/{service}/proxy"
-    return Rest.through(f"{SCHEME}{namespace}/{name}", proxy, api.client, str(resource))
+    return Rest.through(f"{SCHEME}{namespace}/{name}", proxy, api.client, resource)

@@ -123,11 +123,11 @@ class Rest:
     tell
         Function that receives a message when a request is first repeated.
     resource
-        The cluster as Kubernetes shows it, one line; empty if it is reached directly.
+        The resource of Flink's operator by whose name it is reached; None if it is not.
     """
 
     patience = 0.0
-    resource = ""
+    resource: object = None
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
     def __init__(self, url: str, access: Access | None = None) -> None:
@@ -136,7 +136,7 @@ class Rest:
         self._client = http_client(self.url, access or Access())
 
     @classmethod
-    def through(cls, name: str, address: str, client: "httpx.Client", resource: str) -> "Rest":
+    def through(cls, name: str, address: str, client: "httpx.Client", resource: object) -> "Rest":
         """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
         rest = cls.__new__(cls)
         rest.url, rest._address, rest._client = name, plain_address(address), client

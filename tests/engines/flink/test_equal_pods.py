@@ -1,0 +1,204 @@
+"""Plans of equal pods, and the patches that ask for them."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fake_flink import Shop, advised, task_manager
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operator_stand_in import MODE, specification
+
+from streamplace.engines.flink.advise.equal_pods import (
+    EqualPods,
+    JobOnPods,
+    patch_commands,
+    planned_pods,
+)
+from streamplace.engines.flink.decide.slot_assignment import MODES
+from streamplace.engines.flink.deployment import DEPLOYMENT
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import FlinkResource
+from streamplace.errors import ProblemError, SettingError
+from streamplace.model import Cluster, Operator, Stream, StreamGraph
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.problem import PlannerSettings
+
+GB = 10**9
+QUICK = PlannerSettings(budget=Budget(evaluations=50))
+SLOTS = "taskmanager.numberOfTaskSlots"
+
+
+def job(work: float, rate: float = 1000.0, parallelism: int = 1) -> StreamGraph:
+    """A source without CPU, and an operator that uses so many cores of 2500 MIPS."""
+    map_ = Operator("map", ipt=work * 2.5e9 / rate, parallelism=parallelism, max_parallelism=128)
+    source = Operator("src", rate=rate, parallelism=parallelism, max_parallelism=128)
+    return StreamGraph.of("job", [source, map_], [Stream("src", "map", partitioning="hash")])
+
+
+def plan(
+    graph: StreamGraph, offers: Sequence[Offer], now: JobOnPods | None = None
+) -> tuple[EqualPods, Any]:
+    facts = now or JobOnPods(1, "NONE", MODES, 0.0)
+    return planned_pods(graph, Catalogue(tuple(offers), slot_sharing=True), QUICK, facts, {})
+
+
+def offer(cores: int, price: float = 1.0, **facts: Any) -> Offer:
+    return Offer(f"of-{cores}", price, mips="2500 MIPS", cores=cores, **facts)
+
+
+def resource(**changes: Any) -> FlinkResource:
+    """The resource of a job on pods of one core."""
+    metadata = {"name": "count", "namespace": "flink", **changes.pop("metadata", {})}
+    document = {"metadata": metadata, "spec": merged(specification(), changes)}
+    return FlinkResource(DEPLOYMENT, "flink", "count", document, document)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    work=st.floats(0.1, 6.0),
+    prices=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+)
+def test_pods_are_the_cheapest_that_the_work_fits_on(work: float, prices: tuple[int, int]) -> None:
+    """Each has the same part of the work, whose subtasks take a core at most."""
+    offers = [offer(cores, price) for cores, price in zip((1, 4), prices, strict=True)]
+    pods, result = plan(job(work), offers)
+    costs = [offer.price * ceil(round(work / offer.cores, 9)) for offer in offers]
+    assert result.cost == pods.number * pods.offer.price == min(costs)
+    assert float(result.bound) <= result.cost
+    assert result.carries >= 1000 * (1 - 1e-9)
+    assert pods.parallelism <= pods.number * pods.slots
+
+
+def test_the_parallelism_stays_if_it_is_enough() -> None:
+    pods, _ = plan(job(0.9, parallelism=3), [offer(1)], JobOnPods(3, "TASKS", MODES, 0.0))
+    assert pods == EqualPods(offer(1), 1, 3, 3, "TASKS")
+
+
+def test_the_parallelism_of_the_autoscaler_stays() -> None:
+    """Three subtasks, which need two cores each at most, are not divided further."""
+    own = JobOnPods(3, "NONE", MODES, 0.0, keeps_parallelism=True)
+    pods, _ = plan(job(2.9, parallelism=3), [offer(1), offer(4, 2)], own)
+    assert pods.parallelism == 3
+    assert pods.number * pods.slots >= 3
+    with pytest.raises(ProblemError):
+        plan(job(3.1, parallelism=3), [offer(4)], own)
+
+
+def test_what_the_program_sets_stays() -> None:
+    graph = job(3.5)
+    parallel = graph.operators.parallelism.copy()
+    parallel[0] = 3
+    graph = graph.with_operators(replace(graph.operators, parallelism=parallel))
+    pods, result = plan(graph, [offer(1)])
+    assert (pods.number, pods.parallelism) == (4, 4)
+    assert result.parallelism == {"src": 3, "map": 4}
+
+
+def test_every_slot_has_the_memory_that_it_has_now() -> None:
+    own = JobOnPods(1, "NONE", MODES, 1.0 * GB)
+    small, large = offer(2, memory=1 * GB), offer(2, 1.5, memory=2 * GB)
+    assert plan(job(1.5), [small], own)[0] == EqualPods(small, 2, 1, 2, "NONE")
+    both = [small, replace(large, name="large")]
+    assert plan(job(1.5), both, own)[0] == EqualPods(both[1], 1, 2, 2, "NONE")
+
+
+def test_a_rate_that_no_pods_carry_is_refused() -> None:
+    with pytest.raises(ProblemError):
+        plan(job(1.5), [offer(1, at_most=1)])
+
+
+def test_a_patch_has_what_changes_and_says_what_it_was() -> None:
+    pods = EqualPods(offer(2, memory=2**31), 3, 2, 6, "SLOTS")
+    result = plan(job(0.5), [offer(1)])[1]
+    own = resource()
+    patch = pods.patch(own, 2500.0, 2.0**30, result)
+    spec = merged(own.spec, patch.document["spec"])
+    assert spec["taskManager"]["resource"] == {"cpu": 2, "memory": "2048m"}
+    assert spec["job"] == {**own.spec["job"], "parallelism": 6}
+    assert spec["flinkConfiguration"] == {SLOTS: "2", MODE: "SLOTS"}
+    assert spec["jobManager"] == own.spec["jobManager"]
+    text = str(patch)
+    assert yaml.safe_load(text) == patch.document
+    assert "parallelism: 6  # was 1\n" in text
+    (command,) = patch_commands(own, "plan/patch.yaml", patch)
+    assert shlex.split(command)[:4] == ["kubectl", "patch", "flinkdeployment", "count"]
+
+
+def test_a_patch_of_what_there_is_is_empty() -> None:
+    own, result = resource(), plan(job(0.5), [offer(1)])[1]
+    for pods in (
+        EqualPods(offer(1), 1, 1, 1, "NONE"),
+        EqualPods(offer(1, memory=9), 1, 1, 1, "NONE"),
+    ):
+        patch = pods.patch(own, 2500.0, 9.0, result)
+        assert not patch.changes
+        assert not [*patch_commands(own, "patch.yaml", patch)]
+
+
+def test_replicas_are_changed_where_they_count() -> None:
+    pods, result = EqualPods(offer(1), 3, 1, 3, "NONE"), plan(job(0.5), [offer(1)])[1]
+    for own in (resource(mode="standalone"), resource(taskManager={"replicas": 1})):
+        patch = pods.patch(own, 2500.0, None, result)
+        assert patch.document["spec"]["taskManager"] == {"replicas": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"flinkConfiguration": {"job.autoscaler.enabled": "true"}}, "autoscaler"),
+        ({"metadata": {"managedFields": [{"manager": "argocd-controller"}]}}, "Argo CD"),
+        ({"metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}}}, "Helm"),
+        ({"metadata": {"managedFields": [{"manager": "kustomize-controller"}]}}, "Flux"),
+    ],
+)
+def test_who_else_changes_the_specification_is_told(changes: dict[str, Any], word: str) -> None:
+    own, result = resource(**changes), plan(job(0.5), [offer(1)])[1]
+    patch = EqualPods(offer(2), 3, 2, 6, "SLOTS").patch(own, 2500.0, None, result)
+    told, command = patch_commands(own, "patch.yaml", patch)
+    assert word in told
+    assert command.startswith("kubectl")
+    assert ("job" in patch.document["spec"]) == (word != "autoscaler")
+
+
+def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -> None:
+    """The job of three operators takes 0.26 cores at 100 tuples/s, on 2 cores of each pod."""
+    application = {
+        "execution.target": "kubernetes-application",
+        "kubernetes.cluster-id": "count",
+        "kubernetes.namespace": "flink",
+        "$internal.flink.version": "v2_3",
+        "parallelism.default": "2",
+    }
+    flink = shop(settings=application)
+    bare = {"managedMemory": 100}
+    managers = [
+        task_manager(device, []) | {"totalResource": bare, "freeResource": bare}
+        for device in flink.devices
+    ]
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+    offers = Catalogue.of([Offer("pod", 0.5, cores=1), Offer("large", 0.9, cores=2)])
+    assert any(line.startswith("# change in") for line in advised(flink, "20x", offers).commands)
+    rest = flink.rest
+    rest.resource = resource()
+    engine = FlinkEngine(rest)
+    advice = engine.advise("job", "20x", offers, QUICK, folder=tmp_path)
+    assert advice.patch is not None
+    spec = merged(specification(), advice.patch.document["spec"])
+    ((name, number),) = advice.plan.machines.items()
+    slots = int(spec["flinkConfiguration"][SLOTS])
+    assert spec["taskManager"]["resource"]["cpu"] == {"pod": 1, "large": 2}[name]
+    assert ceil(spec["job"]["parallelism"] / slots) == number
+    assert advice.write(tmp_path).endswith("patch.yaml")
+    assert yaml.safe_load((tmp_path / "patch.yaml").read_text()) == advice.to_json()["patch"]
+    assert advice.commands[-1].startswith("kubectl patch flinkdeployment count --namespace flink ")
+    with pytest.raises(SettingError):
+        engine.advise("job", "2x", Cluster.uniform(2), QUICK)
