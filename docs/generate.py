@@ -1,4 +1,4 @@
-"""Writes what the pages take from the registries and the schemas into the pages.
+"""Writes what the pages take from the registries and the schemas into the pages, and pictures.
 
 A part of a page between ``<!-- generated: NAME ARGUMENTS -->`` and ``<!-- end -->`` is what the
 function of that name in `GENERATORS` returns. ``python docs/generate.py`` writes all of them, and
@@ -23,12 +23,16 @@ PART = re.compile(r"(<!-- generated: ([\w. ]+) -->\n).*?(<!-- end -->)", re.DOTA
 
 
 def main() -> None:
-    """Write the generated parts of all pages."""
+    """Write the generated parts of all pages, and the pictures."""
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         new = filled(text)
         if new != text:
             page.write_text(new, encoding="utf-8")
+    import pictures
+
+    for name, draw in pictures.FILES.items():
+        (DOCS / "assets" / name).write_text(draw(), encoding="utf-8")
 
 
 def filled(page: str) -> str:
@@ -128,34 +132,6 @@ def _summary(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ") if own else ""
 
 
-def moves() -> str:
-    """The steps of a move, and the table that decides on them; empty cells do not matter."""
-    from streamplace.engines.flink.move.decision_table import ENDED, LIVE, ROWS, Step
-
-    def text(values: tuple[Any, ...]) -> str:
-        groups = {LIVE: "not ended", ENDED: "ended", (True,): "yes", (False,): "no"}
-        names = (
-            "none" if value is None else value.name
-            for value in values
-            if value not in (True, False)
-        )
-        return groups.get(values) or ", ".join(names)
-
-    kinds = {(False, False): "", (True, False): " (end)", (True, True): " (end; the journal stays)"}
-    lines = [f"- `{step.name}`: {step.value}{kinds[step.is_end, step.is_left]}" for step in Step]
-    lines += [
-        "",
-        "| last job | its state | other conditions | step | reason |",
-        "|---|---|---|---|---|",
-    ]
-    for row in ROWS:
-        cells = {name: text(values) for name, values in row.conditions.items()}
-        last, state = cells.pop("last", ""), cells.pop("state", "")
-        others = ", ".join(f"`{name}`: {value}" for name, value in cells.items())
-        lines.append(f"| {last} | {state} | {others} | `{row.step.name}` | {row.reason} |")
-    return "\n".join(lines)
-
-
 GENERATORS: dict[str, Callable[..., str]] = {
     "file": file_format,
     "placers": placers,
@@ -164,7 +140,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "exports": exports,
     "names": names,
     "packages": packages,
-    "moves": moves,
 }
 
 

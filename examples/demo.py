@@ -31,7 +31,7 @@ PLACERS = (
 )
 STEPS = (
     Step(
-        "What share of the sources' rate does a graph sustain under three placers?",
+        "What share of the sources' rate does a graph carry under three placers?",
         "demo -o first",
         " placer",
         4,

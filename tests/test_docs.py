@@ -116,7 +116,8 @@ def libraries(
     folder = tmp_path_factory.mktemp("jars")
     for jar in kafka_jars():
         (folder / jar.name).symlink_to(jar)
-    for name, value in {"KAFKA": folder, "FLINK": flink.home, "FLINK_HOME": flink.home}.items():
+    places = {"KAFKA": folder, "FLINK": flink.home, "FLINK_HOME": flink.home, "CLONE": ROOT}
+    for name, value in places.items():
         monkeypatch.setenv(name, str(value))
 
 

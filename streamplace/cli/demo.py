@@ -145,7 +145,7 @@ def _print(problem: "Problem", results: "list[Result]", folder: Path) -> None:
             (
                 f"The graph: {graph.n_operators} operators, which {graph.source_rate:g} tuples/s "
                 "enter. The cluster: five devices of 2500 MIPS, with links of 1 Gbps between them",
-                Sheet(("placer", "sustains", "what it does"), tuple(rows)),
+                Sheet(("placer", "carries", "what it does"), tuple(rows)),
                 *(f"{result.placer}: {result.verdict}." for result in results),
                 "",
                 f"Open {folder / REPORT} in a browser, and drag operators from device to device. "

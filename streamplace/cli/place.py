@@ -58,7 +58,7 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     fire "all"), which is placed for the shortest pass, or a problem that includes its cluster and
     constraints. Of placements of equal throughput, the default placer looks for the one whose
     fullest resource is least loaded, then for the one that sends the least over the network. Where
-    a graph of up to 200 operators keeps up with its sources, it says whether that load is proven
+    a graph of up to 200 operators is carried at its full rate, it says whether that load is proven
     to be the least. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
     the file, in order, and a command that was stopped continues where it ended.
     """

@@ -19,7 +19,7 @@ def as_dot(deployment: Deployment) -> str:
         [
             f"{deployment.title}.",
             "Use: dot -Tsvg FILE -o placement.svg",
-            "Check: `streamplace simulate GRAPH PLACEMENT` says what the placement sustains.",
+            "Check: `streamplace simulate GRAPH PLACEMENT` says what the placement carries.",
             *group_notes(deployment),
         ],
         "//",

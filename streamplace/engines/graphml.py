@@ -14,7 +14,7 @@ from streamplace.model.columns import NumberRule
 
 CHECK = (
     "Check: `streamplace export FILE --to json --graph GRAPH -o p.json` reads it back, "
-    "`streamplace simulate GRAPH p.json` says what it sustains."
+    "`streamplace simulate GRAPH p.json` says what it carries."
 )
 FRACTIONS = {
     key for key, rule in [*OPERATOR.items(), *STREAM.items()] if isinstance(rule, NumberRule)

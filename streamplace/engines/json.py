@@ -15,7 +15,7 @@ def as_json(deployment: Deployment) -> str:
         "about": [
             f"{deployment.title}.",
             "Use: every command that takes a placement takes this file.",
-            "Check: `streamplace simulate GRAPH FILE` says what it sustains.",
+            "Check: `streamplace simulate GRAPH FILE` says what it carries.",
         ],
         "graph": deployment.problem.graph.name,
         "pes": [

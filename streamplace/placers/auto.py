@@ -180,7 +180,7 @@ class Team:
         self._take(result, began)
 
     def settle(self) -> None:
-        """Lower the load of the fullest resource of a placement that keeps up with the sources."""
+        """Lower the load of the fullest resource of a placement that carries the full rate."""
         if self._best is not None and not self.late:
             found, part = Found(self._best.placement), self.part(1.0)
             found = settled(self.problem, self.objective, found, self._seed, part)
@@ -249,7 +249,7 @@ class Team:
 def with_least_peak(problem: Problem, placement: Placement) -> Placement:
     """Return a placement of no less throughput, with least peak load, then least traffic.
 
-    All placements that keep up with the sources have equal throughput, whether or not they leave
+    All placements that carry the full rate have equal throughput, whether or not they leave
     capacity free. Single units are moved while that lowers the peak load, or lowers the traffic
     without raising the peak, so the minimum is local. Graphs too large to examine keep their
     placement.

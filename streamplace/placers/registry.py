@@ -78,7 +78,8 @@ class Found:
     value
         Value of the placement, if the placer evaluated it.
     least_load
-        Lower bound of the load of the fullest resource of every placement that keeps up.
+        Lower bound of the load of the fullest resource of every placement that carries the
+        full rate.
     steps
         What each number of moves from the present placement reaches.
     """

@@ -96,8 +96,8 @@ class Result(Pictured):
     trace
         Improvements during the search.
     least_load
-        Proven lower bound of the load of the fullest resource of every placement that keeps up with
-        the sources; None if unknown.
+        Proven lower bound of the load of the fullest resource of every placement that carries
+        the full rate; None if unknown.
     steps
         What each number of moves reaches, for an objective that is not measured in seconds.
     problem, judge
@@ -237,7 +237,7 @@ class Result(Pictured):
             return
         load = percent(limit.load)
         if proven(limit.load, self.least_load) or limit.load <= self.least_load:
-            yield f"Fullest resource: {load}, proven to be the least of all that keep up"
+            yield f"Fullest resource: {load}, proven the least of all that carry the full rate"
         else:
             yield f"Fullest resource: {load}; no less than {percent(self.least_load)} is possible"
 

@@ -15,7 +15,7 @@ QUICK = {"plan": ("--evaluations", "500"), "compare": ("--evaluations", "500", "
 
 
 def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(run: Callable) -> None:
-    """Three placements, of which only the last one keeps up, with their picture."""
+    """Three placements, of which only the last one carries the full rate, with their picture."""
     answer = run("demo")
     assert answer.status == 0
     shares = re.findall(r"^ ?(round-robin|metis|auto) +([\d.]+) %", answer.out, re.MULTILINE)
@@ -70,17 +70,15 @@ def test_the_lines_of_the_readme_run_after_a_demo_that_answers_in_json(
 
 README_LINES = """\
 generate branched --branches 3 --depth 3 --devices 3 --copies 1 --seed 12 -o graph.json
-place graph.json --placer round-robin -o round-robin.json
 place graph.json --placer metis -o metis.json
 place graph.json -o auto.json
-draw graph.json round-robin.json metis.json auto.json -o case.svg
+draw graph.json metis.json auto.json -o case.svg
 """
 TUTORIAL_LINES = """\
 generate branched --branches 3 --depth 4 --devices 3 --copies 1 --seed 7 -o graph.json
 place graph.json --placer round-robin -o first.json
 place graph.json --placer metis-oracle -o placement.json
 draw graph.json first.json placement.json -o drawing.svg
-draw graph.json placement.json -o placement.svg
 """
 
 

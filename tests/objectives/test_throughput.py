@@ -48,7 +48,7 @@ def test_a_placement_that_keeps_up_needs_no_advice() -> None:
     problem = Problem(chain(2, rate=1e3), Cluster.uniform(2))
     answer = explain(problem, problem.placement([0, 0]))
     assert (answer.relative_throughput, answer.move) == (1.0, None)
-    assert answer.verdict.startswith("keeps up")
+    assert answer.verdict.startswith("carries the full rate")
 
 
 def test_sources_that_share_no_bottleneck_are_reported_apart() -> None:

@@ -1,4 +1,4 @@
-"""Relative throughput: the share of the sources' rate that the placed graph sustains."""
+"""Relative throughput: the share of the sources' rate that the placed graph carries."""
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement

@@ -355,7 +355,7 @@ def _by_device(problem: Problem, counts: Mapping[int, int]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Sustained(AdvisingExplanation):
-    """Rate that a placement sustains in the steady state, and its bottleneck.
+    """Rate that a placement carries in the steady state, and its bottleneck.
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ class Sustained(AdvisingExplanation):
     find_parallelism
         Function that searches for a better parallelism, if one operator fills a core.
     find_remedies
-        Function that searches for what would help most, if the placement does not keep up.
+        Function that searches for what would help most, below the full rate.
     limits
         What holds sources back, the slowest first, where several may reach different rates.
     """
@@ -412,11 +412,11 @@ class Sustained(AdvisingExplanation):
 
     @property
     def verdict(self) -> str:
-        """Verdict in one sentence: whether the placement keeps up, and the bottleneck."""
+        """Verdict in one sentence: which rate the placement carries, and the bottleneck."""
         limit = self.bottleneck
         if limit.load <= 1:
             full = percent(limit.load)
-            return f"keeps up with the sources; the fullest resource is {limit.label} at {full}"
+            return f"carries the full rate; the fullest resource is {limit.label} at {full}"
         reached = f"{percent(self.value)} of the sources' rate"
         if len(self.limits) < 2:
             return f"{reached}; {limit.label} is the limit"
@@ -542,7 +542,7 @@ class Sustained(AdvisingExplanation):
         yield from self._remedies()
 
     def _remedies(self) -> Iterator[str]:
-        """What would help, if the placement does not keep up."""
+        """What would help, if the placement carries less than the full rate."""
         if self.value >= 1:
             return
         better = "; ".join(remedy.words for remedy in self.remedies)
@@ -550,12 +550,12 @@ class Sustained(AdvisingExplanation):
         yield f"What would help, with this placement: {better or nothing}"
 
     def _title(self) -> str:
-        """Sustained rate, and whether it is all of the sources' rate."""
+        """Rate that the placement carries, and whether it is all of the sources' rate."""
         offered = f"{digits(self.offered, 6)} tuples/s"
         if self.bottleneck.load <= 1:
-            return f"sustains all {offered} of the sources"
+            return f"carries all {offered} of the sources"
         carried = digits(self.throughput, 6)
-        return f"sustains {carried} of the sources' {offered} ({percent(self.value)})"
+        return f"carries {carried} of the sources' {offered} ({percent(self.value)})"
 
 
 def explain(problem: Problem, placement: Placement) -> Sustained:

@@ -113,7 +113,7 @@ def test_the_report_says_it_in_words(shop: Shop) -> None:
     assert not any("alone" in note for note in usual.notes)
     for words in (
         "Source src: 100 tuples/s emitted, 100 offered.",
-        "Today: 3 machines that cost 0.75 per hour; it can carry 970 tuples/s there (",
+        "Today: 3 machines that cost 0.75 per hour; it carries 970 tuples/s there (",
         "Today's machines cost 0.75 per hour; the plan saves 0.65 per hour.",
         "Changing stops the job once, for 5 to 8 s; the backlog is drained in ",
     ):

@@ -248,11 +248,11 @@ def _today(advice: Advice) -> Iterator[str]:
     if (carried := advice.carried) is not None:
         low, value, high = map(digits, carried)
         if not math.isfinite(carried.value):
-            text += "; it can carry any rate there, as far as is known"
+            text += "; it carries any rate there, as far as is known"
         elif carried.low == carried.high:
-            text += f"; it sustains {value} tuples/s there (measured)"
+            text += f"; it carries {value} tuples/s there (measured)"
         else:
-            text += f"; it can carry {value} tuples/s there ({low} to {high})"
+            text += f"; it carries {value} tuples/s there ({low} to {high})"
     yield f"{text}."
     if current.unmatched:
         names = some([machine.name for machine in current.unmatched], separator=", ", most=3)
