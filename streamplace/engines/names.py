@@ -23,17 +23,6 @@ def slug(name: str) -> str:
     return plain if plain == name else "-".join(filter(None, [plain, checksum(name)]))
 
 
-def identifier(name: str) -> str:
-    """Letters, digits and underscores, not starting with a digit; otherwise like `slug`.
-
-    >>> identifier("join"), identifier("join#2"), identifier("2nd map")
-    ('join', 'join_2_967236', '_2nd_map_63045c')
-    """
-    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST_SLUG].strip("_")
-    plain = f"_{plain}" if plain[:1].isdigit() or not plain else plain
-    return plain if plain == name else f"{plain}_{checksum(name)}"
-
-
 def checksum(name: str) -> str:
     """Six digits that distinguish names which become equal when simplified."""
     return sha256(name.encode()).hexdigest()[:6]

@@ -39,9 +39,9 @@ def test_a_single_file_goes_to_stdout_and_several_need_a_folder(
     answer = run(*EXPORT, "csv")
     assert answer.out.splitlines()[1] == "src,0,d0,,,"
     assert answer.err == ""
-    assert "-o FOLDER" in refusal(*EXPORT, "storm")
-    files = json.loads(run(*EXPORT, "storm", "--json").out)["files"]
-    assert "Placement.java" in files
+    assert "-o FOLDER" in refusal(*EXPORT, "ray")
+    files = json.loads(run(*EXPORT, "ray", "--json").out)["files"]
+    assert "placement.py" in files
 
 
 def test_what_was_exported_is_a_placement_again(run: Callable, refusal: Callable) -> None:
@@ -110,6 +110,6 @@ def test_constraints_and_clusters_are_carried(run: Callable) -> None:
     """Idle devices get their configuration too, groups their note."""
     Path("rules.toml").write_text('colocate = [["b0s1", "b0s2"]]\n')
     words = ["--constraints", "rules.toml", "--devices", "3", "--json"]
-    files = json.loads(run(*EXPORT, "storm", *words).out)["files"]
-    assert "supervisor-d2.yaml" in files
-    assert "Must share a device: b0s1, b0s2" in files["Placement.java"]
+    files = json.loads(run(*EXPORT, "flink", *words).out)["files"]
+    assert "config/d2.yaml" in files
+    assert any("Must share a device: b0s1, b0s2" in text for text in files.values())

@@ -87,9 +87,9 @@ REMEDIES = [
     ("simulate placement.json graph.json", "placement.json:", "simulate graph.json placement.json"),
     ("simulate graph.json graph.json", "graph.json:", "simulate graph.json placement.json"),
     (
-        "export placement.json --to storm -o graph.json",
+        "export placement.json --to ray -o graph.json",
         "graph.json: folder",
-        "export placement.json --to storm -o folder",
+        "export placement.json --to ray -o folder",
     ),
     ("place graph.json -o out.txt", ".json", "place graph.json -o out.json"),
     ("describe graph.json --split test", "graph.json 'test' --split", "describe graph.json"),

@@ -26,7 +26,7 @@ COMMANDS = [
     [*TO_SIMULATE, "--json"],
     ["describe", "set.jsonl"],
     ["compare", "set.jsonl", "--cluster", "c.toml", "--placers", "round-robin", "--jobs", "1"],
-    ["export", "p.json", "--to", "storm", "--graph", "g.json", "--json"],
+    ["export", "p.json", "--to", "ray", "--graph", "g.json", "--json"],
     ["export", "p.json", "--to", "csv"],  # which graph? An error that names the one it missed
     ["place", "g.json", "--cluster", "c.toml", "--constraints", "stray.toml"],
 ]
