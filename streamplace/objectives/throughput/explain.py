@@ -1,9 +1,8 @@
 """Explanation of a placement's throughput: loads, the bottleneck, and advice.
 
 Advice on parallelism is for operators of which a single subtask fills a core. A subtask uses at
-most one core, however many its device has. More subtasks use more cores of the same device; if
-these are full as well, subtasks move to other devices. Where a subtask is limited by its operator's
-``max_rate``, more subtasks help on one core, too.
+most one core, however many its device has. More subtasks use more cores of the same device. Where a
+subtask is limited by its operator's ``max_rate``, more subtasks help on one core, too.
 """
 
 from collections import defaultdict
@@ -33,9 +32,8 @@ from streamplace.display.report import (
     some,
 )
 from streamplace.display.sheets import with_counts, with_rest
-from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
-from streamplace.model.expansion import expand, operators_by_subtask, with_parallelism
+from streamplace.model.expansion import operators_by_subtask, with_parallelism
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.message_text import counted, shown
 from streamplace.model.mixins import WIDEST, data_frame
@@ -72,17 +70,12 @@ from streamplace.objectives.throughput.remedies import PlacementRemedy, remedies
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-    from streamsim.incremental import Incremental
     from streamsim.steady import Bottleneck
 
 DIRECTIONS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
 MOST_SUBTASKS = 64
 """Most subtasks of an operator that are tried as advice."""
-MOST_EXPANDED = 20_000
-"""Most subtasks of a graph for which advice moves subtasks to other devices."""
-MOST_MOVES = 4096
-"""Most moves of subtasks that are tried as advice."""
 
 
 def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvice | None:
@@ -159,38 +152,33 @@ class ParallelismAdvice:
 
     operators: tuple[str, ...]  # which fill a core, and those that need the same parallelism
     parallelism: int  # number of subtasks of each of them
-    devices: Mapping[str, int]  # subtasks on each device; the first ones run on the first device
     relative_throughput: float
 
     @property
     def words(self) -> str:
         """Advice in words, with the resulting throughput."""
-        who = " and ".join(self.operators)
-        where = ""
-        if len(self.devices) > 1:
-            parts = (f"{number} on {name}" for name, number in self.devices.items())
-            where = f" ({', '.join(parts)})"
-        then = percent(self.relative_throughput)
-        return f"Parallelism: {self.parallelism} for {who}{where} would give {then}"
+        who, then = " and ".join(self.operators), percent(self.relative_throughput)
+        return f"Parallelism: {self.parallelism} for {who} would give {then}"
 
 
 def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> ParallelismAdvice | None:
     """Return the parallelism that helps if a core is the bottleneck; None if none helps.
 
-    The operators stay on their devices if that helps as much. Constraints and ``max_parallelism``
-    are respected.
+    The subtasks stay on the devices of their operators, within ``max_parallelism``.
     """
     if top.kind != "core":
         return None
     rows = _to_split(problem, place, top)
+    names = tuple(problem.graph.operators.name[v] for v in rows.tolist())
     operators = operators_by_subtask(problem.graph.operators.name)
-    if any(operators[name] != name for name in _names(problem, rows)):
+    if any(operators[name] != name for name in names):
         return None  # subtasks of an expanded graph, whose original operator is unknown
-    least, best = _throughput(problem, place), None
-    for advice in (_here(problem, place, rows), _spread(problem, place, rows)):
-        if advice is not None and advice.relative_throughput > least * (1 + ROUNDING):
-            least, best = advice.relative_throughput, advice
-    return best
+    number = _parallelism(problem, place, rows)
+    if number is None:
+        return None
+    reached = _throughput(_split(problem, rows, number), place)
+    helps = reached > _throughput(problem, place) * (1 + ROUNDING)
+    return ParallelismAdvice(names, number, reached) if helps else None
 
 
 def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
@@ -206,99 +194,29 @@ def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     return np.flatnonzero(chosen).astype(np.int32)
 
 
-def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
-    """Split the operators, with all subtasks on their operators' devices."""
-    cores = int(problem.instance.cores[place[rows]].min())
-    cpu = _loads_without(problem, place, rows)
-    number = _parallelism(problem, place, rows, cpu, _most(problem, place, rows, cores))
-    if number is None:
-        return None
-    split = _split(problem, rows, number)
-    names, counts = np.unique(place[rows], return_counts=True)
-    return ParallelismAdvice(
-        _names(problem, rows),
-        number,
-        _by_device(problem, dict(zip(names.tolist(), (number * counts).tolist(), strict=True))),
-        _throughput(split, place),
-    )
+def _parallelism(problem: Problem, place: Ints, rows: Ints) -> int | None:
+    """Fewest subtasks that no longer limit, else the number whose cores are least full.
 
-
-def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
-    """Split the operators, and move subtasks as long as that lowers the peak load.
-
-    None if that needs no additional device.
+    They are as many as cores at most, unless an operator is at its largest rate.
     """
-    from streamsim.incremental import Incremental
-
-    most = _most(problem, place, rows, int(problem.instance.cores.sum()))
-    number = _parallelism(problem, place, rows, 1.0, most)
-    if number is None or number * len(rows) * problem.n_devices > MOST_MOVES:
-        return None
-    split = _split(problem, rows, number)
-    if split.graph.operators.parallelism.sum() > MOST_EXPANDED:
-        return None
-    try:
-        expansion = expand(split.graph)
-        expanded = expansion.problem(split)
-    except StreamplaceError:  # other operators or constraints cannot be divided
-        return None
-    state = Incremental(expanded.instance, place[expansion.operator])
-    moved = np.flatnonzero(np.isin(expansion.operator, rows))
-    where = place[expansion.operator].astype(np.int32)
-    for s in moved.tolist():
-        where[s] = _best_device(expanded, state, where, s)
-    for v in rows.tolist():  # in the order of the devices, so that counts per device are enough
-        where[expansion.operator == v] = np.sort(where[expansion.operator == v])
-    counts = np.bincount(where[moved], minlength=problem.n_devices)
-    used = {d: int(counts[d]) for d in np.flatnonzero(counts).tolist()}
-    if len(used) == 1 or not expanded.legal(where)[0]:
-        return None
-    reached = _throughput(expanded, where)
-    return ParallelismAdvice(_names(problem, rows), number, _by_device(problem, used), reached)
-
-
-def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) -> int:
-    """Move a subtask to the device that lowers the peak load most, and return that device."""
-    best, least = int(where[s]), state.peak * (1 - ROUNDING)
-    for d in range(problem.n_devices):
-        tried = where.copy()
-        tried[s] = d
-        if problem.rules is not None and not problem.legal(tried)[0]:
-            continue
-        state.move(s, d)
-        if state.peak < least:
-            best, least = d, state.peak
-    state.move(s, best)
-    return best
-
-
-def _most(problem: Problem, place: Ints, rows: Ints, cores: int) -> int:
-    """Most subtasks to try: as many as cores, unless an operator is at its largest rate."""
-    instance = problem.instance
-    core = instance.core_pressure[rows, instance.device_type[place[rows]]]
-    share = shares_of_max_rate(instance)[rows]
-    return MOST_SUBTASKS if ((share > 0) & (share >= (1 - ROUNDING) * core)).any() else cores
-
-
-def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: int) -> int | None:
-    """Fewest subtasks whose cores are no fuller than ``cpu``, else the number that fills least."""
     operators, instance = problem.graph.operators, problem.instance
-    groups = operators.max_parallelism[rows]
-    least = int(operators.parallelism[rows].max())
+    at = rows, instance.device_type[place[rows]]
+    shares, groups = shares_of_max_rate(instance)[rows], operators.max_parallelism[rows]
+    least, most = int(operators.parallelism[rows].max()), int(instance.cores[place[rows]].min())
+    if ((shares > 0) & (shares >= (1 - ROUNDING) * instance.core_pressure[at])).any():
+        most = MOST_SUBTASKS
     most = min([most, MOST_SUBTASKS, *groups[groups > 0].tolist()])
     if most <= least:
         return None
     numbers = np.arange(least + 1, most + 1)
     parts = _parts(problem, rows, numbers)
-    core = instance.core_load[rows, instance.device_type[place[rows]]]
     before = instance.parallelism[rows] / operators.cores[rows]
-    each = (core * before)[:, None] / parts
+    each = (instance.core_load[at] * before)[:, None] / parts
     if len(instance.constant):
-        constant = instance.core_constant[rows, instance.device_type[place[rows]]]
-        each = pressures(each, (constant * operators.parallelism[rows])[:, None] / numbers[None, :])
-    waiting = shares_of_max_rate(instance)[rows] * before
-    fullest = np.maximum(each, waiting[:, None] / parts).max(axis=0)
-    enough = np.flatnonzero(fullest <= cpu * (1 + ROUNDING))
+        constant = instance.core_constant[at] * operators.parallelism[rows]
+        each = pressures(each, constant[:, None] / numbers[None, :])
+    fullest = np.maximum(each, (shares * before)[:, None] / parts).max(axis=0)
+    enough = np.flatnonzero(fullest <= _loads_without(problem, place, rows) * (1 + ROUNDING))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
 
 
@@ -343,14 +261,6 @@ def _throughput(problem: Problem, place: Ints) -> float:
     from streamsim import throughput
 
     return float(throughput(problem.instance, place[None, :])[0])
-
-
-def _names(problem: Problem, rows: Ints) -> tuple[str, ...]:
-    return tuple(problem.graph.operators.name[v] for v in rows.tolist())
-
-
-def _by_device(problem: Problem, counts: Mapping[int, int]) -> dict[str, int]:
-    return {problem.cluster.devices.name[d]: number for d, number in counts.items()}
 
 
 @dataclass(frozen=True)
