@@ -337,7 +337,7 @@ def _limit(
     full = use
     if not demand.is_proportional:
         inverse = growing_use(demand, packing, packed)
-        if 0 < inverse < inf:
+        if inverse > 0:
             full = use_at(demand, packing, packed, 1 / inverse)
             full *= full > use_at(demand, packing, packed, 0.0)  # constant loads alone limit none
     growing = full * flowing if (use[:, FLOWING] > 0).any() else use

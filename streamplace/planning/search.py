@@ -213,8 +213,6 @@ class PlanSearch:
     ) -> PackedMachines:
         """Return the same machines with as few subtasks as are found before ``stop``."""
         demand, catalogue = self._demand, self._catalogue
-        if demand.fixed:
-            return packed
         least = least_parallelisms(demand, catalogue, packed.counts(len(catalogue.offers)))
         subtasks = inf
         while packed.parallelism.sum() < subtasks:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from planning_cases import carried, chain
 from streamsim import bottleneck, resource_loads
@@ -11,7 +12,9 @@ from streamplace import Budget, Operator, Stream, StreamGraph
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.packing import PackedMachines
 from streamplace.planning.problem import PlanProblem
+from streamplace.planning.rates import rate_of
 from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions
 
@@ -66,6 +69,13 @@ def test_machines_are_needed_for_constant_loads_alone() -> None:
     )
     assert sum(result.machines.values()) == 2
     assert result.bound == 2
+
+
+def test_a_machine_that_constant_loads_overfill_carries_nothing() -> None:
+    graph = StreamGraph.of("over", [Operator("src", ipt=1e3, rate=1.0, constant=1500)])
+    problem = PlanProblem.of(graph, Catalogue.of([Offer("small", 1.0, mips=1000)]))
+    one = np.ones((1, 1), np.int32)
+    assert rate_of(problem, PackedMachines(np.zeros(1, np.int32), one[0], one)) == 0
 
 
 def test_a_machine_that_constant_loads_fill_limits_no_rate() -> None:

@@ -38,9 +38,10 @@ from streamplace.planning.packing import (
     uses,
 )
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlannerSettings
+from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.rates import MACHINES_PER_SECOND
 from streamplace.planning.result import PlanResult
+from streamplace.planning.search import PlanSearch
 from streamplace.report.pages import document_of
 
 ASKED = PlannerSettings(budget=Budget(None, 10**6))
@@ -276,3 +277,12 @@ def test_parallelism_suits_the_fast_cores_where_slots_are_few() -> None:
     slow = Offer("slow", 1.0, mips=1000, slots=1, at_most=1)
     fast = Offer("fast", 2.0, mips=2500, slots=1, at_most=1)
     assert plan_on(graph, slow, fast).machines == {"slow": 1, "fast": 1}
+
+
+def test_a_plan_of_equal_cost_takes_the_place_of_none() -> None:
+    """So that a search ends, and the first of equal plans stays."""
+    graph = StreamGraph.of("one", [Operator("src", ipt=1e3, rate=100.0)])
+    problem = PlanProblem.of(graph, Catalogue.of([Offer("small", 0.1)]))
+    search = PlanSearch(problem)
+    packed = search.pack([1], 10)
+    assert [search.offer(packed), search.offer(packed)] == [True, False]
