@@ -51,7 +51,6 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
         operators = layout_of(rest, job, rest.job(job))
         move = FlinkMove(
             rest,
-            flink,
             program,
             lambda _: None,
             MoveSettings((Path(folder) / "saved").as_uri(), settle=0.0),
