@@ -8,7 +8,8 @@ function of that name in `GENERATORS` returns. ``python docs/generate.py`` write
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,46 @@ def _parts(name: str) -> list[dict[str, Any]]:
     return [schema, *schema.get("$defs", {}).values()]
 
 
+PASS = frozenset(("giph", "giph-task-eft", "placeto", "hdp", "hsdag", "doppler"))
+RATE = frozenset(("dream", "encdec", "encdec-gnn", "pilot"))
+"""Learned placers by what their shipped weights were trained for."""
+TORCH = frozenset(("encdec", "encdec-gnn", "dream", "hdp", "hsdag", "doppler"))
+PROOFS = {"auto": "small graphs", "exact": "until the budget ends"}
+DEVICES = {"encdec": "5 equal", "encdec-gnn": "5 equal", "dream": "64", "placeto": "32"}
+"""Most devices; any number of any speed by default."""
+MILLISECONDS = {
+    **{"metis": 0.2, "metis-oracle": 1, "fuser": 0.2, "fuser-oracle": 1.2, "encdec": 5.6},
+    **{"encdec-gnn": 4.5, "dream": 4.4, "pilot": 2.8, "heft": 0.4, "foresight": 0.4, "giph": 9},
+    **{"giph-task-eft": 3, "placeto": 3, "hdp": 7, "hsdag": 3, "doppler": 2, "pilot-makespan": 6},
+}
+"""Of the tables of results."""
+SEARCHES = frozenset(("anneal", "auto", "exact", "random"))
+
+
 def placers() -> str:
-    """List of the registered placers and their options."""
+    """Table of the registered placers, and their options."""
     from streamplace.placers.registry import PLACERS
 
-    return "".join(_placer(PLACERS[name]) for name in PLACERS)
+    rows = []
+    for placer in map(PLACERS.__getitem__, PLACERS):
+        name = placer.name
+        weights = "; weights: pass" if name in PASS else "; weights: rate" if name in RATE else ""
+        question = " or ".join(placer.objectives).replace("throughput", "rate") or f"any{weights}"
+        time = f"{MILLISECONDS[name]:g} ms" if name in MILLISECONDS else ""
+        rows.append(
+            (
+                f"`{name}`",
+                question.replace("makespan", "pass"),
+                DEVICES.get(name, ""),
+                "yes" if name in TORCH else "",
+                PROOFS.get(name, ""),
+                "the budget" if name in SEARCHES else time,
+                placer.summary.rstrip("."),
+            )
+        )
+    head = ("placer", "question", "devices", "PyTorch", "proof", "time", "what it does")
+    options = "".join(_placer(PLACERS[name]) for name in PLACERS)
+    return f"{_table(head, rows)}\nOptions:\n\n{options}"
 
 
 def objectives() -> str:
@@ -120,10 +156,102 @@ def packages() -> str:
 
 
 def names(module: str) -> str:
-    """List of the public names of a package, with the first line of each docstring."""
+    """Public names of a package with signatures, and the first line of each docstring."""
     found = importlib.import_module(module)
-    rows = [(name, _summary(getattr(found, name))) for name in sorted(dir(found))]
-    return _list(row for row in rows if row[1])
+    things = ((name, getattr(found, name)) for name in sorted(dir(found)))
+    return _list((_signature(name, x), _summary(x)) for name, x in things if _summary(x))
+
+
+MADE = frozenset(("Comparison", "DataSet", "Explanation", "Objective", "Result"))
+"""Classes whose objects are answers."""
+
+
+def _signature(name: str, thing: Any) -> str:
+    """How a function is called, and a class made by its users, without types."""
+    if name in MADE or (inspect.isclass(thing) and issubclass(thing, Exception)):
+        return name
+    made = getattr(thing, "of", None) if inspect.isclass(thing) else None
+    made = made if inspect.ismethod(made) else None
+    known = inspect.signature(made or thing)
+    parameters = [
+        p.replace(annotation=p.empty, default=p.default if _is_plain(p.default) else ...)
+        for p in known.parameters.values()
+    ]
+    known = known.replace(parameters=parameters, return_annotation=known.empty)
+    return f"{name}{'.of' if made else ''}{known}".replace("Ellipsis", "…")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is inspect.Parameter.empty or isinstance(value, str | int | float | None)
+
+
+def commands() -> str:
+    """All commands with their options and keys of settings files; what several share once."""
+    import click
+
+    from streamplace.cli.main import cli
+
+    rows = dict(_commands(cli, click.Context(cli, info_name="streamplace")))
+    families = {name: rows.pop(name) for name in [*rows] if name.startswith("generate ")}
+    (_, of_all), *others = families.values()
+    common = [pair for pair in of_all if all(pair in own for _, own in others)]
+    rows["generate FAMILY"] = ("Generate benchmark graphs or problems of a family", common)
+    rows = dict(sorted(rows.items()))
+    times = Counter(pair for _, options in rows.values() for pair in set(options))
+    shared = sorted(pair for pair, number in times.items() if number > 1)
+    lines = ["**Shared by several commands**", "", *(f"- {row}: {text}" for row, text in shared)]
+    for name, (about, options) in rows.items():
+        lines += ["", f"**`streamplace {name}`** {about}", ""]
+        lines += [f"- {row}: {text}" for row, text in options if (row, text) not in shared]
+        lines += _names([pair for pair in options if pair in shared], "")
+        if name == "generate FAMILY":
+            for family, (_, own) in families.items():
+                words = f"`{family.split()[1]}`: "
+                lines += _names([pair for pair in own if pair not in common], words)
+    return "\n".join(lines)
+
+
+Rows = list[tuple[str, str]]
+
+
+def _names(options: Rows, words: str) -> list[str]:
+    """One line with the names of options, if there are any."""
+    names = (row.split("`")[1].split(", ")[-1].split()[0].rstrip("…") for row, _ in options)
+    return [f"- {words}{' '.join(f'`{name}`' for name in names)}"] if options else []
+
+
+def _commands(group: Any, context: Any, path: str = "") -> Iterator[tuple[str, tuple[str, Rows]]]:
+    import click
+
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        own = f"{path} {name}".strip()
+        if isinstance(command, click.Group):
+            yield from _commands(command, click.Context(command, context, name), own)
+            continue
+        arguments = " ".join(
+            p.make_metavar(context) for p in command.params if isinstance(p, click.Argument)
+        )
+        options = [_option(p) for p in command.params if isinstance(p, click.Option)]
+        settings = getattr(command, "settings", None)
+        keys = [] if settings is None else [
+            (f"key `{o.key_of(field)}{f' = {o.value}' if o.value else ''}`", o.help.rstrip("."))
+            for field, o in settings.options().items()
+            if not o.words
+        ]  # fmt: skip
+        about = command.get_short_help_str(300)
+        yield f"{own} {arguments}".strip(), (about, [*filter(None, options), *keys])
+
+
+def _option(option: Any) -> tuple[str, str] | None:
+    """Words of an option and what it means; nothing for those that almost all commands have."""
+    if option.name in ("settings_file", "as_json", "verbose") or not option.help:
+        return None
+    value = f" {option.metavar}" if option.metavar and not option.is_flag else ""
+    meaning, _, default = option.help.partition("  [default: ")
+    text = meaning.partition(". ")[0].rstrip(".") + (f" ({default[:-1]})" if default else "")
+    many = "…" if option.multiple else ""
+    return f"`{', '.join(option.opts)}{value}{many}`", text
 
 
 def _summary(thing: Any) -> str:
@@ -140,17 +268,18 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "exports": exports,
     "names": names,
     "packages": packages,
+    "commands": commands,
 }
 
 
 def _placer(placer: Any) -> str:
     explained = _parameters(inspect.getdoc(placer.function) or "")
-    options = (
-        (f"{name}={default}", explained[name])
-        for name, default in placer.texts().items()
+    texts = placer.texts()
+    return _list(
+        (f"{placer.name}:{name}={default}", explained[name])
+        for name, default in texts.items()
         if name not in OF_LEARNED
     )
-    return _list([(placer.name, placer.summary)]) + _list(options, indent="    ")
 
 
 def _parameters(docstring: str) -> dict[str, str]:
@@ -208,7 +337,7 @@ def _list(rows: Iterable[tuple[str, str]], indent: str = "") -> str:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
-    text = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    text = (f"|{'|'.join(cell.replace('|', chr(92) + '|') for cell in line)}|" for line in lines)
     return "\n".join(text) + "\n"
 
 
