@@ -6,22 +6,24 @@ that step. How much runs of one layout differ is `streamplace.io.ledger.NOISE`.
 """
 
 WORTHWHILE = 0.05
-"""Least gain, relative to the best measured rate, that a layout must be able to have to be tried.
+"""Least expected gain for which a watch moves a job, relative to the best measured rate.
 
-Judgement: more than runs of one layout differ by (3 %, measured), because a trial stops the job.
+Judgement: more than runs of one layout differ by (3 %, measured), because a move stops the job.
 """
 CLEAR = 0.217
-"""Least predicted relative gain of a layout that no trial can confirm before more is offered.
+"""Least predicted relative gain of a layout that no trial can confirm before more is offered, and
+of pins over a layout that Flink makes by itself.
 
 Measured: errors of the ratio of two predictions are at most 17 % in nine of ten pairs
 (docs/results/evidence.md).
 """
-UNLIKE = 0.83
-"""Logarithm of how far a rate may be above its interval if all subtasks are elsewhere.
+HORIZON_SECONDS = 3600.0
+"""Time within which a try must gain more work than it costs by stopping the job; judgement."""
+RATIO_ERROR = 0.43
+"""Error of the ratio of two predictions of a job, as a part of that of one; both by logarithms.
 
-It counts by the share of the subtasks that are elsewhere than in the measured layout. Measured:
-nine of ten jobs stayed below (benchmarks/recorded_runs.py: 13 jobs of this repository, none of
-which needs it, and five of others that carried up to 3.8 times their predictions).
+Measured: `CLEAR`, and intervals from 0.63 to 1.58 times the prediction. What it leaves of recorded
+tries is in tests/engines/flink/test_improving.py.
 """
 LAG_SECONDS = 10.0
 """A backlog that is read in less time is no lag: Flink fetches counts every ten seconds by default.
@@ -50,6 +52,8 @@ FAULT_SECONDS = 120.0
 is checked again; judgement: another JobManager may begin to lead meanwhile."""
 RESUME_PAUSE_SECONDS = 30.0
 """Longest pause between two tries to finish a move; judgement: each that fails takes an id."""
+MOST_REPEATS = 8
+"""Most earlier rates of a layout that the interval of a watch holds; judgement."""
 MOST_SIZES = 8
 """Most numbers of TaskManagers among which a policy chooses.
 

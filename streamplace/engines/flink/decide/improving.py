@@ -2,28 +2,38 @@
 
     measured = {present layout: present rate}
     while tries remain:
-        target = the untried layout with the highest optimistic rate
-        stop if that rate is not worth a move, compared with the best measured one
+        target = the untried layout that is expected to gain most within an hour
+        stop if that is less than the try costs
         move there, wait until the rate is steady, measure it, and fit the model to all windows
     end in the best measured layout
 
-Every move is a transaction: if the job does not run in a layout, it is moved back, and the layout
-counts as tried. The optimistic rate of a layout is the upper end of its interval
-(`Proposal.optimistic`), so an uncertain model leads to more trials, and excludes no layout. If the
-trials are interrupted, the job is moved back to the best measured layout.
+With the predicted rate as a multiple p of the best measured one, and σ, the standard deviation of
+the logarithm of their ratio, a try gains
+
+    HORIZON · E max(0, p exp(σ z) - (1 + NOISE)) - stop - P(it is worse) · stop of the way back
+
+seconds of work, for z ~ N(0, 1). One that is predicted to carry less than the best is tried only if
+predictions of the job were far off. If the best measured layout needs no pins, one with pins counts
+with p / (1 + CLEAR). Every move is a transaction: if the job does not run in a layout, it is moved
+back, and the layout counts as tried. If the trials are interrupted, the job is moved back to the
+best measured layout.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import exp, inf
-from statistics import geometric_mean
+from math import exp, hypot, inf, isfinite, log
+from statistics import NormalDist, geometric_mean
 from types import MappingProxyType
 from typing import Any
 
 from streamplace.display.report import Report, Sheet, duration
-from streamplace.engines.flink.constants import CLEAR, UNLIKE, WORTHWHILE
-from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
+from streamplace.engines.flink.constants import (
+    CLEAR,
+    HORIZON_SECONDS,
+    RATIO_ERROR,
+)
+from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement, cores_of, finite
@@ -31,8 +41,8 @@ from streamplace.engines.flink.measure.cost_fit import Observed
 from streamplace.engines.flink.move.interruption import (
     Interruption,
     Interruptions,
+    SentReadings,
     expected_interruptions,
-    sent_since,
     warm_up_seconds,
 )
 from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay
@@ -55,6 +65,8 @@ from streamplace.model.profile_trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 PRESENT, BEFORE = "present layout", "layout before"
+NINE_OF_TEN = NormalDist().inv_cdf(0.95)
+"""Standard deviations of nine of ten errors of either sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +77,13 @@ class Trial:
     layout: Layout  # by operators, also of those that Flink fused
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that the rate is the capacity
-    interruption: float | None = None  # seconds for which the moves to it stopped the job
+    interruption: float | None = None  # seconds for which the move to it stopped the job
+    back: float = 0.0  # seconds for which the move back to it, after further trials, did
     line: str = ""  # line of configuration with which Flink reaches about this rate without pins
     failure: str = ""  # why the job did not run there
     predicted: RateInterval | None = None  # before it was tried; None of the layout before
+    is_pinned: bool = True  # whether Flink itself would not place the job so
+    repeats: tuple[float, ...] = ()  # tuples/s that were measured there earlier, in order
     # Seconds for which its move was expected to interrupt the job.
     expected_interruption: float | None = None
 
@@ -76,7 +91,14 @@ class Trial:
     def present(cls, question: Question) -> "Trial":
         """The layout in which a job was measured, and the rate that it sustains there."""
         measured, rates = question.measured, question.rates
-        return cls(PRESENT, question.present, float(rates.sustained.sum()), measured.is_limited)
+        rate = float(rates.sustained.sum())
+        is_pinned = question.is_placed
+        return cls(PRESENT, question.present, rate, measured.is_limited, is_pinned=is_pinned)
+
+    @property
+    def stopped(self) -> float:
+        """Seconds for which the moves to it stopped the job; 0 if unknown."""
+        return (self.interruption or 0.0) + self.back
 
     @property
     def runs(self) -> bool:
@@ -89,7 +111,7 @@ class Trial:
 
     def row(self, *, is_where: bool) -> tuple[str, ...]:
         """Row of the table of layouts."""
-        rate, stopped = "", "" if self.interruption is None else duration(self.interruption)
+        rate, stopped = "", duration(self.stopped) if self.stopped else ""
         ends = "" if self.predicted is None else self.predicted.ends
         how = "did not run" if self.failure else "not measured"
         if self.runs:
@@ -106,6 +128,7 @@ class Trial:
             "predicted": None if self.predicted is None else _finite(self.predicted),
             "interruption": self.interruption,
             "expected_interruption": self.expected_interruption,
+            "back": self.back or None,
             "failure": self.failure or None,
         }
 
@@ -146,15 +169,15 @@ class Proposal:
 
     @cached_property
     def target(self) -> Candidate | None:
-        """The layout to try next, with the highest optimistic rate; None if none is worth a move.
+        """The layout to try next, which is expected to gain most; None if none gains anything.
 
         A job that keeps up is moved only if the user asks for a higher rate and another layout
         should carry more of it. No measurement can confirm that before this rate arrives.
         """
         others = [c for c in self.candidates if c.can_be_pinned and not self.is_tried(c)]
         if self.where.is_limited:
-            value = {other.name: self.optimistic(other) for other in others}
-            least = (1 + WORTHWHILE) * self.best.rate
+            value = {other.name: self.gain(other) for other in others}
+            least = 0.0
         else:
             offered, rates = self.question.rate, self.question.rates
             if offered is None or self.where is not self.trials[0]:
@@ -164,20 +187,54 @@ class Proposal:
         target = max(others, key=lambda other: (value[other.name], -other.order), default=None)
         return None if target is None or value[target.name] <= least else target
 
-    def is_tried(self, candidate: Candidate) -> bool:
+    def gain(self, other: Candidate) -> float:
+        """Seconds of work that a try is expected to gain: see the top of this file."""
+        best, predicted = self.best, other.predicted
+        if predicted.value < (1 - NOISE) * best.rate and not self.worst_error:
+            return -inf
+        times = min(predicted.value, self.question.rate or inf) / best.rate
+        if not (best.is_pinned or other.line):
+            times /= 1 + CLEAR
+        if not (times > 0 and isfinite(times)):  # no CPU of the job is known
+            return times or -inf
+        spread = 0.0
+        if predicted.low > 0 and isfinite(predicted.high):
+            spread = log(predicted.high / predicted.low) / 2
+        there, back = (self.interruption_to(own.layout).value for own in (other, best))
+        return gained_seconds(times, spread, self.worst_error, there, back)
+
+    def is_below(self, other: Candidate) -> bool:
+        """Whether the whole interval of a layout lies below the best measured rate."""
+        return other.predicted.high <= self.best.rate
+
+    @property
+    def worst_error(self) -> float:
+        """Largest error of the logarithm of a predicted rate of the job beyond its interval.
+
+        The present layout has none, but the model may contradict it.
+        """
+        errors = [
+            abs(log(trial.rate / trial.predicted.value))
+            for trial in self.trials
+            if trial.predicted is not None and trial.runs and trial.predicted.value > 0
+            if not trial.predicted.low <= trial.rate <= trial.predicted.high
+        ]
+        if (trust := self.question.rates.contradiction) is not None:
+            errors.append(abs(log(1 + trust.error)))
+        return max(errors, default=0.0)
+
+    def is_tried(self, other: Candidate) -> bool:
         """Whether the job was tried in a layout, or ran in the same on other, equal TaskManagers.
 
         If it failed there, it may still run on TaskManagers that are only predicted to be equal.
         """
-        layout = candidate.layout
-        return any(
-            trial.is_at(layout) or (not trial.failure and self._is_as(layout, trial.layout))
-            for trial in self.trials
-        )
+        return any(self._is_at(other.layout, trial) for trial in self.trials)
 
-    def _is_as(self, layout: Layout, other: Layout) -> bool:
-        """Whether layouts differ by an exchange of TaskManagers that changes no predicted rate."""
-        here = self.question.measured.cluster.devices.name
+    def _is_at(self, layout: Layout, trial: Trial) -> bool:
+        """Whether a layout is that of a trial, or an exchange of equal TaskManagers makes it so."""
+        if trial.failure or trial.is_at(layout):
+            return trial.is_at(layout)
+        here, other = self.question.measured.cluster.devices.name, trial.layout
         if layout.groups != other.groups or not layout.devices | other.devices <= {*here}:
             return False
         rate = self.question.rates.of
@@ -215,20 +272,6 @@ class Proposal:
         )
         return not cold, self.interruptions.on(warm, cold)
 
-    def distance(self, layout: Layout) -> float:
-        """Share of the subtasks that are elsewhere than in the nearest measured layout."""
-        moved = min(layout.number_moved_from(t.layout) for t in self.trials if t.runs)
-        return moved / sum(map(len, layout.values()))
-
-    def optimistic(self, candidate: Candidate) -> float:
-        """Upper end of the rate of a layout, raised by its distance from measured ones."""
-        offered, kept = self.question.rate, candidate.kept
-        rate = inf
-        if self.question.rates.contradiction is None:
-            more = exp(UNLIKE * self.distance(candidate.layout))
-            rate = kept + (candidate.predicted.high - kept) * more
-        return rate if offered is None else min(rate, offered)
-
     def sentences(self) -> Iterator[str]:
         """Sentences on the measured rate and the next step."""
         measured, rate = self.measured, self.where.rate
@@ -253,18 +296,44 @@ class Proposal:
                 f"only {listed(sorted(measured.held_back))} can send more in another layout; "
                 f"the other sources keep up, and all rates include their {digits(kept)} tuples/s"
             )
+        if not measured.is_limited:
+            carried = candidate(self.question, PRESENT, self.question.present).predicted
+            yield f"the job keeps up with its sources; its present layout should carry {carried}"
         if self.question.rate is None and not measured.is_limited:
-            yield (
-                f"the job keeps up with its sources where it runs ({digits(rate)} tuples/s), "
-                "so moving it gains nothing; to place it for a higher rate, give --rate"
-            )
-        elif (target := self.target) is None:
-            yield "no other layout is expected to carry more, so none is tried"
+            yield "so moving it gains nothing; to place it for a higher rate, give --rate"
+        elif self.target is None:
+            yield self.why_none
         else:
-            yield (
-                f"first to be tried: {target.name}; each trial stops the job for about "
-                f"{self.interruption}"
+            yield f"first to be tried: {self.question_of(self.target)}"
+
+    @property
+    def why_none(self) -> str:
+        """Why no layout is tried."""
+        if line := self.line:
+            return (
+                "no placement is expected to beat one line of Flink's configuration, with which "
+                f"the job would run as it does: {line}"
             )
+        return "no other layout is expected to gain more than a try costs, so none is tried"
+
+    @property
+    def line(self) -> str:
+        """Line of configuration with which Flink would reach about the present rate; or empty."""
+        same = (c for c in self.candidates if c.line and self._is_at(c.layout, self.where))
+        return self.where.line or next((c.line for c in same), "")
+
+    def question_of(self, target: Candidate) -> str:
+        """A try in words: what is expected of it, and why it is made although that is little."""
+        words = f"{self.name_of(target)}: {target.predicted}"
+        if self.is_below(target):
+            factor = exp(self.worst_error)
+            words += f", tried because predictions of this job were off by {factor:.1f} times"
+        return f"{words}; moving there stops the job for about {self.interruption}"
+
+    def name_of(self, other: Candidate) -> str:
+        """Name of a candidate, numbered if layouts of this name were tried."""
+        same = [trial for trial in self.trials if trial.name.split(" #")[0] == other.name]
+        return f"{other.name} #{len(same) + 1}" if same else other.name
 
     def report(self) -> Report:
         """The table of layouts, with their measured or predicted rates."""
@@ -273,12 +342,16 @@ class Proposal:
         rows = [named.row(is_where=first is self.where)]
         rows += [trial.row(is_where=trial is self.where) for trial in others]
         rows += [
-            (other.name, digits(other.shown.value), other.shown.ends, "predicted", "")
+            (self.name_of(other), digits(other.shown.value), other.shown.ends, "predicted", "")
             for other in self.candidates
             if not self.is_tried(other)
         ]
-        line = self.where.line
-        words = [f"Flink's own setting gives about this rate without pins: {line}"] if line else []
+        words = [self.why_none] if self.where.is_limited and self.target is None else []
+        if self.line and not words:
+            words = [f"Flink's own setting gives about this rate without pins: {self.line}"]
+        lost = sum(trial.stopped for trial in others if trial is not self.where) + self.where.back
+        if lost:
+            words.append(f"tries that gained nothing stopped the job for {duration(lost)}")
         return Report(
             (Sheet(("layout", "tuples/s", "interval", "", "stopped"), tuple(rows)), *words)
         )
@@ -286,7 +359,7 @@ class Proposal:
     @property
     def stopped(self) -> float | None:
         """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
-        times = [trial.interruption for trial in self.trials if trial.interruption is not None]
+        times = [trial.stopped for trial in self.trials if trial.stopped]
         return sum(times) if times else None
 
     @property
@@ -309,17 +382,31 @@ class Proposal:
             document |= {
                 "trials": [trial.to_json() for trial in self.trials],
                 "runs": self.where.name,
-                "configuration": self.where.line or None,
+                "configuration": self.line or None,
             }
         return document
 
-    def _row(self, candidate: Candidate) -> dict[str, Any]:
+    def _row(self, other: Candidate) -> dict[str, Any]:
         return {
-            "name": candidate.name,
-            **_finite(candidate.shown),
-            "moves": candidate.layout.number_moved_from(self.where.layout),
-            "configuration": candidate.line or None,
+            "name": other.name if self.is_tried(other) else self.name_of(other),
+            **_finite(other.shown),
+            "moves": other.layout.number_moved_from(self.where.layout),
+            "configuration": other.line or None,
         }
+
+
+def gained_seconds(times: float, spread: float, worst: float, there: float, back: float) -> float:
+    """Seconds of work that a try is expected to gain: see the top of this file.
+
+    ``times``: predicted rate as a multiple of the best measured one.
+    ``spread``: half the width of its interval, by logarithms.
+    ``worst``: largest error of a prediction of the job beyond its interval, by logarithms.
+    ``there``, ``back``: seconds for which the move there and the way back stop the job.
+    """
+    sigma = max(NOISE, hypot(RATIO_ERROR * spread, worst) / NINE_OF_TEN)
+    off, normal = log(times / (1 + NOISE)) / sigma, NormalDist()
+    gained = times * exp(sigma**2 / 2) * normal.cdf(off + sigma) - (1 + NOISE) * normal.cdf(off)
+    return HORIZON_SECONDS * gained - there - normal.cdf(-off) * back
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,13 +458,15 @@ class JobImprover:
         """Try layouts, measure them, and end in the best measured one."""
         try:
             for _ in range(self.tries):
-                target = _named(proposal)
+                target = proposal.target
                 if target is None or not self._may_try(target, proposal):
                     break
                 proposal = self._tried(proposal, target)
                 if not proposal.where.runs:  # it could not be measured, or the job has finished
                     break
-            return proposal if proposal.best is proposal.where else self._returned(proposal)
+            if proposal.best is not proposal.where:
+                proposal = self._measured_again(self._returned(proposal))
+            return proposal
         except KeyboardInterrupt:
             self.tell(
                 f"interrupted; the job goes on in its best measured layout: {proposal.best.name}"
@@ -400,25 +489,24 @@ class JobImprover:
                 f"which {duration(spent)} are used"
             )
             return False
-        return self.agrees(
-            f"try {target.name}: {target.predicted}; moving there stops the job for about {once}"
-        )
+        return self.agrees(f"try {proposal.question_of(target)}")
 
     def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
         """Move a job to a layout, and measure it there."""
         trial = Trial(
-            target.name,
+            proposal.name_of(target),
             target.layout,
             line=target.line,
             predicted=target.predicted,
             expected_interruption=proposal.interruption.value,
+            is_pinned=not target.line,
         )
         try:
             moved = self._moved(proposal, target.layout)
         except (Undecided, MoveUnderWay):
             raise
         except StreamplaceError as error:
-            self.tell(f"{target.name} does not run: {error}")
+            self.tell(f"{trial.name} does not run: {error}")
             if self._has_finished(proposal.job):
                 return proposal.after(proposal.job, trial)
             if (job := self._running(proposal.job)) is None:
@@ -439,19 +527,14 @@ class JobImprover:
         self, proposal: Proposal, target: Candidate, trial: Trial, moved: FlinkMoved
     ) -> Proposal:
         """Measure a job in a new layout, and fit the model again if possible."""
-        rest = self.engine.rest
-        sent = sent_since(rest, moved.job)
         try:
-            self._await_running(moved.job)
-            now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
+            now, warm_up = self._measured_there(proposal, moved)
         except StreamplaceError as error:
             if not self._has_finished(moved.job):
-                self.tell(f"{target.name} is not measured: {error}")
+                self.tell(f"{trial.name} is not measured: {error}")
             return proposal.after(moved.job, trial, moved.savepoint)
-        there = now.where
-        stopped = ""
+        there, stopped = now.where, ""
         if moved.interruption is not None:
-            warm_up = warm_up_seconds(sent, sent_since(rest, moved.job), there.rate)
             trial = replace(trial, interruption=moved.interruption + warm_up)
             stopped = f", interrupted for {duration(moved.interruption + warm_up)}"
         self.tell(f"  {digits(there.rate)} tuples/s were measured there{stopped}")
@@ -459,6 +542,13 @@ class JobImprover:
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         trials = (*proposal.trials, trial)
         return replace(now, trials=trials, where=trial, savepoint=moved.savepoint)
+
+    def _measured_there(self, proposal: Proposal, moved: FlinkMoved) -> tuple[Proposal, float]:
+        """Measure a job that was moved, and the seconds for which it warmed up."""
+        with SentReadings(self.engine.rest, moved.job) as sent:
+            self._await_running(moved.job)
+            now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
+        return now, warm_up_seconds(sent.readings, now.where.rate)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
         """Record the predicted and the measured rate of a layout."""
@@ -496,11 +586,28 @@ class JobImprover:
                 return replace(proposal, job=job, where=best)
             moved = self._moved(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best measured layout")
-        back = replace(best, interruption=(best.interruption or 0.0) + (moved.interruption or 0.0))
+        back = replace(best, back=moved.interruption or 0.0)
         trials = tuple(back if trial is best else trial for trial in proposal.trials)
         return replace(
             proposal, job=moved.job, trials=trials, where=back, savepoint=moved.savepoint
         )
+
+    def _measured_again(self, proposal: Proposal) -> Proposal:
+        """Measure a job that was moved back: its rate of before may be stale."""
+        back = proposal.where
+        if not back.back:
+            return proposal
+        moved = FlinkMoved(proposal.job, back.back, proposal.savepoint)
+        try:
+            now, warm_up = self._measured_there(proposal, moved)
+        except StreamplaceError as error:
+            self.tell(f"it is not measured there again: {error}")
+            return proposal
+        there = now.where
+        self.tell(f"  {digits(there.rate)} tuples/s are measured there now")
+        rate = replace(back, rate=there.rate, is_limited=there.is_limited, back=back.back + warm_up)
+        trials = tuple(rate if trial is back else trial for trial in proposal.trials)
+        return replace(proposal, trials=trials, where=rate)
 
     def _running(self, job: str) -> str | None:
         """Id of a job or its successor that runs; None unless there is exactly one."""
@@ -522,15 +629,6 @@ class JobImprover:
         """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
         return layout_of(rest, job, rest.running_job(job))
-
-
-def _named(proposal: Proposal) -> Candidate | None:
-    """Layout to try next, numbered if another of its name was tried."""
-    target = proposal.target
-    if target is None:
-        return None
-    number = 1 + sum(trial.name.split(" #")[0] == target.name for trial in proposal.trials)
-    return target if number == 1 else replace(target, name=f"{target.name} #{number}")
 
 
 def _finite(predicted: RateInterval) -> dict[str, float | None]:

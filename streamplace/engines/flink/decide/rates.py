@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.cpu.limits import MOST_RESERVED
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     Measurement,
@@ -238,21 +239,20 @@ class JobRates:
         return answer
 
     @cached_property
-    def contradiction(self) -> str | None:
+    def contradiction(self) -> Trust | None:
         """How the model contradicts the measured rate; None if its predictions can be used.
 
         Profiles are checked by the CPU of this machine. For a job that is limited elsewhere, or by
         a network, the error is the predicted rate of the present layout relative to the measured
-        one. The predicted rate is 0 if constant loads alone exceed a device.
+        one.
         """
         graph = self.measured.graph
         trust, modelled = trust_of(graph), self._flows(self.present).total
         error = modelled / self.sustained.sum() - 1 if modelled < inf else 0.0
-        if 1 + error < TINY:
-            trust = Trust(-1.0)
-        elif self.measured.is_limited and (trust is None or trust.error > abs(error)):
+        is_bound = self.measured.is_limited or error < 0
+        if is_bound and (trust is None or trust.error > abs(error)):
             trust = Trust(error, profile_drift(graph))
-        return str(trust) if trust is not None and trust.is_wrong else None
+        return trust if trust is not None and trust.is_wrong else None
 
     def of(self, layout: Layout) -> float:
         """Tuples/s that a layout carries."""
@@ -342,6 +342,7 @@ def _flows(
     threads = parts * instance.load[subtasks, kind]
     if len(instance.constant):
         constants = np.bincount(place, instance.constant[subtasks, kind], d).astype(np.float64)
+        constants = np.minimum(constants, MOST_RESERVED)  # threads that starve wake up less often
         loads[:, :d] = pressures(loads[:, :d], constants)
         threads = pressures(threads, constants[place])
     loads, threads = np.minimum(loads, STUCK), np.minimum(threads, STUCK)
@@ -355,7 +356,8 @@ def _flows(
     if limits_subtasks(instance):
         cores = parts * instance.core_load[subtasks, kind]
         if len(instance.constant):
-            cores = pressures(cores, instance.core_constant[subtasks, kind])
+            constants = np.minimum(instance.core_constant[subtasks, kind], MOST_RESERVED)
+            cores = pressures(cores, constants)
         loads = np.hstack([loads, np.minimum(cores, STUCK)])
     is_used = loads.any(axis=0) | (np.arange(loads.shape[1]) < d)
     threads, on = np.hstack([threads, network]), np.concatenate([place, np.arange(d)])

@@ -15,14 +15,16 @@ moves of the job took corrects it.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from threading import Event, Thread
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.display.report import duration
-from streamplace.engines.flink.measure.sampling import UPDATE_SECONDS, sent_by
+from streamplace.engines.flink.cpu.threads import PAUSE_SECONDS
+from streamplace.engines.flink.measure.sampling import sent_by
 from streamplace.engines.flink.move.savepoints import latest
 from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
+from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path
 from streamplace.engines.flink.rest.plan import read_plan, source_names
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
@@ -44,8 +46,8 @@ started again: JobManager, main method, TaskManagers.
 
 Measured on Kubernetes: 23 and 26, and 53 on a busy machine.
 """
-RECOVERED = 0.9
-"""Share of its rate from which a job counts as recovered."""
+RECOVERED, LEAST_INTERVAL = 0.9, 1.0
+"""Share of its rate from which a job counts as recovered, in intervals of so many seconds."""
 Sent = tuple[float, float]
 """Seconds since all of a job ran, and tuples that its sources have sent since they began."""
 
@@ -61,9 +63,9 @@ class Interruption(NamedTuple):
         """Format the interval.
 
         >>> str(Interruption(5.0, 9.0, 20.0))
-        '5 to 20 s'
+        '9 s (5 to 20 s)'
         """
-        return f"{self.low:.0f} to {duration(round(self.high))}"
+        return f"{self.value:.0f} s ({self.low:.0f} to {duration(round(self.high))})"
 
     def times(self, factor: float) -> "Interruption":
         """The interval, with each end multiplied by a factor."""
@@ -75,6 +77,7 @@ class Interruptions(NamedTuple):
 
     stop: float  # seconds until its savepoint is written
     start: float  # seconds that its own start took
+    is_redeployed: bool = False  # whether each move starts its whole cluster again
 
     def on(self, warm: Sequence[float], cold: Sequence[float] = ()) -> Interruption:
         """Predict the interruption by a move to TaskManagers of so many cores each.
@@ -82,8 +85,10 @@ class Interruptions(NamedTuple):
         If all are warm, the start may be quicker than the job's own, which loaded its classes.
 
         >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
-        ('13 to 41 s', '3 to 6 s')
+        ('23 s (13 to 41 s)', '3 s (3 to 6 s)')
         """
+        if self.is_redeployed:
+            return self.redeployed()
         own = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
         start = own if cold else 2 * LAUNCH_SECONDS
         kinds = [(cpu, cores) for cpu, cores in ((WARM_CPU, warm), (COLD_CPU, cold)) if cores]
@@ -99,7 +104,7 @@ class Interruptions(NamedTuple):
         """Predict the interruption by a new start of the whole cluster.
 
         >>> str(Interruptions(1.0, 2.0).redeployed())
-        '19 to 56 s'
+        '26 s (19 to 56 s)'
         """
         return Interruption(*(self.stop + seconds for seconds in REDEPLOYED))
 
@@ -107,7 +112,7 @@ class Interruptions(NamedTuple):
 def expected_interruptions(rest: Rest, job: str) -> Interruptions:
     """Read what the interruption of a running job by a move is predicted from."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
-    return Interruptions(stop, started_seconds(rest, job))
+    return Interruptions(stop, started_seconds(rest, job), bool(rest.resource))
 
 
 def interruption_of(rest: Rest, old: str, new: str) -> float | None:
@@ -124,42 +129,57 @@ def interruption_of(rest: Rest, old: str, new: str) -> float | None:
     return None
 
 
-def sent_since(rest: Rest, job: str) -> Sent | None:
-    """Read what the sources of a job have sent since it runs; None if Flink reports none.
+class SentReadings:
+    """Reads what the sources of a moved job have sent, in the background while a block runs."""
 
-    Flink answers with what it last fetched from the TaskManagers, so its next value is awaited.
+    def __init__(self, rest: Rest, job: str) -> None:
+        self._rest, self._job, self._ends = rest.patient(0.0, lambda _: None), job, Event()
+        self._thread = Thread(target=self._read, daemon=True)
+        self.readings: list[Sent] = []
+        """Empty if Flink reports none."""
+
+    def __enter__(self) -> "SentReadings":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        """Read until the block ends: Flink answers with what it last fetched, and counts anew."""
+        ran, before = 0.0, None
+        while not self._ends.wait(PAUSE_SECONDS):
+            with suppress(FlinkError):
+                ran = ran or _ran(_times(self._rest, self._job))
+                document = self._rest.job(self._job)
+                sent = _sent(self._rest, self._job, document)
+                if ran and sent is not None and before is not None and sent != before:
+                    self.readings.append(((document.get("now", 0.0) - ran) / 1000, sent))
+                before = sent
+
+
+def warm_up_seconds(readings: Iterable[Sent], rate: float) -> float:
+    """Seconds from the moment when all of a job ran until its sources had 90 % of their rate.
+
+    That was after the last interval between two readings, of a second or more, in which they sent
+    less, before the first with more; within an interval, their rate is taken to rise evenly.
+
+    >>> warm_up_seconds([(1.0, 10.0), (2.0, 60.0), (3.0, 155.0), (4.0, 255.0)], 100.0)
+    1.9
+    >>> warm_up_seconds([(10.0, 600.0), (20.0, 1600.0)], 100.0), warm_up_seconds([], 100.0)
+    (7.2, 0.0)
     """
-    with suppress(FlinkError):
-        ran, before = _ran(_times(rest, job)), None
-        if not ran:
-            return None
-        for _ in turns(UPDATE_SECONDS):
-            document = rest.job(job)
-            sent = _sent(rest, job, document)
-            if sent is None:
-                return None
-            if before is not None and sent != before:
-                return (document.get("now", 0.0) - ran) / 1000, sent
-            before = sent
-    return None
-
-
-def warm_up_seconds(first: Sent | None, last: Sent | None, rate: float) -> float:
-    """Seconds from the moment when all of a job ran until its sources had their rate.
-
-    They count as if they had sent nothing until then: the ``first`` reading says how much they lack
-    if they have had their rate since, else the ``last`` one does.
-
-    >>> warm_up_seconds((10.0, 400.0), (50.0, 4350.0), 100.0)
-    6.0
-    >>> warm_up_seconds((10.0, 400.0), (50.0, 3500.0), 100.0)
-    15.0
-    """
-    if first is None or last is None or rate <= 0:
-        return 0.0
-    has_recovered = last[1] - first[1] >= RECOVERED * rate * (last[0] - first[0])
-    seconds, tuples = first if has_recovered else last
-    return max(0.0, seconds - tuples / rate)
+    began, before, recovered = 0.0, 0.0, 0.0
+    for now, sent in readings:
+        if now - began < LEAST_INTERVAL:
+            continue
+        lacking = (now - began) - (sent - before) / rate if rate > 0 else 0.0
+        if lacking <= (1 - RECOVERED) * (now - began):
+            break
+        recovered = began + min(now - began, 2 * RECOVERED * lacking)
+        began, before = now, sent
+    return recovered
 
 
 def started_seconds(rest: Rest, job: str) -> float:

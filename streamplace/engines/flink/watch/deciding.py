@@ -3,10 +3,10 @@
     state, decision = decide(state, observation, rules)
 
 A job that keeps up stays, unless a policy finds that fewer TaskManagers pay. One that falls behind
-goes to a layout that should carry the arriving rate, or else to the one that may carry the most.
-The capacity of a layout is measured, or else predicted. An uncertain or wrong model forbids
-nothing, because a move is a trial: if the job carries less there than in the best measured layout,
-it returns.
+goes to a layout that surely carries the arriving rate, or else to the one that is expected to carry
+the most. The capacity of a layout is measured, or else predicted. A model that contradicts what was
+measured forbids nothing, because a move is a trial: if the job carries less there than in the best
+measured layout, it returns.
 
 The job is measured after a start or a move, when it has begun to fall behind, and when the last
 measurement is old. The measured rates of layouts are remembered for a day.
@@ -30,6 +30,7 @@ from streamplace.engines.flink.constants import (
     DAY_SECONDS,
     HIDDEN,
     LAG_SECONDS,
+    MOST_REPEATS,
     OLD_SECONDS,
     WORTHWHILE,
 )
@@ -75,8 +76,8 @@ class LayoutOption:
     layout: Layout
     carries: RateInterval  # tuples/s: measured, or else predicted
     measured: float | None = None  # tuples/s that were measured there; None if none were
-    optimistic: float = 0.0  # tuples/s that it may carry: `Proposal.optimistic`
     counts_all_cpu: bool = True  # whether the prediction rests on all CPU of the job
+    is_known: bool = True  # whether the model that predicts it agrees with what was measured
     moves: int = 0  # number of subtasks that are elsewhere now
     order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
@@ -98,17 +99,17 @@ class LayoutOption:
         return self.carries.low if self.counts_all_cpu else (1 - NOISE) * (self.measured or 0.0)
 
     def after(self, trial: Trial) -> "LayoutOption":
-        """Return the same layout with its measured rate.
+        """Return the same layout with its measured rate, and an interval that holds repeats.
 
         A job that kept up may carry more than it was offered.
         """
         if trial.is_limited:
-            low, high = (1 - NOISE) * trial.rate, (1 + NOISE) * trial.rate
-            carries, optimistic = RateInterval(low, trial.rate, high), trial.rate
+            repeats = (*trial.repeats, trial.rate)
+            low, high = (1 - NOISE) * min(repeats), (1 + NOISE) * max(repeats)
+            carries = RateInterval(low, trial.rate, high)
         else:
             carries = RateInterval(*(max(end, trial.rate) for end in self.carries))
-            optimistic = max(self.optimistic, trial.rate)
-        return replace(self, carries=carries, measured=trial.rate, optimistic=optimistic)
+        return replace(self, carries=carries, measured=trial.rate)
 
     def __str__(self) -> str:
         devices = ", ".join(self.devices)
@@ -177,9 +178,7 @@ class WatchState:
     sample: JobSample | None = None  # the last one
     watched: float = 0.0  # seconds that the watch has lasted
     checkpoints_fail: bool = False
-    # When the last move was attempted, and whether it was one to fewer TaskManagers.
-    moved_at: float = -math.inf
-    has_saved: bool = False
+    moved_at: float = -math.inf  # when the last move was attempted
     returning: str = ""  # the job that should return from a trial, if that could not be begun
     measured: LastMeasurement | None = None  # None if the job has changed since
     tried: tuple[TriedLayout, ...] = ()  # layouts of the last day, each once
@@ -190,11 +189,8 @@ class WatchState:
         """State of a process that continues a watch."""
         if not moves:
             return cls(watched=watched)
-        at, last = moves[-1]
         tried = _with_moves((), moves, now)
-        before, after = last.machines
-        is_saving = last.kind == "move" and after < before
-        return cls(None, watched, False, at, is_saving, tried=tried, n_moves=len(moves))
+        return cls(None, watched, False, moves[-1].at, tried=tried, n_moves=len(moves))
 
     def model_at(self, sample: JobSample) -> JobModel | None:
         """Model of a job that was measured before, if nothing but its rate has changed since.
@@ -325,8 +321,7 @@ def _concluded(
         held = rules.guards.hold(choice, here.machines, facts, observation, state)
         moves = rules.may_move and not held
         if moves:
-            is_saving = not choice.returns and choice.target.machines < here.machines
-            state = replace(state, moved_at=sample.at, has_saved=is_saving)
+            state = replace(state, moved_at=sample.at)
             words = f"{'the job returns' if choice.returns else 'the job is moved'}: {words}"
         else:
             but = f"; but {held}" if rules.may_move else ""
@@ -417,11 +412,15 @@ def _recent(tried: Sequence[TriedLayout], now: float) -> tuple[TriedLayout, ...]
 
 
 def with_trial(tried: Sequence[TriedLayout], trial: Trial, at: float) -> tuple[TriedLayout, ...]:
-    """Remember a trial in place of earlier ones of its layout.
+    """Remember a trial in place of earlier ones of its layout, with what these carried.
 
     A job that keeps up at a lower rate does not show that the layout carries no more.
     """
     others = tuple(other for other in tried if not other.trial.is_at(trial.layout))
+    earlier = next((old for _, old in tried if old.is_at(trial.layout) and old.is_limited), None)
+    if earlier is not None and trial.is_limited:
+        repeats = (*earlier.repeats, earlier.rate)[-MOST_REPEATS:]
+        trial = replace(trial, repeats=repeats)
     had_more = any(old.rate >= trial.rate for _, old in tried if old.is_at(trial.layout))
     if had_more and not (trial.is_limited or trial.failure):
         return tuple(tried)
@@ -547,22 +546,26 @@ def choose(
     if is_trial and is_worse:
         return WatchChoice(f"only {digits(rate)} tuples/s are carried here; {best}", best, True)
     allowed = [option for option in others if option.machines <= max(machines, here.machines)]
-    behind = f"it falls behind at {digits(wanted_rate(facts))} tuples/s"
-    if fits := [option for option in allowed if option.least_rate >= wanted_rate(facts)]:
+    wanted = wanted_rate(facts)
+    behind = f"it falls behind at {digits(wanted)} tuples/s"
+    if fits := [option for option in allowed if option.least_rate >= wanted]:
         target = min(fits, key=lambda o: (o.machines, o.moves, -o.carries.value))
         return WatchChoice(f"{behind}; {target}", target)
-    target = max(allowed, key=lambda o: (o.optimistic, -o.order, -o.moves), default=here)
-    if target.optimistic > (1 + WORTHWHILE) * max(carried, rate):
+    known = [option for option in allowed if math.isfinite(option.carries.value)]
+    target = max(known, key=lambda o: (o.carries.value, -o.order, -o.moves), default=here)
+    if target.carries.value > (1 + WORTHWHILE) * max(carried, rate):
+        return WatchChoice(f"{behind}; {target}", target)
+    if unknown := [o for o in allowed if not (o.is_known or o.measured is not None)]:
+        target = min(unknown, key=lambda o: (o.order, o.moves))
         devices = ", ".join(target.devices)
-        hope = f"{devices} may carry up to {digits(target.optimistic)}"
-        if math.isinf(target.optimistic):
-            hope = f"the capacity of {devices} is unknown"
-        return WatchChoice(f"{behind}; {hope}", target)
+        return WatchChoice(
+            f"{behind}; what {devices} carry is unknown, as the model is far off here", target
+        )
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)
     if len(allowed) < len(others):
         return WatchChoice("stays; the policy does not move it yet")
-    return WatchChoice("stays, because no known layout may carry more")
+    return WatchChoice(f"{behind} and stays, because no known layout is expected to carry more")
 
 
 def _fewer(
@@ -660,7 +663,8 @@ class Guards:
         """Why nothing is moved now; empty if something may be.
 
         A job returns from a trial at any time, unless its last return has failed. One that falls
-        behind after a move to fewer TaskManagers does not wait for the least time.
+        behind does not wait for the least time to get more TaskManagers, or to go where the
+        arriving rate is expected to be carried.
 
         ``machines``: number of TaskManagers on which the job is.
         """
@@ -672,14 +676,21 @@ class Guards:
         for hours in self.quiet if not choice.returns else ():
             if observation.hour in hours:
                 return f"nothing is moved between {hours}"
-        failures = wasted(decisions)
-        pause = 0.0 if state.has_saved and facts.falls_behind else self.least_seconds
+        failures, target = wasted(decisions), choice.target
+        is_rescue = (
+            facts.falls_behind
+            and target is not None
+            and target.is_known
+            and (target.machines > machines or target.carries.value >= wanted_rate(facts))
+        )
+        has_moved = any(d.state == MOVED for d in decisions[-1:])
+        pause = 0.0 if is_rescue and has_moved else self.least_seconds
         if failures:
             backoff = max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9)
             pause = min(DAY_SECONDS, backoff)
         if (rest := pause - (observation.sample.at - state.moved_at)) > 0:
             return f"the next move must wait for {duration(rest)}"
-        is_saving = choice.target is not None and choice.target.machines < machines
+        is_saving = target is not None and target.machines < machines
         if is_saving and state.watched < self.least_seconds:
             return f"it has only been watched for {duration(state.watched)}"
         return ""

@@ -124,11 +124,11 @@ def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
     return LayoutOption(
         found.layout,
         RateInterval(low, value, high),
-        optimistic=proposal.optimistic(found),
         moves=found.layout.number_moved_from(proposal.where.layout),
         order=found.order,
         kept=found.kept,
         spread=profile_spread(proposal.measured.graph),
+        is_known=proposal.question.rates.contradiction is None,
     )
 
 
