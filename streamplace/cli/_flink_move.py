@@ -203,11 +203,19 @@ def _improve(
     """Measure a job, try layouts, and end in the best measured one."""
     from streamplace.engines.flink.measure.profile import Remedy
     from streamplace.engines.flink.move.transaction import FlinkMoved
+    from streamplace.engines.flink.rest.client import FlinkError
+    from streamplace.model.message_text import listed
 
     improver = _improver(settings, engine, move)
     with waiting(f"watching in windows of {settings.seconds:g} s"):
         proposal = improver.propose(job)
     notes = proposal.measured.notes
+    if unknown := proposal.measured.unknown_cpu:
+        raise FlinkError(
+            f"the CPU of {listed(unknown)} is unknown, so no layout of the job can be predicted; "
+            "allow thread dumps (see -v), or give the TaskManagers the reporter "
+            "(docs/how-to/flink-measure.md), or move the job to a --placement"
+        )
     say_notes(note for note in notes if isinstance(note, Remedy))
     for note in notes:
         if not isinstance(note, Remedy):
@@ -215,6 +223,8 @@ def _improve(
     for sentence in proposal.sentences():
         say(sentence)
     proposal = improver.planned(proposal)
+    if settings.dry_run and move is not None and proposal.plan is None:
+        move.check(job, proposal.where.layout)  # as a real move would, with another target
     if settings.dry_run or proposal.target is None or move is None:
         plan = proposal.plan
         if plan is not None:

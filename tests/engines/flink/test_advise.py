@@ -115,7 +115,7 @@ def test_the_report_says_it_in_words(shop: Shop) -> None:
         "Source src: 100 tuples/s emitted, 100 offered.",
         "Today: 3 machines that cost 0.75 per hour; it carries 970 tuples/s there (",
         "Today's machines cost 0.75 per hour; the plan saves 0.65 per hour.",
-        "Changing stops the job once, for 5 to 8 s; the backlog is drained in ",
+        "Changing stops the job once, for 6 s (5 to 8 s); the backlog is drained in ",
     ):
         assert words in text
     assert usual.commands == (

@@ -71,6 +71,8 @@ def test_threads_that_are_not_their_process_are_told(clock: Clock) -> None:
     [
         (lambda texts: [texts[0].replace("streamplace 1", "streamplace 2")], "has version 2"),
         (lambda texts: [texts[0], texts[2]], "2 of 3 parts"),
+        # more than its gauges hold
+        (lambda texts: [text.replace(" 3\n", " 17\n", 1) for text in texts], "of 17 parts"),
         (lambda texts: [texts[0], texts[1].replace("1 1 3", "2 1 3", 1)], "parts"),
         (lambda texts: ["streamplace 1 7 0 1\nfault java.io.IOException: no\n"], "IOException: no"),
         (lambda texts: ["streamplace 1 7 0 1\nsomething else\n"], "it is no table"),

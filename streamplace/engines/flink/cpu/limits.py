@@ -4,7 +4,7 @@ A TaskManager takes its CPU from a pool: the cgroup with the smallest quota, the
 pinned to, or all cores of the machine. Several TaskManagers may share a pool, and each may use what
 the others leave idle. Devices of the model share nothing, so each has a part of the pool:
 
-- an equal part in whole cores, at least one;
+- an equal part, in whole cores if that is one or more;
 - if it uses more now, as many whole cores as it uses. If these do not fit into the pool, or the
   pool is full, it has exactly what it uses, and the others have at most equal parts of the rest.
 
@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
+TINY = 1e-9
+"""Difference of cores that rounding may make."""
 LEAST_CORES = 0.01
 """Least part of a TaskManager in the model, however full its machine is."""
 MOST_RESERVED = 0.9
@@ -55,7 +57,7 @@ class CpuShare(NamedTuple):
         >>> [CpuShare(limit).whole_cores for limit in (0.25, 2.0, 1.5)]
         [(1, 0.25), (2, 1.0), (2, 0.75)]
         """
-        whole = math.ceil(self.limit - 1e-9) if self.pool is None else math.floor(self.limit + 1e-9)
+        whole = math.ceil(self.limit - TINY) if self.pool is None else math.floor(self.limit + TINY)
         cores = max(1, whole)
         return cores, self.limit / cores
 
@@ -134,16 +136,14 @@ def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
 
     >>> _parts({"a": 1.6, "b": 0.1, "c": 0.1}, 4.0), _parts({"a": 1.25, "b": 0.5}, 2.0)
     ({'a': 2.0, 'b': 1.0, 'c': 1.0}, {'a': 1.25, 'b': 0.75})
-    >>> _parts({"a": 0.5, "b": 0.0}, 4.0), _parts({"a": 0.5, "b": 0.0, "c": 0.0}, 2.0)
-    ({'a': 2.0, 'b': 2.0}, {'a': 1.0, 'b': 1.0, 'c': 1.0})
+    >>> _parts({"a": 0.5, "b": 0.0}, 4.0), _parts({"a": 0.5, "b": 0, "c": 0, "d": 0}, 2.0)
+    ({'a': 2.0, 'b': 2.0}, {'a': 0.5, 'b': 0.5, 'c': 0.5, 'd': 0.5})
     """
     if len(used) == 1:
         return dict.fromkeys(used, cores)
-    even = min(cores, max(1.0, cores // len(used)))
-    is_full = math.fsum(used.values()) >= FULL * cores
-    left = cores if is_full else max(cores, len(used) * even)
+    left, even = cores, cores // len(used) or cores / len(used)
     parts = {d: max(even, float(math.ceil(own))) if own > even else even for d, own in used.items()}
-    if math.fsum(parts.values()) <= left:
+    if math.fsum(parts.values()) <= left + TINY:
         return parts
     ranked = sorted(used, key=used.__getitem__, reverse=True)
     for members, device in zip(range(len(used), 0, -1), ranked, strict=True):

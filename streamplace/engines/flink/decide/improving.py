@@ -472,7 +472,8 @@ class JobImprover:
                 f"interrupted; the job goes on in its best measured layout: {proposal.best.name}"
             )
             try:
-                self._returned(proposal)
+                ended = self._returned(proposal)
+                self.tell(f"job {ended.job} runs in {ended.where.name}")
             except StreamplaceError as error:
                 self.tell(str(error))
             raise

@@ -1,6 +1,7 @@
 """A Flink session cluster on this machine: one JobManager, one TaskManager per device."""
 
 import ctypes
+import re
 import shutil
 import signal
 import socket
@@ -25,9 +26,13 @@ LOGGING = "log4j.properties"
 JOIN_SECONDS, STOP_SECONDS = 300.0, 5.0
 """Longest waits until all TaskManagers have joined, and until a process has ended."""
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
-_MEMORY = ("-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=160m", "-XX:MaxMetaspaceSize=160m")
-_HEAP = "jobmanager.memory.heap.size"
-_HEAPS = ("taskmanager.memory.framework.heap.size", "taskmanager.memory.task.heap.size")
+_SIZES = {
+    "-Xmx{}": "heap.size",
+    "-XX:MaxDirectMemorySize={}": "off-heap.size",
+    "-XX:MaxMetaspaceSize={}": "jvm-metaspace.size",
+}
+"""Options of Java → ends of the names of the settings with their sizes, as in Flink's scripts."""
+_NETWORK = "taskmanager.memory.network.max"
 _LOG4J = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.out.ref = out
@@ -43,20 +48,20 @@ _COMMON: Settings = {
     **dict.fromkeys(_ADDRESS, LOOPBACK),
     "rest.address": LOOPBACK,
     "rest.bind-address": LOOPBACK,
-    _HEAP: "256m",
-    "jobmanager.memory.off-heap.size": "64m",
+    "jobmanager.memory.heap.size": "256m",
+    "jobmanager.memory.off-heap.size": "160m",
     "jobmanager.memory.jvm-metaspace.size": "160m",
     "jobmanager.memory.jvm-overhead.min": "32m",
     "jobmanager.memory.jvm-overhead.max": "64m",
     "taskmanager.numberOfTaskSlots": 1,
     "taskmanager.cpu.cores": 1.0,
-    _HEAPS[0]: "64m",
-    "taskmanager.memory.framework.off-heap.size": "64m",
-    _HEAPS[1]: "192m",
+    "taskmanager.memory.framework.heap.size": "64m",
+    "taskmanager.memory.framework.off-heap.size": "96m",
+    "taskmanager.memory.task.heap.size": "192m",
     "taskmanager.memory.task.off-heap.size": "0m",
     "taskmanager.memory.managed.size": "64m",
     "taskmanager.memory.network.min": "64m",
-    "taskmanager.memory.network.max": "64m",
+    _NETWORK: "64m",
     "taskmanager.memory.jvm-metaspace.size": "160m",
     "taskmanager.memory.jvm-overhead.min": "64m",
     "taskmanager.memory.jvm-overhead.max": "64m",
@@ -105,9 +110,8 @@ class LocalCluster:
     def start(self, name: str) -> None:
         """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else TASK_MANAGER
-        keys = (_HEAP,) if name == JOB_MANAGER else _HEAPS
-        heap = sum(int(memory_bytes(str(self.settings[key])) or 0) for key in keys)
-        java = [find_java(), f"-Xmx{heap}", *_MEMORY, *self.flink.java_options()]
+        kind = JOB_MANAGER if name == JOB_MANAGER else "taskmanager"
+        java = [find_java(), *_memory(self.settings, kind), *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
         own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / LOGGING}"
@@ -212,6 +216,23 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory(settings: Settings, kind: str) -> list[str]:
+    """Options of Java for the memory of the JobManager or a TaskManager by Flink's settings.
+
+    >>> sizes = {"framework.off-heap.size": "3b", "network.max": "4b"}
+    >>> settings = {f"taskmanager.memory.{key}": size for key, size in sizes.items()}
+    >>> _memory(settings, "taskmanager")[2]
+    '-XX:MaxDirectMemorySize=7'
+    """
+    options = ["-XX:+UseSerialGC"]
+    for option, end in _SIZES.items():
+        names = [key for key in settings if re.fullmatch(rf"{kind}\.memory\.(\w+\.)?{end}", key)]
+        if kind != JOB_MANAGER and end == "off-heap.size":
+            names.append(_NETWORK)
+        options.append(option.format(sum(int(memory_bytes(str(settings[n])) or 0) for n in names)))
+    return options
 
 
 def _configure(folder: Path, settings: Settings) -> None:

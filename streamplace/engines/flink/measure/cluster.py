@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.constants import VARIANTS
+from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares, reserved_cores
 from streamplace.engines.flink.cpu.reporter import Reporters
 from streamplace.engines.flink.cpu.threads import address_of, processes_of
@@ -36,7 +37,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import BANDWIDTH
 from streamplace.model.devices import Devices
 from streamplace.model.expansion import Expansion, expand
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import CPU_OF, StreamGraph
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import bandwidth_bps
@@ -339,6 +340,13 @@ class Measurement:
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     flow: SourceFlow | None = None  # flow of its sources; None if unknown
+
+    @property
+    def unknown_cpu(self) -> list[str]:
+        """Operators of which no CPU is known, which counts as 0."""
+        facts = self.graph.attributes.items()
+        names = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
+        return [name.removeprefix(CPU_OF) for name in names]
 
 
 def cores_of(devices: Devices, graph: StreamGraph) -> dict[str, float]:

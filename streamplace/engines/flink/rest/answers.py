@@ -274,8 +274,20 @@ def parse_answer(path: str, content: bytes) -> Any:
     raise ValueError(f"{wrong}{shown(fault['msg'], LONGEST)}")
 
 
+_TITLE = re.compile(rb"^\s*<.*<title>([^<]*)</title>", re.DOTALL)
+"""Title of a web page."""
+
+
 def parse_complaint(content: bytes) -> str:
-    """Messages of an answer with an error status, line by line; its beginning if not from Flink."""
+    """Messages of an answer with an error status, line by line.
+
+    Of others than Flink, its beginning, or the title of a web page.
+
+    >>> parse_complaint(b"<html><head><title>502 Bad Gateway</title></head></html>")
+    '502 Bad Gateway'
+    """
+    if title := _TITLE.search(content):
+        content = title[1]
     try:
         return "\n".join(TypeAdapter(_COMPLAINT).validate_json(content, strict=True)["errors"])
     except ValidationError:

@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 
 from streamplace.engines.flink.constants import MOST_SIZES
-from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.layout import Layout
@@ -21,7 +20,7 @@ from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU, Measurem
 from streamplace.engines.flink.measure.cost_fit import Observation, averaged
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import JobModel, LayoutOption
-from streamplace.model.graph import CPU_OF, CPU_ORIGIN
+from streamplace.model.graph import CPU_ORIGIN
 from streamplace.model.message_text import listed, shown
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.profile_trust import profile_spread
@@ -160,11 +159,8 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
 
 def _uncounted(measured: Measurement) -> str:
     """Clause on unmeasured CPU of operators or TaskManagers; empty if all is measured."""
-    facts = measured.graph.attributes.items()
-    unknown = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
-    if unknown:
-        names = listed([name.removeprefix(CPU_OF) for name in unknown])
-        return f"the CPU of {names} is not known"
+    if unknown := measured.unknown_cpu:
+        return f"the CPU of {listed(unknown)} is not known"
     if UNMEASURED_PYTHON in measured.notes:
         return "the CPU of the job's Python processes is not measured"
     if ASSUMED_CPU in measured.notes:
