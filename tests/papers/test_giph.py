@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from problems import PROBLEMS
 from strategies import problems
 
+from streamplace.learn.algorithms.kernels import weights_of
 from streamplace.learn.improver import episode_chunks
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
@@ -21,8 +22,8 @@ from streamplace.papers.giph.network import GiphModule
 from streamplace.papers.giph.placing import (
     GiphAgent,
     GiphImprover,
+    GiphNetwork,
     first_criticality,
-    network_of,
     scores,
 )
 from streamplace.papers.improving.gpnet import StepRecord
@@ -56,7 +57,7 @@ def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
 def agent_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphAgent:
     """GiPH on a problem, with random weights."""
     tensors = arrays_of(module or module_of(config))
-    return GiphImprover(network_of(tensors), config).on(problem)
+    return GiphImprover(weights_of(GiphNetwork, tensors), config).on(problem)
 
 
 def seen(

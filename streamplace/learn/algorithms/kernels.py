@@ -5,13 +5,17 @@ Sums are in one order whatever the machine.
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, kernel
 
 from streamplace.model.arrays import Bools, Floats, Singles
+
+N = TypeVar("N", bound=tuple[Any, ...])
+Row = Annotated[Singles, "row"]
+"""Matrix of a map with one output, as a row."""
 
 
 @inlined_kernel
@@ -54,15 +58,28 @@ def product(x: Singles, matrix: Singles) -> Singles:
     return out
 
 
-def matrix_of(tensors: Mapping[str, Singles], name: str) -> Singles:
-    """Matrix as [in, out] from named tensors, where it is [out, in]; empty where there is none."""
-    matrix = tensors.get(f"{name}.weight", np.zeros((0, 0), np.float32))
-    return np.ascontiguousarray(matrix.T, np.float32)
+def weights_of(network: type[N], tensors: Mapping[str, Singles], path: str = "") -> N:
+    """Weights of a network from named tensors, by the names of its fields; empty if there are none.
+
+    A field is a matrix [in, out], which is [out, in] in tensors, a `Row`, the bias ``NAME_bias`` of
+    the map ``NAME``, other weights whose names it begins, or a tuple of these, by number.
+    """
+    kinds = get_type_hints(network, include_extras=True).items()
+    return network(*(_part(kind, tensors, f"{path}{name}") for name, kind in kinds))
 
 
-def bias_of(tensors: Mapping[str, Singles], name: str) -> Singles:
-    """Bias from named tensors, empty where there is none."""
-    return np.array(tensors.get(f"{name}.bias", np.zeros(0)), np.float32)
+def _part(kind: Any, tensors: Mapping[str, Singles], name: str) -> Any:
+    if get_origin(kind) is tuple:
+        parts = enumerate(get_args(kind))
+        return tuple(weights_of(part, tensors, f"{name}.{i}.") for i, part in parts)
+    if hasattr(kind, "_fields"):
+        return weights_of(kind, tensors, f"{name}.")
+    if name.endswith("_bias"):
+        bias = tensors.get(f"{name.removesuffix('_bias')}.bias", np.zeros(0))
+        return np.array(bias, np.float32)
+    matrix = tensors.get(f"{name}.weight", np.zeros((0, 0)))
+    transposed = np.ascontiguousarray(np.swapaxes(matrix, -1, -2), np.float32)
+    return transposed[:, 0].copy() if kind == Row else transposed
 
 
 @inlined_kernel

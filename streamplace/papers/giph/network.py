@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from streamplace.learn.algorithms.kernels import weights_of
 from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.papers.giph import GiphConfig
@@ -13,9 +14,9 @@ from streamplace.papers.giph.placing import (
     SAGE,
     GiphAgent,
     GiphImprover,
+    GiphNetwork,
     features_of,
     maps_of,
-    network_of,
 )
 from streamplace.papers.improving.messages import NodeGraphBatch, begin, directed, mean_of
 
@@ -68,7 +69,7 @@ class GiphPolicy:
 
     def improver(self) -> GiphImprover:
         """Return the policy with its present parameters."""
-        return GiphImprover(network_of(arrays_of(self.module)), self._config)
+        return GiphImprover(weights_of(GiphNetwork, arrays_of(self.module)), self._config)
 
     def choices(self, episodes: Sequence[tuple[GiphAgent, Episode]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""

@@ -29,9 +29,7 @@ and so does a policy that is ``printed``. All features are scaled to [-1, 1] by 
 largest value under the placement.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +42,7 @@ from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
 
 from streamplace.io.weights import check_features
-from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
+from streamplace.learn.algorithms.kernels import Row, drawn_open, product, weights_of
 from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
@@ -57,7 +55,6 @@ from streamplace.papers.improving.gpnet import (
     NodeGraph,
     StepRecord,
     direction_maps,
-    direction_of,
     may,
     memory_used,
     new_features,
@@ -227,7 +224,7 @@ class SageWeights(NamedTuple):
 
     own: Singles
     others: Singles
-    bias: Singles
+    own_bias: Singles
 
 
 class GiphNetwork(NamedTuple):
@@ -238,31 +235,13 @@ class GiphNetwork(NamedTuple):
     layers: tuple[SageWeights, SageWeights, SageWeights]
     hidden: Singles
     hidden_bias: Singles
-    out: Singles
+    out: Row
     out_bias: Singles
 
 
 def n_features(config: GiphConfig) -> int:
     """Features of a node: those of its edges are among them where messages do not carry them."""
     return config.features if config.form == "two-way" else 2 * config.features
-
-
-def network_of(tensors: Mapping[str, Singles]) -> GiphNetwork:
-    """Network from named tensors; matrices there are [out, in], as torch has them."""
-    matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
-
-    def layer(name: str) -> SageWeights:
-        return SageWeights(matrix(f"{name}.own"), matrix(f"{name}.others"), bias(f"{name}.own"))
-
-    return GiphNetwork(
-        along=direction_of(tensors, "along"),
-        against=direction_of(tensors, "against"),
-        layers=(layer("layers.0"), layer("layers.1"), layer("layers.2")),
-        hidden=matrix("hidden"),
-        hidden_bias=bias("hidden"),
-        out=matrix("out")[:, 0].copy(),
-        out_bias=bias("out"),
-    )
 
 
 def maps_of(config: GiphConfig) -> dict[str, LinearMap]:
@@ -284,14 +263,14 @@ def maps_of(config: GiphConfig) -> dict[str, LinearMap]:
 def scores(network: GiphNetwork, graph: NodeGraph, features: NodeFeatures) -> Singles:
     """Score of every node [H]."""
     summary = features.nodes
-    if len(network.along.node):
+    if len(network.along.message):
         along = summaries(network.along, graph, features, False)
         against = summaries(network.against, graph, features, True)
         summary = np.concatenate((along, against), axis=1)
     elif len(network.layers[0].own):
         for layer in network.layers:
             mean = _mean_of_neighbours(summary, features)
-            summary = product(summary, layer.own) + product(mean, layer.others) + layer.bias
+            summary = product(summary, layer.own) + product(mean, layer.others) + layer.own_bias
             summary = np.maximum(summary, np.float32(0))
     hidden = product(summary, network.hidden) + network.hidden_bias
     score = np.empty(len(hidden), np.float32)
@@ -486,4 +465,4 @@ def trained(path: Path, model: str) -> GiphImprover:
     weights, config, where = read_model(path, model, GiphConfig)
     check_features(weights.document, features_of(config), where)
     check_maps(weights.tensors, maps_of(config), where)
-    return GiphImprover(network_of(weights.tensors), config)
+    return GiphImprover(weights_of(GiphNetwork, weights.tensors), config)

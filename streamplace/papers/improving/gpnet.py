@@ -16,7 +16,6 @@ x_vu. With ξ(u) the nodes from which an edge leads to u, and f a linear map and
     e_u = f₂(mean over v in ξ(u) of f₁([e_v : x_vu])) + y_u        (y_u without ξ(u))
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from streamsim.passes.batches import new_case
 from streamsim.passes.compiled import Pass
 from streamsim.passes.state import Case
 
-from streamplace.learn.algorithms.kernels import bias_of, matrix_of, product
+from streamplace.learn.algorithms.kernels import product
 from streamplace.learn.model_weights import LinearMap
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.devices import SLACK
@@ -188,8 +187,7 @@ class DirectionWeights(NamedTuple):
     enter_bias: Singles
     lift: Singles  # W₂
     lift_bias: Singles
-    node: Singles  # f₁, of the sender
-    edge: Singles  # f₁, of the edge; [0, ·] where messages carry no features
+    message: Singles  # f₁, of the sender, then of the edge if messages carry its features
     message_bias: Singles
     update: Singles  # f₂
     update_bias: Singles
@@ -204,23 +202,6 @@ def direction_maps(features: int, edges: int) -> dict[str, LinearMap]:
     sizes = {"enter": (features, features), "lift": (WIDTH, features)}
     sizes |= {"message": (message, message), "update": (WIDTH, message)}
     return {f"{d}.{n}": LinearMap(*s) for d in ("along", "against") for n, s in sizes.items()}
-
-
-def direction_of(tensors: Mapping[str, Singles], name: str) -> DirectionWeights:
-    """Messages in one direction, from tensors under its name."""
-
-    def linear(part: str) -> tuple[Singles, Singles]:
-        return matrix_of(tensors, f"{name}.{part}"), bias_of(tensors, f"{name}.{part}")
-
-    message, message_bias = linear("message")
-    return DirectionWeights(
-        *linear("enter"),
-        *linear("lift"),
-        np.ascontiguousarray(message[:WIDTH]),
-        np.ascontiguousarray(message[WIDTH:]),
-        message_bias,
-        *linear("update"),
-    )
 
 
 class DirectionState(NamedTuple):
@@ -243,7 +224,7 @@ def summaries(
     senders, receivers = features.source, features.target
     if against:
         senders, receivers = features.target, features.source
-    sent = product(own, weights.node)
+    sent = product(own, weights.message[:WIDTH])
     received, row = np.zeros(len(own), np.int64), np.zeros(sent.shape[1], np.float32)
     state = DirectionState(own.copy(), sent, np.zeros_like(sent), received, row)
     n = len(graph.tasks.order)
@@ -276,9 +257,9 @@ def _send(
         i, j = senders[k], receivers[k]
         for c in range(len(row)):
             row[c] = state.sent[i, c] + weights.message_bias[c]
-        for f in range(len(weights.edge)):
+        for f in range(len(weights.message) - WIDTH):
             for c in range(len(row)):
-                row[c] += edges[k, f] * weights.edge[f, c]
+                row[c] += edges[k, f] * weights.message[WIDTH + f, c]
         for c in range(len(row)):
             state.sums[j, c] += max(row[c], np.float32(0))
         state.received[j] += 1
@@ -300,5 +281,5 @@ def _finish(
         for k in range(sent.shape[1]):
             total = np.float32(0)
             for c in range(summary.shape[1]):
-                total += summary[i, c] * weights.node[c, k]
+                total += summary[i, c] * weights.message[c, k]
             sent[i, k] = total

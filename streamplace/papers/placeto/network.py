@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from streamplace.learn.algorithms.kernels import weights_of
 from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.papers.improving.gpnet import StepRecord
@@ -18,10 +19,10 @@ from streamplace.papers.placeto.placing import (
     GROUPS,
     PlacetoAgent,
     PlacetoImprover,
+    PlacetoNetwork,
     Tour,
     VisitRecord,
     maps_of,
-    network_of,
 )
 
 
@@ -100,7 +101,7 @@ class PlacetoPolicy:
 
     def improver(self) -> PlacetoImprover:
         """Return the policy with its present parameters."""
-        return PlacetoImprover(network_of(arrays_of(self.module)), self._config)
+        return PlacetoImprover(weights_of(PlacetoNetwork, arrays_of(self.module)), self._config)
 
     def choices(self, episodes: Sequence[tuple[PlacetoAgent, Episode]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""

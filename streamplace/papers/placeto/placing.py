@@ -12,7 +12,6 @@ and those colocated with it may run there, and none is there that must not share
 the last visit the tour begins again, and all operators count as not yet visited.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from streamsim.passes.batches import new_buffers
 from streamsim.passes.event_loop import run
 from streamsim.passes.state import State
 
-from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
+from streamplace.learn.algorithms.kernels import drawn_open, product, weights_of
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.improver import Agent, Episode
@@ -38,7 +37,6 @@ from streamplace.papers.improving.gpnet import (
     NodeFeatures,
     NodeGraph,
     direction_maps,
-    direction_of,
     may,
     memory_used,
     new_features,
@@ -68,32 +66,13 @@ class PlacetoNetwork(NamedTuple):
 
     along: DirectionWeights
     against: DirectionWeights
-    groups: tuple[PoolWeights, PoolWeights, PoolWeights]
+    upstream: PoolWeights
+    downstream: PoolWeights
+    beside: PoolWeights
     hidden: Singles
     hidden_bias: Singles
     out: Singles
     out_bias: Singles  # [D] one for each device that the model knows
-
-
-def network_of(tensors: Mapping[str, Singles]) -> PlacetoNetwork:
-    """Network from named tensors; matrices there are [out, in], as torch has them."""
-
-    def linear(name: str) -> tuple[Singles, Singles]:
-        return matrix_of(tensors, name), bias_of(tensors, name)
-
-    def pool(name: str) -> PoolWeights:
-        return PoolWeights(*linear(f"{name}.each"), *linear(f"{name}.pooled"))
-
-    upstream, downstream, beside = map(pool, GROUPS)
-    return PlacetoNetwork(
-        along=direction_of(tensors, "along"),
-        against=direction_of(tensors, "against"),
-        groups=(upstream, downstream, beside),
-        hidden=matrix_of(tensors, "hidden"),
-        hidden_bias=bias_of(tensors, "hidden"),
-        out=matrix_of(tensors, "out"),
-        out_bias=bias_of(tensors, "out"),
-    )
 
 
 def maps_of(devices: int) -> dict[str, LinearMap]:
@@ -124,7 +103,7 @@ def scores(
     joined = np.zeros((1, (1 + len(GROUPS)) * states.shape[1]), np.float32)
     copy_row(joined[0, : states.shape[1]], states[v])
     size = states.shape[1]
-    for g, part in enumerate(network.groups):
+    for g, part in enumerate((network.upstream, network.downstream, network.beside)):
         copy_row(joined[0, (1 + g) * size : (2 + g) * size], _pooled(part, states, group, g))
     hidden = np.maximum(product(joined, network.hidden) + network.hidden_bias, np.float32(0))
     return (product(hidden, network.out) + network.out_bias)[0]
@@ -306,4 +285,4 @@ def trained(path: Path) -> PlacetoImprover:
     """Placeto from a weights file."""
     weights, config, where = read_model(path, "placeto", PlacetoConfig, FEATURES)
     check_maps(weights.tensors, maps_of(config.devices), where)
-    return PlacetoImprover(network_of(weights.tensors), config)
+    return PlacetoImprover(weights_of(PlacetoNetwork, weights.tensors), config)

@@ -115,12 +115,12 @@ def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
         for t, to in enumerate(row.tolist()):
             unit = int(view.order[t % n_units])
             place.pop(unit, None)
-            contents = np.zeros((n_devices, len(net.bias)))
+            contents = np.zeros((n_devices, len(net.own_bias)))
             for other, device in place.items():
                 contents[device] += heads.content[other]
             seen = record.devices[s, t] @ net.device + record.steps[s, t] @ net.step
             first = np.maximum(heads.unit[unit] + seen + contents, 0)
-            common = net.bias + first[record.open[s, t]].mean(axis=0) @ net.mean
+            common = net.own_bias + first[record.open[s, t]].mean(axis=0) @ net.mean
             scores = np.maximum(first @ net.own + common, 0) @ net.out
             total += scores[to] - np.log(np.exp(scores[record.open[s, t]]).sum())
             place[unit] = to

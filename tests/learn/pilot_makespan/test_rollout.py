@@ -15,7 +15,7 @@ from makespan_cases import MAKESPAN, giph, problems
 from numpy.typing import NDArray
 from schedules_reference import ScheduleInProgress
 
-from streamplace.learn.algorithms.kernels import joined
+from streamplace.learn.algorithms.kernels import joined, weights_of
 from streamplace.learn.models.pilot_makespan.features import (
     CompleteSchedule,
     PilotMakespanFeatures,
@@ -28,7 +28,11 @@ from streamplace.learn.models.pilot_makespan.learner import (
     PilotMakespanModule,
 )
 from streamplace.learn.models.pilot_makespan.placing import first_schedules, span
-from streamplace.learn.models.pilot_makespan.rollouts import network_of, new_record, rollouts
+from streamplace.learn.models.pilot_makespan.rollouts import (
+    PilotMakespanNetwork,
+    new_record,
+    rollouts,
+)
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
@@ -198,7 +202,9 @@ def test_every_decision_is_the_one_of_the_equations(
     before = before_of(view.tasks, schedule, noise)
     record, free = new_record(1, view), np.full((1, n), -1, np.int32)
     greedy = np.full((1, n), -1, np.float32)
-    chosen, rebuilt = rollouts(view, before, network_of(arrays_of(made)), free, greedy, record)
+    chosen, rebuilt = rollouts(
+        view, before, weights_of(PilotMakespanNetwork, arrays_of(made)), free, greedy, record
+    )
     state = RebuiltSchedule(problem, before)
     for t, v in enumerate(before.order.tolist()):
         rows, step = measured(state, v, t)
@@ -220,7 +226,9 @@ def test_torch_prefers_what_the_kernels_prefer() -> None:
     free = np.full((1, view.tasks.n_tasks), -1, np.int32)
     record = new_record(1, view)
     greedy = np.full(free.shape, -1, np.float32)
-    chosen, _ = rollouts(view, before, network_of(arrays_of(made)), free, greedy, record)
+    chosen, _ = rollouts(
+        view, before, weights_of(PilotMakespanNetwork, arrays_of(made)), free, greedy, record
+    )
     log_p = made(*map(torch.from_numpy, joined([record]))).detach().numpy()
     assert log_p[np.arange(len(log_p)), chosen[0]] == pytest.approx(log_p.max(axis=1), abs=1e-4)
     assert np.isneginf(log_p[~record.open[0]]).all()
@@ -231,7 +239,7 @@ def test_what_stays_stays_and_is_scheduled_anew() -> None:
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
     luck = np.zeros(stays.shape, np.float32)
-    network, nothing = network_of(arrays_of(module())), new_record(0, view)
+    network, nothing = weights_of(PilotMakespanNetwork, arrays_of(module())), new_record(0, view)
     _, rebuilt = rollouts(view, before, network, stays, luck, nothing)
     assert rebuilt.place[0].tolist() == schedule.place.tolist()
     assert rebuilt.finish.max() <= schedule.finish.max() * (1 + 1e-9)

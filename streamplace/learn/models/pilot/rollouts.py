@@ -11,9 +11,8 @@ are measured for one unit, and one of them is chosen.
 `PilotModule` in `learner` is the same in torch, for training.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,15 +21,15 @@ from streamsim.jit import kernel
 
 from streamplace.learn.algorithms.kernels import (
     DecisionRecord,
+    Row,
     add_multiple,
-    bias_of,
     drawn,
     empty_record,
     likeliest,
-    matrix_of,
     plus_product,
     product,
     rectify,
+    weights_of,
 )
 from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.models.pilot.features import (
@@ -52,7 +51,7 @@ class RoundWeights(NamedTuple):
     peer: Singles  # [R, H, H] A
     pair: Singles  # [R, 6, H] B
     update: Singles  # [R, 4 H, H] C
-    bias: Singles  # [R, H] c
+    update_bias: Singles  # [R, H] c
 
 
 class PilotNetwork(NamedTuple):
@@ -68,8 +67,8 @@ class PilotNetwork(NamedTuple):
     step: Singles  # [6, H] of `StepFeature`
     own: Singles  # [H, H] second layer, of the device itself
     mean: Singles  # [H, H] second layer, of the mean over the open devices
-    bias: Singles  # [H]
-    out: Singles  # [H]
+    own_bias: Singles  # [H]
+    out: Row  # [H]
 
 
 class PilotHeads(NamedTuple):
@@ -99,33 +98,16 @@ def maps_of(width: int, rounds: int) -> dict[str, LinearMap]:
 
 
 def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
-    """Network from named tensors."""
-    matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
-    n_rounds = sum(name.endswith("peer.weight") for name in tensors)
-
-    def stacked(read: Callable[[str], Singles], name: str, empty: tuple[int, ...]) -> Singles:
-        rounds = [read(f"rounds.{r}.{name}") for r in range(n_rounds)]
-        return np.stack(rounds) if rounds else np.zeros(empty, np.float32)
-
-    return PilotNetwork(
-        matrix("enter"),
-        bias("enter"),
-        RoundWeights(
-            stacked(matrix, "peer", (0, 0, 0)),
-            stacked(matrix, "pair", (0, 0, 0)),
-            stacked(matrix, "update", (0, 0, 0)),
-            stacked(bias, "update", (0, 0)),
-        ),
-        matrix("unit"),
-        bias("unit"),
-        matrix("content"),
-        matrix("device"),
-        matrix("step"),
-        matrix("own"),
-        matrix("mean"),
-        bias("own"),
-        matrix("out")[:, 0].copy(),
-    )
+    """Network from named tensors, whose rounds are stacked."""
+    number = sum(name.startswith("rounds.") and name.endswith("peer.weight") for name in tensors)
+    stacked = {"peer.weight": 3, "pair.weight": 3, "update.weight": 3, "update.bias": 2}
+    rounds = {
+        f"rounds.{name}": np.stack([tensors[f"rounds.{r}.{name}"] for r in range(number)])
+        if number
+        else np.zeros((0,) * dimensions, np.float32)
+        for name, dimensions in stacked.items()
+    }
+    return weights_of(PilotNetwork, {**tensors, **rounds})
 
 
 @kernel
@@ -134,7 +116,7 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
     h, level, turns = product(features.units, network.enter), features.level, network.rounds
     width = h.shape[1]
     _add_and_rectify(h, network.enter_bias)
-    for r in range(len(turns.bias)):
+    for r in range(len(turns.update_bias)):
         of_peer, of_pair = product(h, turns.peer[r]), product(features.pairs, turns.pair[r])
         joined = np.empty((len(h), 4 * width), np.float32)
         joined[:, :width] = h
@@ -142,7 +124,7 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
         joined[:, 2 * width : 3 * width] = _pooled(h)[:width]
         joined[:, 3 * width :] = _mean_of_unplaced(h, features.order)
         update = product(joined, turns.update[r])
-        _add_and_rectify(update, turns.bias[r])
+        _add_and_rectify(update, turns.update_bias[r])
         h += update
     both = np.empty((len(h), 3 * width), np.float32)
     both[:, :width] = h
@@ -281,7 +263,7 @@ def _logits(
     ``first`` [D, H] and ``second`` [H] are buffers.
     """
     net = heads.network
-    base, common, n = heads.unit[u].copy(), net.bias.copy(), np.float32(is_open.sum())
+    base, common, n = heads.unit[u].copy(), net.own_bias.copy(), np.float32(is_open.sum())
     for f in range(N_STEP):
         add_multiple(base, net.step[f], steps[f])
     mean = np.zeros_like(base)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.algorithms.kernels import DecisionRecord, joined
+from streamplace.learn.algorithms.kernels import DecisionRecord, joined, weights_of
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import (
     BestRewards,
@@ -43,8 +43,8 @@ from streamplace.learn.models.pilot_makespan.placing import (
     span,
 )
 from streamplace.learn.models.pilot_makespan.rollouts import (
+    PilotMakespanNetwork,
     maps_of,
-    network_of,
     new_record,
     rollouts,
 )
@@ -127,7 +127,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         return {"names": FEATURES}
 
     def _policy(self) -> TrainedPilotMakespan:
-        return TrainedPilotMakespan(network_of(arrays_of(self.module)))
+        return TrainedPilotMakespan(weights_of(PilotMakespanNetwork, arrays_of(self.module)))
 
     def _study(
         self, row: int, rng: np.random.Generator, policy: TrainedPilotMakespan

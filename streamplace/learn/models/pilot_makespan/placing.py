@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.learn.algorithms.kernels import feature_names
+from streamplace.learn.algorithms.kernels import feature_names, weights_of
 from streamplace.learn.model_weights import check_maps, loaded, read_model
 from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
@@ -21,7 +21,6 @@ from streamplace.learn.models.pilot_makespan.features import (
 from streamplace.learn.models.pilot_makespan.rollouts import (
     PilotMakespanNetwork,
     maps_of,
-    network_of,
     new_record,
     rollouts,
 )
@@ -141,4 +140,4 @@ def trained(path: Path) -> TrainedPilotMakespan:
     """Policy from a weights file."""
     weights, options, where = read_model(path, "pilot-makespan", PilotMakespanConfig, FEATURES)
     check_maps(weights.tensors, maps_of(options.width), where)
-    return TrainedPilotMakespan(network_of(weights.tensors))
+    return TrainedPilotMakespan(weights_of(PilotMakespanNetwork, weights.tensors))

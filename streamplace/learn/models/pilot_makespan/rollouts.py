@@ -11,8 +11,6 @@ At every step of a rollout the devices are measured for one task, and one of the
 `PilotMakespanModule` in `learner` is the same network in torch, for training.
 """
 
-from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +19,10 @@ from streamsim.jit import kernel
 
 from streamplace.learn.algorithms.kernels import (
     DecisionRecord,
+    Row,
     add_multiple,
-    bias_of,
     drawn,
     empty_record,
-    matrix_of,
     plus_product,
     rectify,
 )
@@ -49,12 +46,12 @@ class PilotMakespanNetwork(NamedTuple):
 
     device: Singles  # A [F, H]
     step: Singles  # B [S, H]
-    bias: Singles  # b
+    device_bias: Singles  # b
     own: Singles  # C
     mean: Singles  # D
-    second: Singles  # c
-    out: Singles  # o
-    skip: Singles  # k [F]
+    own_bias: Singles  # c
+    out: Row  # o
+    skip: Row  # k [F]
 
 
 def maps_of(width: int) -> dict[str, LinearMap]:
@@ -67,21 +64,6 @@ def maps_of(width: int) -> dict[str, LinearMap]:
         "out": LinearMap(1, width, bias=False),
         "skip": LinearMap(1, N_DEVICE, bias=False),
     }
-
-
-def network_of(tensors: Mapping[str, Singles]) -> PilotMakespanNetwork:
-    """Network from named tensors."""
-    matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
-    return PilotMakespanNetwork(
-        matrix("device"),
-        matrix("step"),
-        bias("device"),
-        matrix("own"),
-        matrix("mean"),
-        bias("own"),
-        matrix("out")[:, 0].copy(),
-        matrix("skip")[:, 0].copy(),
-    )
 
 
 @kernel
@@ -97,7 +79,7 @@ def preferences(
 
     ``first`` [D, H] is a buffer.
     """
-    base, mean = net.bias.copy(), np.zeros(len(net.out), np.float32)
+    base, mean = net.device_bias.copy(), np.zeros(len(net.out), np.float32)
     for f in range(N_STEP):
         add_multiple(base, net.step[f], row[f])
     count = np.float32(may.sum())
@@ -108,7 +90,7 @@ def preferences(
                 add_multiple(first[a], net.device[f], rows[a, f])
             rectify(first[a])
             add_multiple(mean, first[a], 1 / count)
-    copy_row(base, net.second)
+    copy_row(base, net.own_bias)
     for j in range(len(mean)):
         add_multiple(base, net.mean[j], mean[j])
     for a in range(len(may)):
