@@ -1,6 +1,6 @@
 """Puts files outside `docs/` to which pages link on the built site, and corrects the links.
 
-CONTRIBUTING and the README of the simulators are pages in the navigation; programs are copied as
+CONTRIBUTING and two READMEs are pages in the navigation; programs are copied as
 they are. A link to what is neither becomes plain words.
 """
 
@@ -11,7 +11,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
-PAGES = {"CONTRIBUTING.md": "contributing.md", "sim/README.md": "reference/streamsim.md"}
+PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "sim/README.md": "reference/streamsim.md",
+    "streamplace/papers/README.md": "results/differences.md",
+}
 """Pages outside `docs/`, and where they are on the site."""
 COPIED = frozenset({".py", ".java", ".cff", ".json", ".toml"})
 

@@ -79,7 +79,7 @@ PARTS = {  # x, y, width, words
     "placer": (132, 94, 110, "auto, METIS, …"),
     "objective": (254, 94, 111, "throughput, …"),
     "placement": (132, 178, 110, "operator → device"),
-    "engine": (10, 262, 170, "Flink, Ray, Storm, files"),
+    "engine": (10, 262, 170, "Flink, Ray, Kubernetes"),
     "simulator": (195, 262, 170, "steady, one pass, queues"),
 }
 ARROWS = (
