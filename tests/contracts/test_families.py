@@ -33,31 +33,31 @@ def some(name: str) -> list[Any]:
     return made(name)[:: max(1, len(made(name)) // SHOWN)]
 
 
-def line(one: StreamGraph | Problem) -> bytes:
+def line(item: StreamGraph | Problem) -> bytes:
     """Line of a data set."""
-    return problem_line(one) if isinstance(one, Problem) else graph_line(one)
+    return problem_line(item) if isinstance(item, Problem) else graph_line(item)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_a_family_makes_as_many_as_it_says_under_names_of_their_own(name: str) -> None:
     assert len(made(name)) == FAMILIES[name].parameters().n_graphs
-    assert len({graph_of(one).name for one in made(name)}) == len(made(name))
+    assert len({graph_of(item).name for item in made(name)}) == len(made(name))
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_bytes_are_those_of_the_seed(name: str) -> None:
     again, other = (
-        [line(one) for one in islice(FAMILIES[name].generate(seed=seed), 3)] for seed in (3, 4)
+        [line(item) for item in islice(FAMILIES[name].generate(seed=seed), 3)] for seed in (3, 4)
     )
-    assert again == [line(one) for one in made(name)[:3]]
+    assert again == [line(item) for item in made(name)[:3]]
     assert (other == again) == (name in DRAWN_BY_NOBODY)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_everything_of_a_family_can_be_placed(name: str) -> None:
     """On its own cluster there is a placement that honours all constraints and memory."""
-    for one in some(name):
-        problem = one if isinstance(one, Problem) else Problem(one, Cluster.uniform(5))
+    for item in some(name):
+        problem = item if isinstance(item, Problem) else Problem(item, Cluster.uniform(5))
         devices = problem.repaired(np.zeros(problem.n_operators, int))
         problem.check(problem.placement(devices))
 
@@ -75,19 +75,19 @@ def test_parameters_beyond_their_limits_are_refused_by_name(name: str, field: Fi
     kind = FAMILIES[name].parameters
     (number,) = (option.type for option in options(kind) if option.name == field.name)
     least, most = field.metadata["least"], field.metadata["most"]
-    told = f"^{field.name} is .*; it must be between " + re.escape(f"{least:g} and {most:g}")
+    wording = f"^{field.name} is .*; it must be between " + re.escape(f"{least:g} and {most:g}")
     for beyond in (least - 1, 2 * most + 1):
-        with pytest.raises(SettingError, match=told):
+        with pytest.raises(SettingError, match=wording):
             kind(**{field.name: number(beyond)})
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_lines_of_a_family_read_back_as_they_were_made(name: str) -> None:
-    for one in some(name):
-        document = Document.of(line(one), name)
-        if isinstance(one, Problem):
+    for item in some(name):
+        document = Document.of(line(item), name)
+        if isinstance(item, Problem):
             back = problem_from(document, None, None)
             parts = (back.graph, back.cluster, back.constraints)
-            assert parts == (one.graph, one.cluster, one.constraints)
+            assert parts == (item.graph, item.cluster, item.constraints)
         else:
-            assert document.graph() == one
+            assert document.graph() == item

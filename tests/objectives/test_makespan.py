@@ -32,23 +32,23 @@ SPREAD = PROBLEM.placement([0, 1, 2, 0])
 
 def test_the_parts_of_the_critical_chain_add_up_to_the_makespan() -> None:
     """1 s load, 4 s to the left, 6 s left, 1 s back, 1 s add."""
-    told = simulate(PROBLEM, SPREAD)
-    schedule = told.document()["schedule"]
+    result = simulate(PROBLEM, SPREAD)
+    schedule = result.document()["schedule"]
     assert schedule["left"] == {"device": "d1", "start": 5.0, "finish": 11.0}
-    assert told.value == pytest.approx(13)
-    assert sum(told.parts.values()) == pytest.approx(told.makespan, rel=1e-15)
-    assert [link.what for link in told.chain] == [
+    assert result.value == pytest.approx(13)
+    assert sum(result.parts.values()) == pytest.approx(result.makespan, rel=1e-15)
+    assert [link.what for link in result.chain] == [
         "running", "sending", "running", "sending", "running",
     ]  # fmt: skip
-    assert [link.end for link in told.chain[:-1]] == [link.begin for link in told.chain[1:]]
+    assert [link.end for link in result.chain[:-1]] == [link.begin for link in result.chain[1:]]
 
 
 def test_the_advice_reaches_what_it_promises() -> None:
-    told = simulate(PROBLEM, SPREAD)
+    result = simulate(PROBLEM, SPREAD)
     moved = dict(SPREAD)
-    moved.update(dict.fromkeys(told.move.operators, told.move.device))
-    assert simulate(PROBLEM, moved).value == pytest.approx(told.move.value)
-    assert told.move.value < told.makespan
+    moved.update(dict.fromkeys(result.move.operators, result.move.device))
+    assert simulate(PROBLEM, moved).value == pytest.approx(result.move.value)
+    assert result.move.value < result.makespan
 
 
 def test_the_advice_moves_together_what_must_stay_together() -> None:
@@ -76,8 +76,8 @@ def test_a_priority_decides_who_goes_first_and_travels_with_the_placement() -> N
     first = {"right": 2.0, "left": 1.0}
     together = dict.fromkeys(TASKS.operators.name, "d0")
     ordered = Placement.of(TASKS.operators.name, CLUSTER.devices.name, together, first)
-    told = simulate(PROBLEM, ordered)
-    assert told.schedule["right"].start < told.schedule["left"].start
+    result = simulate(PROBLEM, ordered)
+    assert result.schedule["right"].start < result.schedule["left"].start
     assert OBJECTIVES["makespan"].value(PROBLEM, ordered) == pytest.approx(12)
 
 
@@ -86,10 +86,10 @@ def test_where_no_operator_takes_time_there_is_no_length_ratio() -> None:
     operators = [Operator("a", payload=1e6), Operator("b")]
     graph = StreamGraph.of("sent", operators, [Stream("a", "b")], fires="all")
     problem = Problem(graph, CLUSTER)
-    told = simulate(problem, problem.placement([0, 1]))
-    assert (told.makespan, told.slr) == (pytest.approx(1), None)
-    assert "ratio" not in str(told.report())
-    assert OBJECTIVES["makespan"].measures(problem, told.makespan) == {}
+    result = simulate(problem, problem.placement([0, 1]))
+    assert (result.makespan, result.slr) == (pytest.approx(1), None)
+    assert "ratio" not in str(result.report())
+    assert OBJECTIVES["makespan"].measures(problem, result.makespan) == {}
 
 
 @pytest.mark.parametrize("placer", ["auto", "heft"])
@@ -97,8 +97,8 @@ def test_a_pass_that_takes_no_time_is_told(placer: str) -> None:
     """Nothing is on its critical chain, so nothing can be moved."""
     graph = StreamGraph.of("zero", [Operator("a")], [], fires="all")
     found = place(graph, placer=placer)
-    told = simulate(graph, found.placement)
-    assert (told.value, told.chain) == (0, ())
+    result = simulate(graph, found.placement)
+    assert (result.value, result.chain) == (0, ())
 
 
 FAN = StreamGraph.of(
@@ -118,10 +118,10 @@ APART = {"src": "d0", "t0": "d1", "t1": "d2", "t2": "d3"}
 def test_the_network_is_an_option(options: str, seconds: float) -> None:
     """Free: all three streams at once; sender: one after the other."""
     problem = Problem(FAN, FOUR)
-    told = simulate(problem, APART, objective=f"makespan{options}")
-    assert told.value == pytest.approx(seconds)
+    result = simulate(problem, APART, objective=f"makespan{options}")
+    assert result.value == pytest.approx(seconds)
     placement = problem.placement([0, 1, 2, 3])
-    assert named_objective(f"makespan{options}").value(problem, placement) == told.value
+    assert named_objective(f"makespan{options}").value(problem, placement) == result.value
 
 
 def test_streams_of_differing_selectivity_are_messages_of_their_own() -> None:
@@ -133,8 +133,8 @@ def test_streams_of_differing_selectivity_are_messages_of_their_own() -> None:
     problem = Problem(graph, Cluster.uniform(2, mips=1000, bandwidth=8e6))
     judge = named_objective("makespan:network=sender")
     there = problem.placement([0, 1, 1, 1])
-    told = judge.explained(problem, there).document()
-    sent = sorted(transfer["arrival"] for transfer in told["transfers"])
+    result = judge.explained(problem, there).document()
+    sent = sorted(transfer["arrival"] for transfer in result["transfers"])
     assert sent == pytest.approx([2, 2, 2.5])
 
 

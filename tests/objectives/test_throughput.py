@@ -285,26 +285,26 @@ def beside(constant: float, cores: int = 1, ipt: float = 1e5) -> Problem:
 
 def test_the_part_of_a_device_that_is_used_at_any_rate_is_told() -> None:
     problem = beside(1500.0)
-    told = explain(problem, problem.placement([0, 0]))
-    assert told.relative_throughput == pytest.approx(0.5)
-    assert (told.devices[0].load, told.devices[0].constant) == pytest.approx((1.4, 0.6))
-    assert told.bottleneck.load == pytest.approx(1.4)
-    assert "60.0 % at any rate" in str(told.report())
-    assert told.move.value == 1.0
-    assert told.document()["devices"][0]["constant"] == pytest.approx(0.6)
+    answer = explain(problem, problem.placement([0, 0]))
+    assert answer.relative_throughput == pytest.approx(0.5)
+    assert (answer.devices[0].load, answer.devices[0].constant) == pytest.approx((1.4, 0.6))
+    assert answer.bottleneck.load == pytest.approx(1.4)
+    assert "60.0 % at any rate" in str(answer.report())
+    assert answer.move.value == 1.0
+    assert answer.document()["devices"][0]["constant"] == pytest.approx(0.6)
 
 
 def test_more_subtasks_share_what_one_core_uses_at_any_rate() -> None:
     """One subtask: 0.5 + 0.8 · x of a core. Two: 0.25 + 0.4 · x, which fits."""
     problem = beside(1250.0, cores=4, ipt=2e5)
     placement = problem.placement([0, 0])
-    told = explain(problem, placement)
-    assert told.bottleneck.kind == "core"
-    assert told.bottleneck.load == pytest.approx(1.3)
-    assert told.bottleneck.constant == pytest.approx(0.5)
-    assert told.relative_throughput == pytest.approx(0.625)
-    assert (told.parallelism.operators, told.parallelism.parallelism) == (("commit",), 2)
-    assert told.parallelism.relative_throughput == 1.0
+    answer = explain(problem, placement)
+    assert answer.bottleneck.kind == "core"
+    assert answer.bottleneck.load == pytest.approx(1.3)
+    assert answer.bottleneck.constant == pytest.approx(0.5)
+    assert answer.relative_throughput == pytest.approx(0.625)
+    assert (answer.parallelism.operators, answer.parallelism.parallelism) == (("commit",), 2)
+    assert answer.parallelism.relative_throughput == 1.0
 
 
 ASK = Operator("ask", ipt=5e3, max_rate=6e3)
@@ -319,12 +319,12 @@ def asking(*ask: Operator, rate: float = 1e4, source: float = 0.0, **more: Any) 
 
 def test_the_limit_is_told_and_not_a_core() -> None:
     problem = asking()
-    told = explain(problem, problem.placement([0, 0]))
-    assert told.relative_throughput == pytest.approx(0.6)
-    limit = told.bottleneck
+    answer = explain(problem, problem.placement([0, 0]))
+    assert answer.relative_throughput == pytest.approx(0.6)
+    limit = answer.bottleneck
     assert (limit.kind, limit.name, limit.load) == ("core", "d0", pytest.approx(10 / 6))
-    assert "a subtask of ask" in told.verdict
-    document = told.document()["bottleneck"]
+    assert "a subtask of ask" in answer.verdict
+    document = answer.document()["bottleneck"]
     assert (document["max_rate"], document["emits"]) == (6000.0, False)
     picture = OBJECTIVES["throughput"].pictured(problem, problem.placement([0, 0]))
     assert picture.operators.tolist() == [False, True]
@@ -340,31 +340,31 @@ def test_the_limit_is_told_and_not_a_core() -> None:
 )
 def test_the_fullest_subtask_is_named(problem: Problem, words: str) -> None:
     """A source emits, others read; where all keep up, and where several are as full."""
-    told = explain(problem, problem.placement([0] * problem.n_operators))
-    assert words in f"{told.verdict} {' '.join(str(told.report()).split())}"
+    answer = explain(problem, problem.placement([0] * problem.n_operators))
+    assert words in f"{answer.verdict} {' '.join(str(answer.report()).split())}"
 
 
 def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck() -> None:
     problem = asking(Operator("ask", ipt=5e5, max_rate=6e3), cores=4)
-    told = explain(problem, problem.placement([0, 0]))
-    assert "one core of d0 is the limit" in told.verdict
-    assert "max_rate" not in told.document()["bottleneck"]
-    assert told.parallelism.parallelism == 2
+    answer = explain(problem, problem.placement([0, 0]))
+    assert "one core of d0 is the limit" in answer.verdict
+    assert "max_rate" not in answer.document()["bottleneck"]
+    assert answer.parallelism.parallelism == 2
 
 
 def test_more_subtasks_on_the_same_core_are_advised() -> None:
     problem = asking(rate=2e4)
-    told = explain(problem, problem.placement([0, 0]))
-    assert told.parallelism.operators == ("ask",)
-    assert told.parallelism.parallelism == 4
-    assert told.parallelism.relative_throughput == 1.0
+    answer = explain(problem, problem.placement([0, 0]))
+    assert answer.parallelism.operators == ("ask",)
+    assert answer.parallelism.parallelism == 4
+    assert answer.parallelism.relative_throughput == 1.0
 
 
 def test_advice_counts_the_limit_beside_a_constant_load() -> None:
     """A subtask has half a core, which is enough; four subtasks read 6000 tuples/s each."""
     problem = asking(Operator("ask", ipt=5e3, max_rate=6e3, constant=1250), rate=2e4)
-    told = explain(problem, problem.placement([0, 0]))
-    assert told.bottleneck.load == pytest.approx(20 / 6)
-    assert told.bottleneck.constant == 0.0
-    assert told.parallelism.parallelism == 4
-    assert told.parallelism.relative_throughput == 1.0
+    answer = explain(problem, problem.placement([0, 0]))
+    assert answer.bottleneck.load == pytest.approx(20 / 6)
+    assert answer.bottleneck.constant == 0.0
+    assert answer.parallelism.parallelism == 4
+    assert answer.parallelism.relative_throughput == 1.0

@@ -33,7 +33,7 @@ def devices_of(problem: Problem, v: int) -> list[int]:
 def gp_net(problem: Problem, place: Any, criticality: Any, *, pairs: bool = True) -> Net:
     """Nodes and edges under a placement; their features as they are, unscaled."""
     n, streams = problem.n_operators, ends(problem)
-    seen = schedule(problem.one_pass, place, GIPH)
+    timing = schedule(problem.one_pass, place, GIPH)
     work, importance = seconds(problem), importances(problem, criticality)
 
     def potential(v: int, a: int) -> float:
@@ -41,9 +41,10 @@ def gp_net(problem: Problem, place: Any, criticality: Any, *, pairs: bool = True
         if not ways:
             return 0.0
         arrivals = [
-            seen.finish[streams[e][0]] + sending(problem, e, place[streams[e][0]], a) for e in ways
+            timing.finish[streams[e][0]] + sending(problem, e, place[streams[e][0]], a)
+            for e in ways
         ]
-        return float(max(arrivals) - seen.start[v])
+        return float(max(arrivals) - timing.start[v])
 
     nodes: dict[Pair, Vector] = {}
     for v in range(n):
@@ -78,27 +79,27 @@ def ends(problem: Problem) -> list[Pair]:
 
 def seconds(problem: Problem) -> Any:
     """Seconds of every task on every device."""
-    one = problem.one_pass
-    return one.work[:, one.devices["type"]]
+    compiled = problem.one_pass
+    return compiled.work[:, compiled.devices["type"]]
 
 
 def sending(problem: Problem, e: int, a: int, b: int) -> float:
     """Seconds that a stream takes from a to b."""
-    one = problem.one_pass
+    compiled = problem.one_pass
     if a == b:
         return 0.0
-    link, stream = one.links[a, b], one.streams[e]
-    each = stream["tuples"] * (one.gap + 2 * one.overhead)
+    link, stream = compiled.links[a, b], compiled.streams[e]
+    each = stream["tuples"] * (compiled.gap + 2 * compiled.overhead)
     return float(link["latency"] + stream["size"] * link["seconds_per_byte"] + each)
 
 
 def of_edge(problem: Problem, e: int, a: int, b: int, criticality: Any) -> Vector:
     """What an edge looks like."""
-    one = problem.one_pass
-    link = one.links[a, b]
+    compiled = problem.one_pass
+    link = compiled.links[a, b]
     return np.array(
         [
-            one.streams[e]["size"],
+            compiled.streams[e]["size"],
             link["latency"],
             sending(problem, e, a, b),
             link["seconds_per_byte"],
@@ -130,14 +131,14 @@ def first_criticality(problem: Problem) -> list[float]:
 
 def heeded(problem: Problem, place: Any, criticality: Any) -> list[float]:
     """Criticality of the streams after a simulation."""
-    seen, streams, found = schedule(problem.one_pass, place, GIPH), ends(problem), [*criticality]
+    timing, streams, found = schedule(problem.one_pass, place, GIPH), ends(problem), [*criticality]
     index = problem.one_pass.stream_index
-    v = int(np.argmax(seen.finish))
+    v = int(np.argmax(timing.finish))
     while True:
         last = [
             e
             for e, (_, w) in enumerate(streams)
-            if w == v and seen.arrival[index[e]] == seen.ready[v]
+            if w == v and timing.arrival[index[e]] == timing.ready[v]
         ]
         if not last:
             return found
@@ -182,27 +183,27 @@ def scores(net: Net, tensors: Mapping[str, Any], order: Any) -> dict[Pair, float
         summaries(net, tensors, "along", order),
         summaries(against, tensors, "against", order[::-1]),
     ]
-    both = {u: np.concatenate([way[u] for way in ways]) for u in net.nodes}
+    both = {u: np.concatenate([direction[u] for direction in ways]) for u in net.nodes}
     hidden = {u: relu(linear(tensors, "hidden", x)) for u, x in both.items()}
     return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
 
 
 def sage_scores(net: Net, tensors: Mapping[str, Any]) -> dict[Pair, float]:
     """Score of every node by three layers of GraphSAGE along the edges, and the MLP."""
-    known = {u: np.concatenate([x, mean_out(net, u)]) for u, x in scaled(net.nodes).items()}
+    states = {u: np.concatenate([x, mean_out(net, u)]) for u, x in scaled(net.nodes).items()}
     for layer in ("layers.0", "layers.1", "layers.2"):
         heard = {
-            u: [known[i] for i, j, _ in net.edges if j == u] or [np.zeros_like(known[u])]
-            for u in known
+            u: [states[i] for i, j, _ in net.edges if j == u] or [np.zeros_like(states[u])]
+            for u in states
         }
-        known = {
+        states = {
             u: relu(
-                linear(tensors, f"{layer}.own", known[u])
+                linear(tensors, f"{layer}.own", states[u])
                 + tensors[f"{layer}.others.weight"] @ np.mean(heard[u], axis=0)
             )
-            for u in known
+            for u in states
         }
-    hidden = {u: relu(linear(tensors, "hidden", x)) for u, x in known.items()}
+    hidden = {u: relu(linear(tensors, "hidden", x)) for u, x in states.items()}
     return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
 
 
@@ -211,35 +212,37 @@ def mean_out(net: Net, u: Pair) -> Vector:
     return np.mean([x for (i, _, _), x in scaled(net.edges).items() if i == u] or [np.zeros(5)], 0)
 
 
-def summaries(net: Net, tensors: Mapping[str, Any], way: str, order: Any) -> dict[Pair, Vector]:
+def summaries(
+    net: Net, tensors: Mapping[str, Any], direction: str, order: Any
+) -> dict[Pair, Vector]:
     """What every node knows in the end."""
-    return known_by(scaled(net.nodes), scaled(net.edges), tensors, way, order)
+    return known_by(scaled(net.nodes), scaled(net.edges), tensors, direction, order)
 
 
 def known_by(
     nodes: Mapping[Pair, Vector],
     edges: Mapping[Edge, Vector],
     tensors: Mapping[str, Any],
-    way: str,
+    direction: str,
     order: Any,
 ) -> dict[Pair, Vector]:
     """What every node knows in the end, from features as the network takes them."""
     own = {
-        u: linear(tensors, f"{way}.lift", relu(linear(tensors, f"{way}.enter", x)))
+        u: linear(tensors, f"{direction}.lift", relu(linear(tensors, f"{direction}.enter", x)))
         for u, x in nodes.items()
     }
-    known = dict(own)
+    states = dict(own)
 
-    def told(u: Pair) -> Vector:
-        seen = [
-            relu(linear(tensors, f"{way}.message", np.concatenate([known[i], x])))
+    def received(u: Pair) -> Vector:
+        messages = [
+            relu(linear(tensors, f"{direction}.message", np.concatenate([states[i], x])))
             for (i, j, _), x in edges.items()
             if j == u
         ]
-        if not seen:
+        if not messages:
             return own[u]
-        return relu(linear(tensors, f"{way}.update", np.mean(seen, axis=0))) + own[u]
+        return relu(linear(tensors, f"{direction}.update", np.mean(messages, axis=0))) + own[u]
 
     for v in order:
-        known |= {u: told(u) for u in nodes if u[0] == v}
-    return known
+        states |= {u: received(u) for u in nodes if u[0] == v}
+    return states

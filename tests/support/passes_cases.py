@@ -100,7 +100,7 @@ class Delayed(Description):
 class Situation:
     """A pass, a batch of placements, and the same for the literal transcription."""
 
-    one: Pass
+    compiled: Pass
     placements: NDArray[np.int32]
     work_factors: NDArray[np.float64]
     send_factors: NDArray[np.float64]
@@ -110,18 +110,18 @@ class Situation:
 
     def task(self, i: int) -> Task:
         """What the transcription takes for placement i."""
-        one, back = self.one, np.argsort(self.one.stream_index)
-        streams, instance = one.streams[back], self.problem.instance
+        compiled, back = self.compiled, np.argsort(self.compiled.stream_index)
+        streams, instance = compiled.streams[back], self.problem.instance
         span = 1 / instance.rate.max()
         return Task(
             problem=self.problem,
             flows=tuple(zip(streams["size"].tolist(), streams["tuples"].tolist(), strict=True)),
             inputs=tuple((span * instance.input_rate).tolist()),
             message=tuple(self.message),
-            priority=tuple(one.operators["priority"].tolist()),
+            priority=tuple(compiled.operators["priority"].tolist()),
             work_factor=tuple(self.work_factors[i].tolist()),
             send_factor=tuple(self.send_factors[i].tolist()),
-            along=tuple(one.order.tolist()),
+            along=tuple(compiled.order.tolist()),
         )
 
 
@@ -136,16 +136,16 @@ def situations(draw: DrawFn, count: int = 3) -> Situation:
 
     latency = [some([0.0, 0.0, 0.01], d) for _ in range(d)] if draw(st.booleans()) else None
     problem = Delayed(**vars(plain), latency=latency)
-    one = compile_pass(problem.instance)
-    message = _outputs(one) if draw(st.booleans()) else list(range(m))
+    compiled = compile_pass(problem.instance)
+    message = _outputs(compiled) if draw(st.booleans()) else list(range(m))
     streams = stream_records(problem.instance, message=message)
-    one = compile_pass(problem.instance, streams=streams)
+    compiled = compile_pass(problem.instance, streams=streams)
     if draw(st.booleans()):
-        one.operators["priority"] = some([0.0, 1.0, 2.0], n)
+        compiled.operators["priority"] = some([0.0, 1.0, 2.0], n)
     place = st.lists(st.integers(0, d - 1), min_size=n, max_size=n)
     noise = [1.0, 1.0, 0.5, 1.25] if draw(st.booleans()) else [1.0]
     return Situation(
-        one=one,
+        compiled=compiled,
         placements=np.array(draw(st.lists(place, min_size=count, max_size=count)), np.int32),
         work_factors=np.array([some(noise, n) for _ in range(count)]),
         send_factors=np.array([some(noise, m) for _ in range(count)]).reshape(count, m),
@@ -155,10 +155,10 @@ def situations(draw: DrawFn, count: int = 3) -> Situation:
     )
 
 
-def _outputs(one: Pass) -> list[int]:
+def _outputs(compiled: Pass) -> list[int]:
     """Number streams alike that could carry one output: equal in operator, bytes and tuples."""
     numbers: dict[tuple[float, ...], int] = {}
-    streams = one.streams[np.argsort(one.stream_index)]
+    streams = compiled.streams[np.argsort(compiled.stream_index)]
     keys = zip(*(streams[k].tolist() for k in ("source", "size", "tuples")), strict=True)
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
@@ -188,15 +188,15 @@ def tied(rng: np.random.Generator) -> tuple[Pass, list[int], Task]:
         overhead=0.0,
         gap=0.0,
     )
-    one = compile_pass(instance)
+    compiled = compile_pass(instance)
     task = Task(
         problem=problem,
         flows=tuple((bytes_, 1.0) for bytes_ in size.tolist()),
         inputs=(1.0,) * n,
         message=tuple(range(len(ends))),
-        priority=tuple(one.operators["priority"].tolist()),
+        priority=tuple(compiled.operators["priority"].tolist()),
         work_factor=(1.0,) * n,
         send_factor=(1.0,) * len(ends),
-        along=tuple(one.order.tolist()),
+        along=tuple(compiled.order.tolist()),
     )
-    return one, rng.integers(0, d, n).tolist(), task
+    return compiled, rng.integers(0, d, n).tolist(), task

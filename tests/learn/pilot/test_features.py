@@ -139,11 +139,11 @@ def test_other_rollouts_begin_at_the_lightest_units(name: str, rollout: int) -> 
     view = features_of(PROBLEMS[name])
     total, _ = between(PROBLEMS[name], view)
     light = np.argsort(total.sum(axis=1), kind="stable")
-    seen = for_rollout(view, rollout)
-    assert_grown(seen, PROBLEMS[name], first=light[(rollout - 1) % len(light)])
+    changed = for_rollout(view, rollout)
+    assert_grown(changed, PROBLEMS[name], first=light[(rollout - 1) % len(light)])
     position = UNIT_FEATURES.index("position")
-    assert np.array_equal(np.argsort(seen.units[:, position]), seen.order)
-    others = [np.delete(v.units, position, axis=1) for v in (view, seen)]
+    assert np.array_equal(np.argsort(changed.units[:, position]), changed.order)
+    others = [np.delete(v.units, position, axis=1) for v in (view, changed)]
     assert np.array_equal(*others)
 
 

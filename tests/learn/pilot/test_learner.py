@@ -70,7 +70,7 @@ def chance(problems: Any) -> Any:
     )
 
 
-def told(
+def loss_of(
     pupil: PilotLearner, rows: Any = range(4), epoch: int = 10, seed: int = 5
 ) -> tuple[float, StepReport]:
     """Loss and report of some rows."""
@@ -89,9 +89,9 @@ def test_a_short_training_helps(seed: Any, taught: Any) -> None:
     work = task(seed, taught=taught)
     pupil = learner(work)
     before, rows = pupil.validate().mean(), range(pupil.n_problems)
-    _, first = told(pupil, rows)
+    _, first = loss_of(pupil, rows)
     train(pupil, 20)
-    _, last = told(pupil, rows)
+    _, last = loss_of(pupil, rows)
     assert first.problems == last.problems == pupil.n_problems
     assert first.reward <= first.best <= last.best <= pupil.n_problems
     assert last.entropy < first.entropy
@@ -105,9 +105,9 @@ def test_rewards_are_the_policys_own_while_it_imitates() -> None:
     """Not those of what it imitates, else no later epoch could be better where none is held out."""
     work = task(taught=True)
     pupil = learner(work, warm_up=99)
-    _, before = told(pupil, epoch=0)
+    _, before = loss_of(pupil, epoch=0)
     train(pupil, 20)
-    _, after = told(pupil, epoch=0)
+    _, after = loss_of(pupil, epoch=0)
     assert before.reward + 0.1 < after.reward < after.best
 
 
@@ -117,7 +117,7 @@ def test_targets_are_the_best_known_from_the_start() -> None:
         THROUGHPUT.evaluate(problem, target[None])[0]
         for problem, target in zip(work.training, work.targets, strict=True)
     ]
-    _, report = told(learner(work, warm_up=1), epoch=0)
+    _, report = loss_of(learner(work, warm_up=1), epoch=0)
     assert report.best == pytest.approx(sum(rewards[:4]))
 
 
@@ -127,17 +127,17 @@ def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
     targets = tuple(good(problem) for problem in chains)
     for work in (task(taught=True), LearningTask(chains, (), 0, targets=targets)):
         pupil, rows = learner(work, warm_up=1), range(min(12, len(work.training)))
-        alone = [told(pupil, [row], epoch=0, seed=row) for row in rows]
-        loss, report = told(pupil, rows, epoch=0)
-        assert loss == pytest.approx(sum(one for one, _ in alone), rel=1e-4)
+        alone = [loss_of(pupil, [row], epoch=0, seed=row) for row in rows]
+        loss, report = loss_of(pupil, rows, epoch=0)
+        assert loss == pytest.approx(sum(value for value, _ in alone), rel=1e-4)
         for quantity, whole in asdict(report).items():
-            assert whole == pytest.approx(sum(asdict(one)[quantity] for _, one in alone), rel=1e-5)
+            assert whole == pytest.approx(sum(asdict(own)[quantity] for _, own in alone), rel=1e-5)
 
 
 def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
     """A placement on a random cluster says nothing about this one."""
     pupil = learner(task(), variety=1.0)
-    loss, report = told(pupil)
+    loss, report = loss_of(pupil)
     assert np.isfinite(loss)
     assert 0 < report.reward <= 4
     assert not pupil.state()["best"].any()
@@ -148,7 +148,7 @@ def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
 def test_rewards_come_from_either_simulation(reward: str) -> None:
     problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
     pupil = learner(LearningTask(problems, problems, 0, reward=reward), variety=0.0)
-    loss, report = told(pupil, [0, 1])
+    loss, report = loss_of(pupil, [0, 1])
     assert np.isfinite(loss)
     assert 0 < report.reward <= report.best <= 2 + 1e-9
     assert ((pupil.validate() > 0) & (pupil.validate() <= 1 + 1e-9)).all()
@@ -173,17 +173,17 @@ def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
     """Also where some of the alternatives end in a trap."""
     pupil = learner(LearningTask((problem,), (), 0), variety=0.0, samples=4)
     for seed in range(10):
-        told(pupil, [0], seed=seed)
-        known = pupil.state()["known"][problem.rules.unit]
-        assert problem.legal(known).all()
-        assert THROUGHPUT.evaluate(problem, known[None])[0] == pupil.state()["best"][0]
+        loss_of(pupil, [0], seed=seed)
+        placement = pupil.state()["known"][problem.rules.unit]
+        assert problem.legal(placement).all()
+        assert THROUGHPUT.evaluate(problem, placement[None])[0] == pupil.state()["best"][0]
 
 
 def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
     """Rivals may leave no device to the last of them; training goes on."""
     for seed in range(12):
         pupil = learner(LearningTask((torn(),), (), seed), variety=0.0, samples=1)
-        loss, report = told(pupil, [0], seed=seed)
+        loss, report = loss_of(pupil, [0], seed=seed)
         assert np.isfinite(loss)
         assert 0 <= report.reward <= 1
         assert np.isfinite(report.entropy)
@@ -235,11 +235,11 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
 
 def test_results_do_not_depend_on_threads_or_on_the_other_problems() -> None:
     """What is drawn for a problem depends on its row and the seed of the step."""
-    rows, one, three = np.arange(8), learner(task()), learner(replace(task(), threads=3))
-    loss, together = told(one, rows)
-    assert (loss, together) == told(three, rows)
-    assert one.validate().tobytes() == three.validate().tobytes()
-    assert all(np.array_equal(array, three.state()[key]) for key, array in one.state().items())
+    rows, single, three = np.arange(8), learner(task()), learner(replace(task(), threads=3))
+    loss, together = loss_of(single, rows)
+    assert (loss, together) == loss_of(three, rows)
+    assert single.validate().tobytes() == three.validate().tobytes()
+    assert all(np.array_equal(array, three.state()[key]) for key, array in single.state().items())
     alone = learner(task())
-    apart = [told(alone, rows[at::2])[1].reward for at in (0, 1)]
+    apart = [loss_of(alone, rows[at::2])[1].reward for at in (0, 1)]
     assert together.reward == pytest.approx(sum(apart))

@@ -70,23 +70,23 @@ def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
     """
     view = features_of(problem)
     first, u = along(view, rows), len(view.order)
-    given = np.concatenate([first, np.full_like(first, -1)], axis=1)
-    chosen, _, record = explore(view, NETWORK, given, seed=3)
+    fixed = np.concatenate([first, np.full_like(first, -1)], axis=1)
+    chosen, _, record = explore(view, NETWORK, fixed, seed=3)
     members = [np.flatnonzero(view.unit_of == unit).tolist() for unit in view.order]
     for s in range(len(rows)):
         place, last = {}, -1
         for t, to in enumerate(chosen[s].tolist()):
             place = {v: a for v, a in place.items() if v not in members[t % u]}
-            told = look(problem, view, place, t, last)
+            reference = look(problem, view, place, t, last)
             for i, name in enumerate(feature_names(StepFeature)):
-                seen = record.steps[s, t, i]
-                assert seen == pytest.approx(told.step[name], rel=1e-4, abs=1e-5), name
+                recorded = record.steps[s, t, i]
+                assert recorded == pytest.approx(reference.step[name], rel=1e-4, abs=1e-5), name
             for i, name in enumerate(feature_names(DeviceFeature)):
-                expected = [device[name] for device in told.devices]
-                seen = record.devices[s, t, :, i]
+                expected = [device[name] for device in reference.devices]
+                recorded = record.devices[s, t, :, i]
                 if name != "last" or t < u:
-                    assert seen == pytest.approx(expected, rel=1e-4, abs=1e-5), name
-            assert record.open[s, t].tolist() == told.open
+                    assert recorded == pytest.approx(expected, rel=1e-4, abs=1e-5), name
+            assert record.open[s, t].tolist() == reference.open
             place |= dict.fromkeys(members[t % u], to)
             last = to
 
@@ -118,8 +118,8 @@ def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
             contents = np.zeros((n_devices, len(net.own_bias)))
             for other, device in place.items():
                 contents[device] += heads.content[other]
-            seen = record.devices[s, t] @ net.device + record.steps[s, t] @ net.step
-            first = np.maximum(heads.unit[unit] + seen + contents, 0)
+            inputs = record.devices[s, t] @ net.device + record.steps[s, t] @ net.step
+            first = np.maximum(heads.unit[unit] + inputs + contents, 0)
             common = net.own_bias + first[record.open[s, t]].mean(axis=0) @ net.mean
             scores = np.maximum(first @ net.own + common, 0) @ net.out
             total += scores[to] - np.log(np.exp(scores[record.open[s, t]]).sum())
@@ -171,12 +171,12 @@ def test_draws_follow_the_probabilities(name: str, sweeps: int) -> None:
 def test_given_devices_are_followed_and_the_rest_is_chosen(name: str) -> None:
     """Half of the devices of a placement lead to a whole one."""
     problem, view = CASES[name], VIEWS[name]
-    asked = along(view, some_placements(problem, 20), sweeps=2)
-    asked[:, len(view.order) // 2 :] = -1
-    chosen, _, _ = explore(view, NETWORK, asked, seed=1)
+    fixed = along(view, some_placements(problem, 20), sweeps=2)
+    fixed[:, len(view.order) // 2 :] = -1
+    chosen, _, _ = explore(view, NETWORK, fixed, seed=1)
     whole = chosen[:, 0] >= 0
     assert whole.all() or name in TRAPS
-    assert ((chosen == asked) | (asked < 0))[whole].all()
+    assert ((chosen == fixed) | (fixed < 0))[whole].all()
     assert problem.legal(places(view, chosen[whole])).all()
 
 
@@ -205,10 +205,10 @@ def test_where_no_device_is_left_there_is_no_placement() -> None:
 def test_watching_changes_nothing(name: Any) -> None:
     """With or without a record, the same numbers give the same devices."""
     view = VIEWS[name]
-    asked = np.full((20, 2 * len(view.order)), -1, np.int32)
-    uniform = np.random.default_rng(0).random(asked.shape, dtype=np.float32)
+    fixed = np.full((20, 2 * len(view.order)), -1, np.int32)
+    uniform = np.random.default_rng(0).random(fixed.shape, dtype=np.float32)
     nothing = new_record(0, view)
-    unwatched, _ = rollouts(view, heads_of(NETWORK, view), asked, uniform, nothing)
+    unwatched, _ = rollouts(view, heads_of(NETWORK, view), fixed, uniform, nothing)
     assert np.array_equal(unwatched, draw(view, NETWORK, 20, sweeps=2)[0])
     assert nothing.open.size == 0
 

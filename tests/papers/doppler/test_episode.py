@@ -95,12 +95,12 @@ def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
     features, seconds = task_features(problem), standard(mean_sending(problem))
     h = [linear(tensors, "enter", x) for x in features]
     for _ in range(rounds):
-        heard: list[list[Any]] = [[] for _ in h]
+        messages: list[list[Any]] = [[] for _ in h]
         for e, (u, v) in enumerate(ends(problem)):
-            for a, b, way in ((u, v, 1.0), (v, u, -1.0)):
-                seen = np.concatenate([h[a], h[b], [seconds[e], way]])
-                heard[b].append(leaky(linear(tensors, "message", seen)))
-        means = [np.mean(part, axis=0) if part else np.zeros_like(h[0]) for part in heard]
+            for a, b, sign in ((u, v, 1.0), (v, u, -1.0)):
+                joined = np.concatenate([h[a], h[b], [seconds[e], sign]])
+                messages[b].append(leaky(linear(tensors, "message", joined)))
+        means = [np.mean(part, axis=0) if part else np.zeros_like(h[0]) for part in messages]
         pairs = zip(h, means, strict=True)
         h = [leaky(linear(tensors, "update", np.concatenate(pair))) for pair in pairs]
     return np.array(h)
@@ -111,7 +111,7 @@ def sel(problem: Problem, tensors: Arrays, h: Any, ready: list[int], factor: flo
     features = task_features(problem)
     scores = []
     for v in ready:
-        ways = [paths(problem, to_exit=way)[v][1] for way in (False, True)]
+        ways = [paths(problem, to_exit=to_exit)[v][1] for to_exit in (False, True)]
         sums = [factor * sum(h[u] for u in path) for path in ways]
         joined = np.concatenate([h[v], *sums, linear(tensors, "sel_task", features[v])])
         scores.append(linear(tensors, "sel_out", leaky(linear(tensors, "sel_hidden", joined)))[0])

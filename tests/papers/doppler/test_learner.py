@@ -22,11 +22,11 @@ SMALL: dict[str, Any] = {"width": 8, "hidden": 8, "rounds": 2, "steps": 1}
 
 def learner(problems: Any = PAPER, task: Any = None, **options: Any) -> DopplerLearner:
     """Doppler on problems, some of them to judge by."""
-    known = {"objective": LINKS, **(task or {})}
+    facts = {"objective": LINKS, **(task or {})}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(4)
         return DopplerLearner(
-            LearningTask(problems, problems[:1], seed=0, **known),
+            LearningTask(problems, problems[:1], seed=0, **facts),
             DopplerConfig(**{**SMALL, **options}),
         )
 
@@ -36,14 +36,14 @@ def rows(*numbers: int) -> Any:
     return np.array(numbers, np.int64)
 
 
-def taught(one: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) -> list[Any]:
+def taught(pupil: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) -> list[Any]:
     """Losses and reports of steps of Adam."""
-    adam, found = torch.optim.Adam(one.module.parameters(), rate), []
+    adam, found = torch.optim.Adam(pupil.module.parameters(), rate), []
     for step in range(steps):
-        loss, report = one.loss(rows(0), epoch, step)
+        loss, report = pupil.loss(rows(0), epoch, step)
         adam.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(one.module.parameters(), 5.0)
+        torch.nn.utils.clip_grad_norm_(pupil.module.parameters(), 5.0)
         adam.step()
         found.append((float(loss.detach()), report))
     return found
@@ -70,21 +70,21 @@ def test_the_loss_weighs_choices_by_what_their_placements_cost(
     """
     from streamplace.papers.doppler import policy as module
 
-    seen: list[Any] = []
+    calls: list[Any] = []
     choices = module.choices
 
     def kept(*arguments: Any) -> Any:
-        seen.append(arguments)
+        calls.append(arguments)
         return choices(*arguments)
 
     monkeypatch.setattr(module, "choices", kept)
     how = {"drawn": "likeliest", "exploration": 0.2, "sums": 1.0}
-    one = learner(imitation=0, episodes=1, entropy=0.25, **how)
+    pupil = learner(imitation=0, episodes=1, entropy=0.25, **how)
     bound = OBJECTIVES["makespan"].bound(PAPER[1])
     costs = []
     for step in range(3):
-        loss, report = one.loss(rows(1), 0, step)
-        outputs, record, config, _ = seen[-1]
+        loss, report = pupil.loss(rows(1), 0, step)
+        outputs, record, config, _ = calls[-1]
         place = np.empty((1, PAPER[1].n_operators), np.int32)
         place[0, record.done_task[0]] = record.done_device[0]
         costs.append(named_objective(LINKS).values(PAPER[1], place)[0] / bound)
@@ -98,23 +98,23 @@ def test_the_loss_weighs_choices_by_what_their_placements_cost(
 
 def test_equal_costs_teach_nothing() -> None:
     """Nobody is better than the episodes beside it."""
-    one = learner(
+    pupil = learner(
         task={"reward": lambda problem, places: np.ones(len(places))}, imitation=0, entropy=0.0
     )
-    assert float(one.loss(rows(0), 0, 1)[0].detach()) == pytest.approx(0.0, abs=1e-6)
+    assert float(pupil.loss(rows(0), 0, 1)[0].detach()) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_measured_passes_are_what_is_learned_from() -> None:
     """Stage III: whoever measures is asked once for every episode, and its seconds count."""
-    asked = []
+    measured = []
 
     def measure(problem: Any, places: Any) -> Any:
-        asked.append((problem, places))
+        measured.append((problem, places))
         return 2 * OBJECTIVES["makespan"].bound(problem) * np.ones(len(places))
 
-    one = learner(task={"reward": measure, "features": {"names": FEATURES}})
-    _, report = one.loss(rows(1), 0, 0)
-    assert [(problem, len(places)) for problem, places in asked] == [(PAPER[1], 8)]
+    pupil = learner(task={"reward": measure, "features": {"names": FEATURES}})
+    _, report = pupil.loss(rows(1), 0, 0)
+    assert [(problem, len(places)) for problem, places in measured] == [(PAPER[1], 8)]
     assert report.reward == pytest.approx(0.5)
 
 
@@ -124,32 +124,32 @@ def test_who_begins_with_weights_has_imitated_enough() -> None:
     fresh.module.load_state_dict(begun.module.state_dict())
     trial = learner(imitation=0)
     trial.module.load_state_dict(begun.module.state_dict())
-    losses = [float(one.loss(rows(0), 0, 3)[0].detach()) for one in (begun, trial, fresh)]
+    losses = [float(pupil.loss(rows(0), 0, 3)[0].detach()) for pupil in (begun, trial, fresh)]
     assert losses[0] == losses[1] != losses[2]
 
 
 def test_exploration_falls_in_a_line_in_either_stage() -> None:
-    one = learner(imitation=4, straying=1.0, exploration=0.2, exploring=10)
-    found = [one._exploration(epoch) for epoch in (0, 1, 4, 9, 14, 99)]
+    pupil = learner(imitation=4, straying=1.0, exploration=0.2, exploring=10)
+    found = [pupil._exploration(epoch) for epoch in (0, 1, 4, 9, 14, 99)]
     assert found == pytest.approx([1.0, 0.75, 0.2, 0.1, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
 def test_it_learns_for_any_objective(objective: str) -> None:
     """Rewards are shares, whatever is measured, and validation is the same every time."""
-    one = learner((CHAIN, *PAPER[:2]), {"objective": objective}, steps=2)
-    assert one.n_problems == 6
-    loss, report = one.loss(rows(0, 4), 50, 0)
+    pupil = learner((CHAIN, *PAPER[:2]), {"objective": objective}, steps=2)
+    assert pupil.n_problems == 6
+    loss, report = pupil.loss(rows(0, 4), 50, 0)
     assert torch.isfinite(loss)
     assert 0 < report.mean.reward <= report.mean.best <= 1
-    assert one.validate() == pytest.approx(one.validate(), abs=0)
+    assert pupil.validate() == pytest.approx(pupil.validate(), abs=0)
 
 
 def test_what_is_known_survives_a_stop() -> None:
     """Best rewards and the mean so far."""
-    one, other = (learner(imitation=0, episodes=1) for _ in "ab")
-    one.loss(rows(0), 0, 0)
-    other.restore(one.state())
-    for name, array in one.state().items():
+    pupil, other = (learner(imitation=0, episodes=1) for _ in "ab")
+    pupil.loss(rows(0), 0, 0)
+    other.restore(pupil.state())
+    for name, array in pupil.state().items():
         assert (other.state()[name] == array).all()
         assert array.any()

@@ -25,17 +25,17 @@ def arguments(seed: int) -> list[Tensor]:
 def literal(own: Tensor, added: Tensor, node: Tensor, up: Tensor, b: Tensor) -> Any:
     """Messages as the module's equations have them, node by node."""
 
-    def told(known: list[Tensor], j: int) -> Tensor:
+    def state_of(states: list[Tensor], j: int) -> Tensor:
         edges = [e for e in range(5) if TAKER[e] == j]
         if not edges:
             return own[j]
-        heard = [torch.relu(node @ known[SENDER[e]] + added[e]) for e in edges]
-        return own[j] + torch.relu(up @ torch.stack(heard).mean(0) + b)
+        messages = [torch.relu(node @ states[SENDER[e]] + added[e]) for e in edges]
+        return own[j] + torch.relu(up @ torch.stack(messages).mean(0) + b)
 
-    known = list(own)
+    states = list(own)
     for j in ORDER.tolist():
-        known[j] = told(known, j)
-    return torch.stack(known)
+        states[j] = state_of(states, j)
+    return torch.stack(states)
 
 
 @pytest.mark.parametrize("seed", range(3))

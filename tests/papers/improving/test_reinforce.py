@@ -43,17 +43,17 @@ def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
 
     Costs are multiples of the least makespan.
     """
-    seen: list[Any] = []
+    calls: list[Any] = []
     choices = GiphPolicy.choices
 
     def kept(self: GiphPolicy, episodes: Any) -> Any:
-        seen.extend((episodes[0][1].places, choices(self, episodes)))
-        return seen[-1]
+        calls.extend((episodes[0][1].places, choices(self, episodes)))
+        return calls[-1]
 
     monkeypatch.setattr(GiphPolicy, "choices", kept)
-    one = learner(episodes=1, comparison="running-mean", discount=0.9)
-    loss, report = one.loss(rows(1), 0, 3)
-    places, (chosen, _) = seen
+    pupil = learner(episodes=1, comparison="running-mean", discount=0.9)
+    loss, report = pupil.loss(rows(1), 0, 3)
+    places, (chosen, _) = calls
     start = random_placements(PAPER[1], 1, np.random.default_rng(3))
     bound = OBJECTIVES["makespan"].bound(PAPER[1])
     costs = OBJECTIVES["makespan"].values(PAPER[1], np.concatenate([start, places])) / bound
@@ -70,12 +70,12 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """First with everything on one device; costs are logarithms, as in the study of orders."""
-    seen: list[Any] = []
+    calls: list[Any] = []
     choices, recorded = GiphPolicy.choices, GiphAgent.recorded
 
     def kept(self: GiphPolicy, episodes: Any) -> Any:
-        seen.append((episodes[0][1].places, choices(self, episodes)))
-        return seen[-1][1]
+        calls.append((episodes[0][1].places, choices(self, episodes)))
+        return calls[-1][1]
 
     def begun(self: GiphAgent, place: Any, uniform: Any) -> Any:
         starts.append(place)
@@ -84,11 +84,11 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
     starts: list[Any] = []
     monkeypatch.setattr(GiphPolicy, "choices", kept)
     monkeypatch.setattr(GiphAgent, "recorded", begun)
-    one = learner(episodes=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
-    losses = [float(one.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
+    pupil = learner(episodes=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
+    losses = [float(pupil.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
     met = [
         np.concatenate([begin[None], places])
-        for begin, (places, _) in zip(starts, seen, strict=True)
+        for begin, (places, _) in zip(starts, calls, strict=True)
     ]
     values = [OBJECTIVES["makespan"].values(PAPER[1], places) for places in met]
     together = PAPER[1].repaired(np.zeros((1, PAPER[1].n_operators), np.int32))[0]
@@ -96,14 +96,14 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
     assert starts[1].tolist() == met[0][values[0].argmin()].tolist()
     returns = [np.log(v[:-1] / v[-1]) for v in values]
     assert losses[0] == pytest.approx(0, abs=1e-4)
-    log_p = seen[1][1][0].detach().numpy()
+    log_p = calls[1][1][0].detach().numpy()
     assert losses[1] == pytest.approx(-(log_p * (returns[1] - returns[0]) / 2).sum(), rel=1e-3)
 
 
 def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> None:
     """On one device there is one placement."""
-    one = learner(problems=(PROBLEMS["long chain on one device"],), episodes=3)
-    loss, report = one.loss(rows(0), 0, 1)
+    pupil = learner(problems=(PROBLEMS["long chain on one device"],), episodes=3)
+    loss, report = pupil.loss(rows(0), 0, 1)
     assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
     assert report.entropy == pytest.approx(np.log(9), rel=1e-3)  # nine nodes, none makes a change
 
@@ -116,11 +116,11 @@ def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices() -> Non
 
 
 def test_a_few_steps_of_training_lead_to_better_placements() -> None:
-    one = learner(problems=PAPER[:1], episodes=4)
-    adam = torch.optim.Adam(one.module.parameters(), 0.02)
+    pupil = learner(problems=PAPER[:1], episodes=4)
+    adam = torch.optim.Adam(pupil.module.parameters(), 0.02)
     rewards = []
     for step in range(25):
-        loss, report = one.loss(rows(0), 0, step)
+        loss, report = pupil.loss(rows(0), 0, step)
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -131,12 +131,12 @@ def test_a_few_steps_of_training_lead_to_better_placements() -> None:
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
 def test_it_learns_for_any_objective(objective: str) -> None:
     """Rewards are shares, whatever is measured, and validation is the same every time."""
-    one = learner(objective, (FAIR, Problem(joined(), Cluster.uniform(2))))
-    loss, report = one.loss(rows(0, 1), 0, 0)
+    pupil = learner(objective, (FAIR, Problem(joined(), Cluster.uniform(2))))
+    loss, report = pupil.loss(rows(0, 1), 0, 0)
     assert torch.isfinite(loss)
     assert 0 < report.mean.reward <= report.mean.best <= 1
-    assert one.validate() == pytest.approx(one.validate(), abs=0)
-    assert ((one.validate() > 0) & (one.validate() <= 1)).all()
+    assert pupil.validate() == pytest.approx(pupil.validate(), abs=0)
+    assert ((pupil.validate() > 0) & (pupil.validate() <= 1)).all()
 
 
 @pytest.mark.parametrize("objective", ["throughput", "makespan", "devices"])

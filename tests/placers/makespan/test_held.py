@@ -116,15 +116,15 @@ def test_a_search_lets_a_device_wait_where_that_is_better(placer: str) -> None:
 
 def test_a_pass_is_told_with_what_its_order_means() -> None:
     problem = waiting()
-    told = [
+    answer = [
         simulate(problem, problem.placement([0, 1, 0, 1], [4, 3, 2, 1], queue))
         for queue in ("priority", "order")
     ]
-    assert [one.document()["queue"] for one in told] == ["priority", "order"]
-    assert [one.document()["schedule"]["b"]["start"] for one in told] == [9, 2]
-    words = [part for part in told[1].report().parts if isinstance(part, str)]
+    assert [one.document()["queue"] for one in answer] == ["priority", "order"]
+    assert [one.document()["schedule"]["b"]["start"] for one in answer] == [9, 2]
+    words = [part for part in answer[1].report().parts if isinstance(part, str)]
     assert any("a device waits for the next in line" in text for text in words)
-    chain = [(link["what"], link["seconds"]) for link in _links(told[1].document())]
+    chain = [(link["what"], link["seconds"]) for link in _links(answer[1].document())]
     assert chain == [("running", 1), ("sending", 1), ("running", 1), ("sending", 1), ("running", 9)]
 
 
@@ -149,16 +149,16 @@ def test_a_held_order_travels_through_the_command_line(
     """Placed, written, read and simulated; files of versions that knew priorities mean these."""
     problem = next(p for p in FAMILIES["giph"].generate(Giph("grid"), seed=0) if _is_held(p))
     write_problem(problem, tmp_path / "p.json")
-    told = json.loads(run("place", "p.json", "--placer", "heft", "-o", "held.json", "--json").out)
+    answer = json.loads(run("place", "p.json", "--placer", "heft", "-o", "held.json", "--json").out)
     written = json.loads((tmp_path / "held.json").read_text())
-    assert told["queue"] == written["queue"] == "order"
+    assert answer["queue"] == written["queue"] == "order"
     again = json.loads(run("simulate", "p.json", "held.json", "--json").out)
-    assert (again["queue"], again["makespan"]) == ("order", told["makespan"])
+    assert (again["queue"], again["makespan"]) == ("order", answer["makespan"])
     del written["queue"]
     (tmp_path / "older.json").write_text(json.dumps(written))
     older = json.loads(run("simulate", "p.json", "older.json", "--json").out)
     assert older["queue"] == "priority"
-    assert older["makespan"] > told["makespan"]
+    assert older["makespan"] > answer["makespan"]
 
 
 def _is_held(problem: Problem) -> bool:

@@ -56,8 +56,8 @@ def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 1000), rules=st.sampled_from(["", "together", "pinned"]))
 def test_a_proof_by_stages_is_what_trying_all_finds(seed: int, rules: str) -> None:
-    told = {"together": {"colocate": [["v3", "v4"]]}, "pinned": {"pin": {"v2": "d0"}}}
-    problem = _problem(6, TWO_FORKS, seed, **told.get(rules, {}))
+    rules_of = {"together": {"colocate": [["v3", "v4"]]}, "pinned": {"pin": {"v2": "d0"}}}
+    problem = _problem(6, TWO_FORKS, seed, **rules_of.get(rules, {}))
     least, found = known_by_stages(problem)
     assert found == pytest.approx(least, rel=1e-6)
     assert found == pytest.approx(least_of_all(problem), rel=1e-6)

@@ -20,19 +20,19 @@ def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
     situation: Situation,
 ) -> None:
     """A device idles only while everything on it waits for a chain of work (Graham, 1966)."""
-    n, edges = situation.one.n_operators, situation.problem
-    work = situation.one.work[:, 0]
+    n, edges = situation.compiled.n_operators, situation.problem
+    work = situation.compiled.work[:, 0]
     assume(work.sum() > 0)
-    one = compile_pass(
+    compiled = compile_pass(
         tasks(work, list(zip(edges.source, edges.target, strict=True)), devices=3, wire=0)
     )
-    longest = bounds(one).path
+    longest = bounds(compiled).path
     for place in situation.placements:
         loads = np.bincount(place, work, 3)
-        answer = makespans(one, [place])[0]
+        answer = makespans(compiled, [place])[0]
         assert max(longest, loads.max()) <= answer * (1 + CLOSE)
         assert answer <= loads.sum() * (1 + CLOSE)
-    alone = makespans(one, [np.zeros(n, np.int32)])[0]
+    alone = makespans(compiled, [np.zeros(n, np.int32)])[0]
     assert alone == pytest.approx(work.sum(), rel=CLOSE)
 
 
@@ -41,10 +41,10 @@ def test_passes_of_one_size_in_turn_have_their_own_makespans(
     network: Network, queue: Queue, situation: Situation
 ) -> None:
     """They share buffers, which a schedule does not."""
-    one, rules = situation.one, Rules(queue=queue, network=network)
-    other = one._replace(devices=one.devices.copy(), work=one.work * 2)
+    compiled, rules = situation.compiled, Rules(queue=queue, network=network)
+    other = compiled._replace(devices=compiled.devices.copy(), work=compiled.work * 2)
     other.devices["cores"] += 1
-    for each in (one, other, one):
+    for each in (compiled, other, compiled):
         alone = [makespan_alone(each, place, rules) for place in situation.placements]
         assert makespans(each, situation.placements, rules).tolist() == alone
 

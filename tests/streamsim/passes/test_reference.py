@@ -26,35 +26,37 @@ def test_a_batch_is_one_by_one_is_the_literal_transcription(
 ) -> None:
     how = rules(queue, network, situation)
     noise = {"work_factors": situation.work_factors, "send_factors": situation.send_factors}
-    together = makespans(situation.one, situation.placements, how, **noise)
+    together = makespans(situation.compiled, situation.placements, how, **noise)
     for i, place in enumerate(situation.placements):
         single = {name: rows[i] for name, rows in noise.items()}
         literal = Simulation(situation.task(i), place.tolist(), how)
         last = literal.run()
         if len(literal.finish) < len(place):
-            assert_nothing_ends(situation.one, place, how, together[i])
+            assert_nothing_ends(situation.compiled, place, how, together[i])
             continue
-        seen = schedule(situation.one, place, how, **single)
-        assert together[i] == seen.makespan == pytest.approx(last, rel=CLOSE)
+        result = schedule(situation.compiled, place, how, **single)
+        assert together[i] == result.makespan == pytest.approx(last, rel=CLOSE)
         for times, expected in [
-            (seen.start, literal.start),
-            (seen.finish, literal.finish),
-            (seen.departure, literal.departure),
-            (seen.arrival, literal.arrival),
+            (result.start, literal.start),
+            (result.finish, literal.finish),
+            (result.departure, literal.departure),
+            (result.arrival, literal.arrival),
         ]:
             assert times.tolist() == pytest.approx(
                 [expected[k] for k in range(len(times))], rel=CLOSE, abs=1e-12
             )
-        assert not np.isnan(seen.start).any()
+        assert not np.isnan(result.start).any()
 
 
-def assert_nothing_ends(one: Pass, place: NDArray[np.int32], how: Rules, makespan: float) -> None:
+def assert_nothing_ends(
+    compiled: Pass, place: NDArray[np.int32], how: Rules, makespan: float
+) -> None:
     """An order that contradicts the streams takes for ever, and no schedule is made of it."""
     assert how.queue == "order"
     assert makespan == np.inf
     with pytest.raises(ValueError, match="the order of a device contradicts the streams"):
-        schedule(one, place, how)
-    pair = conflict(one, place, one.operators["priority"])
+        schedule(compiled, place, how)
+    pair = conflict(compiled, place, compiled.operators["priority"])
     assert place[pair.first] == place[pair.second]
 
 
@@ -63,10 +65,10 @@ def assert_nothing_ends(one: Pass, place: NDArray[np.int32], how: Rules, makespa
 def test_ties_come_out_as_in_the_literal_transcription(queue: Queue, network: Network) -> None:
     rng = np.random.default_rng(0)
     for _ in range(60):
-        one, place, task = tied(rng)
+        compiled, place, task = tied(rng)
         literal = Simulation(task, place, Rules(queue, network))
         makespan = literal.run()
-        seen = schedule(one, place, Rules(queue, network))
-        assert seen.makespan == makespan
-        assert seen.start.tolist() == [literal.start[v] for v in range(len(place))]
-        assert seen.arrival.tolist() == [literal.arrival[e] for e in range(len(seen.arrival))]
+        result = schedule(compiled, place, Rules(queue, network))
+        assert result.makespan == makespan
+        assert result.start.tolist() == [literal.start[v] for v in range(len(place))]
+        assert result.arrival.tolist() == [literal.arrival[e] for e in range(len(result.arrival))]

@@ -11,8 +11,8 @@ networks = st.sampled_from(["free", "sender", "link", "port", "shared"])
 
 def test_the_chain_tells_what_kept_it_waiting() -> None:
     edges = [(0, 1), (0, 2), (2, 3)]
-    one = compile_pass(tasks([1, 5, 2, 1], edges, [10, 10, 0]))
-    chain = schedule(one, [0, 1, 1, 1], Rules(network="link")).chain
+    compiled = compile_pass(tasks([1, 5, 2, 1], edges, [10, 10, 0]))
+    chain = schedule(compiled, [0, 1, 1, 1], Rules(network="link")).chain
     assert [
         (part.name, v, e)
         for part, v, e in zip(
@@ -29,17 +29,17 @@ def test_the_chain_tells_what_kept_it_waiting() -> None:
 
 
 def test_the_chain_shows_waiting_for_a_core() -> None:
-    one = compile_pass(tasks([1, 5, 2], [], devices=1))
-    chain = schedule(one, [0, 0, 0]).chain
+    compiled = compile_pass(tasks([1, 5, 2], [], devices=1))
+    chain = schedule(compiled, [0, 0, 0]).chain
     assert chain.parts == (Part.CORE, Part.RUNNING)
     assert chain.times.tolist() == [0, 6, 8]
 
 
 def test_the_chain_ends_with_what_trails() -> None:
-    one = compile_pass(tasks([1, 1], [(0, 1)], 10))
-    paused = schedule(one, [0, 1], Rules(pause=0.5)).chain
+    compiled = compile_pass(tasks([1, 1], [(0, 1)], 10))
+    paused = schedule(compiled, [0, 1], Rules(pause=0.5)).chain
     assert (paused.parts[-1], paused.times[-1]) == (Part.TRAILING, 12.5)
-    spaced = schedule(one, [0, 1], Rules(network="link", spacing=20)).chain
+    spaced = schedule(compiled, [0, 1], Rules(network="link", spacing=20)).chain
     assert spaced.parts == (Part.RUNNING, Part.SENDING, Part.TRAILING)
     assert spaced.times.tolist() == [0, 1, 11, 31]
 
@@ -49,18 +49,18 @@ def test_the_parts_of_a_chain_add_up_to_the_makespan(
     network: Network, situation: Situation
 ) -> None:
     rules = Rules("fifo", network, pause=0.005, spacing=0.0125)
-    seen = schedule(situation.one, situation.placements[0], rules)
-    times = seen.chain.times
-    assert len(times) == len(seen.chain.parts) + 1
-    assert times[-1] == seen.makespan
-    assert times[0] == 0 or not seen.chain.parts
-    assert (seen.chain.seconds > 0).all()
+    result = schedule(situation.compiled, situation.placements[0], rules)
+    times = result.chain.times
+    assert len(times) == len(result.chain.parts) + 1
+    assert times[-1] == result.makespan
+    assert times[0] == 0 or not result.chain.parts
+    assert (result.chain.seconds > 0).all()
 
 
 def test_busy_times_count_work() -> None:
-    one = compile_pass(tasks([1, 5, 2], [(0, 1), (0, 2)], [10, 10]))
-    seen = schedule(one, [0, 1, 1], Rules(network="link"))
-    assert seen.device_busy.tolist() == [1, 7]
+    compiled = compile_pass(tasks([1, 5, 2], [(0, 1), (0, 2)], [10, 10]))
+    result = schedule(compiled, [0, 1, 1], Rules(network="link"))
+    assert result.device_busy.tolist() == [1, 7]
 
 
 def test_bounds_are_attained_where_nothing_is_lost() -> None:
@@ -71,36 +71,36 @@ def test_bounds_are_attained_where_nothing_is_lost() -> None:
 
 
 def test_bounds_know_what_must_be_sent() -> None:
-    one = compile_pass(tasks([1, 1], [(0, 1)], 10))
+    compiled = compile_pass(tasks([1, 1], [(0, 1)], 10))
     apart = [[True, False], [False, True]]
-    assert bounds(one).path == 2
-    assert bounds(one, apart).best == 12 == makespans(one, [[0, 1]])[0]
+    assert bounds(compiled).path == 2
+    assert bounds(compiled, apart).best == 12 == makespans(compiled, [[0, 1]])[0]
 
 
 def test_work_is_bound_by_class_of_hardware() -> None:
-    one = compile_pass(tasks([4, 4, 4, 1], [], devices=3))
+    compiled = compile_pass(tasks([4, 4, 4, 1], [], devices=3))
     gpu = [[True, False, False]] * 2 + [[True, True, True]] * 2
-    assert bounds(one, gpu).work == 8
-    assert bounds(one).work == pytest.approx(13 / 3)
+    assert bounds(compiled, gpu).work == 8
+    assert bounds(compiled).work == pytest.approx(13 / 3)
 
 
 def test_speeds_that_are_proportional_give_total_work_over_total_speed() -> None:
     work = np.array([6.0, 12.0, 18.0])
-    one = compile_pass(tasks(work[:, None] / [1.0, 2.0], [], device_type=[0, 1]))
-    assert bounds(one).work == pytest.approx(36 / 3)
+    compiled = compile_pass(tasks(work[:, None] / [1.0, 2.0], [], device_type=[0, 1]))
+    assert bounds(compiled).work == pytest.approx(36 / 3)
 
 
 def test_an_operator_that_may_run_nowhere_is_refused() -> None:
-    one = compile_pass(tasks([1, 1], []))
+    compiled = compile_pass(tasks([1, 1], []))
     with pytest.raises(ValueError, match="2 devices"):
-        bounds(one, [[True, True], [False, False]])
+        bounds(compiled, [[True, True], [False, False]])
 
 
 @given(situation=situations(), network=networks)
 def test_no_placement_beats_a_bound(network: Network, situation: Situation) -> None:
-    one, placements = situation.one, situation.placements
-    answers = makespans(one, placements, Rules(network=network))
-    may = np.zeros((one.n_operators, one.n_devices), np.bool_)
-    may[np.arange(one.n_operators), placements] = True
-    for limits in (bounds(one), bounds(one, may)):
+    compiled, placements = situation.compiled, situation.placements
+    answers = makespans(compiled, placements, Rules(network=network))
+    may = np.zeros((compiled.n_operators, compiled.n_devices), np.bool_)
+    may[np.arange(compiled.n_operators), placements] = True
+    for limits in (bounds(compiled), bounds(compiled, may)):
         assert limits.best <= answers.min() * (1 + 1e-9)
