@@ -19,8 +19,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_objective_is_placed_for(site: Path, tmp_path: Path) -> None:
     """The best is to send nothing."""
     write_graph(diamond(), tmp_path / "g.json")
-    asked = ("--objective", "network-bytes", "--evaluations", "500")
-    placed = run_with(site, tmp_path, "place", "g.json", *asked, "-o", "p.json")
+    options = ("--objective", "network-bytes", "--evaluations", "500")
+    placed = run_with(site, tmp_path, "place", "g.json", *options, "-o", "p.json")
     assert "diamond by auto: the network carries 0 B/s" in placed.out, placed.err
     assert "the best possible, proven" in placed.out
 
@@ -29,20 +29,20 @@ def test_an_objective_is_placed_for(site: Path, tmp_path: Path) -> None:
 def test_every_command_knows_an_objective(site: Path, tmp_path: Path) -> None:
     """Simulated, drawn, compared, and asked for besides; without the package it is unknown."""
     write_graph(diamond(), tmp_path / "g.json")
-    asked = ("--objective", "network-bytes")
+    options = ("--objective", "network-bytes")
     apart = {"src": "d0", "left": "d1", "right": "d0", "sink": "d0"}
     (tmp_path / "apart.json").write_text(json.dumps({"assignment": apart}))
-    told = json.loads(
-        run_with(site, tmp_path, "simulate", "g.json", "apart.json", *asked, "--json").out
+    answer = json.loads(
+        run_with(site, tmp_path, "simulate", "g.json", "apart.json", *options, "--json").out
     )
-    assert told["network-bytes"] == pytest.approx(1.5e8 + 5e7)  # 5,000 tuples/s of 30 and 10 kB
-    assert list(told["streams"]) == ["src→left", "left→sink"]
+    assert answer["network-bytes"] == pytest.approx(1.5e8 + 5e7)  # 5,000 tuples/s of 30 and 10 kB
+    assert list(answer["streams"]) == ["src→left", "left→sink"]
 
-    drawn = run_with(site, tmp_path, "draw", "g.json", "apart.json", *asked, "-o", "drawn.svg")
+    drawn = run_with(site, tmp_path, "draw", "g.json", "apart.json", *options, "-o", "drawn.svg")
     assert (drawn.status, "2e+08 B/s" in (tmp_path / "drawn.svg").read_text()) == (0, True)
 
     table = run_with(
-        site, tmp_path, "compare", "g.json", *asked, "--placers", "single,anneal,round-robin",
+        site, tmp_path, "compare", "g.json", *options, "--placers", "single,anneal,round-robin",
         "--evaluations", "200", "--jobs", "1", "--json", "-o", "out",
     )  # fmt: skip
     rows = json.loads(table.out)["rates"]["10000"]["placers"]
@@ -56,7 +56,7 @@ def test_every_command_knows_an_objective(site: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert json.loads(both.out)["relative_throughput"] > 0.5, both.err
 
-    unknown = run_with(tmp_path, tmp_path, "place", "g.json", *asked)
+    unknown = run_with(tmp_path, tmp_path, "place", "g.json", *options)
     assert unknown.status == 2
     assert "there is no objective 'network-bytes'" in unknown.err
 
@@ -76,15 +76,15 @@ def test_a_model_is_trained_and_places_as_any_other(tmp_path: Path) -> None:
     trained = run_with(site, tmp_path, *words, "--epochs", "8", "--json")
     assert trained.status == 0, trained.err
     assert json.loads(trained.out)["epochs"] == 8
-    asked = "favourites:weights=run/best.safetensors:samples=4"
+    options = "favourites:weights=run/best.safetensors:samples=4"
     placed = run_with(
-        site, tmp_path, "place", "g.json", "--devices", "3", "--placer", asked, "--json"
+        site, tmp_path, "place", "g.json", "--devices", "3", "--placer", options, "--json"
     )
     assert json.loads(placed.out)["placer"] == "favourites"
     table = run_with(
-        site, tmp_path, "compare", "g.jsonl", "--devices", "3", "--placers", f"metis,{asked}",
+        site, tmp_path, "compare", "g.jsonl", "--devices", "3", "--placers", f"metis,{options}",
         "--jobs", "1", "--json",
     )  # fmt: skip
     (rows,) = json.loads(table.out)["rates"].values()
-    assert rows["placers"][asked]["failed"] == 0
+    assert rows["placers"][options]["failed"] == 0
     assert "favourites" in run_with(site, tmp_path, "placers").out

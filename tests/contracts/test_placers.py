@@ -74,16 +74,16 @@ def test_placers_place_for_every_objective_that_they_declare(placer: str, name: 
         problem = with_watts(problem)
     budget = Budget(seconds=None, evaluations=60)
     try:
-        one, other = (PLACERS[placer].place(problem, judge, seed=5, budget=budget) for _ in "ab")
+        first, other = (PLACERS[placer].place(problem, judge, seed=5, budget=budget) for _ in "ab")
     except PlacementError as error:
         pytest.skip(str(error))
-    problem.check(one.placement)
-    assert one.placement == other.placement
-    assert one.value == judge.value(problem, one.placement)
-    assert one.objective == name
-    if one.bound is not None:
-        slack = 1e-9 * abs(one.bound) * (1 if judge.sense == "max" else -1)
-        assert not_better(judge, one.value, one.bound + slack)
+    problem.check(first.placement)
+    assert first.placement == other.placement
+    assert first.value == judge.value(problem, first.placement)
+    assert first.objective == name
+    if first.bound is not None:
+        slack = 1e-9 * abs(first.bound) * (1 if judge.sense == "max" else -1)
+        assert not_better(judge, first.value, first.bound + slack)
 
 
 def not_better(judge: Objective, value: float, bound: float) -> bool:

@@ -40,7 +40,7 @@ def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("asked", "setting"),
+    ("arguments", "setting"),
     [
         (GivenSettings(dt=0.1, capacity=500), "capacity"),
         pytest.param(GivenSettings(capacity=1e9), "capacity", marks=pytest.mark.slow),
@@ -48,21 +48,21 @@ def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> No
     ],
 )
 def test_a_run_that_its_settings_decide_says_so_instead_of_a_number(
-    asked: GivenSettings, setting: str
+    arguments: GivenSettings, setting: str
 ) -> None:
     """It names the stream, and a value with which the run is valid."""
     problem = fast(64_000)
     placement = problem.placement([0, 1, 2])
-    run = run_queues(problem, placement, asked)
+    run = run_queues(problem, placement, arguments)
     assert not run.valid
     assert run.relative_throughput is run.throughput is run.latency.mean is None
     (warning,) = run.warnings
     assert "source→parse" in warning or "parse→sink" in warning
-    told = " ".join(str(run).split())
-    assert warning in told
-    assert "%" not in told
+    answer = " ".join(str(run).split())
+    assert warning in answer
+    assert "%" not in answer
     works = re.search(rf"give a {setting} of ([\d.]+)( s\.|, or leave it out\.)$", warning)
-    again = run_queues(problem, placement, replace(asked, **{setting: float(works[1])}))
+    again = run_queues(problem, placement, replace(arguments, **{setting: float(works[1])}))
     assert again.valid
     assert again.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
 
@@ -97,10 +97,10 @@ def test_windows_fire_several_times_before_anything_is_measured() -> None:
 
 def test_a_run_is_drawn_over_time() -> None:
     """Throughput, queues and latency, a panel each, from the run that gives the numbers."""
-    problem, asked = Problem(chain(3), Cluster.uniform(3)), GivenSettings(duration=3, dt=0.1)
+    problem, arguments = Problem(chain(3), Cluster.uniform(3)), GivenSettings(duration=3, dt=0.1)
     placement = problem.placement([0, 1, 2])
-    run, ticks, settings = run_queues_traced(problem, placement, asked)
-    assert run == run_queues(problem, placement, asked)
+    run, ticks, settings = run_queues_traced(problem, placement, arguments)
+    assert run == run_queues(problem, placement, arguments)
     assert np.array_equal(ticks.throughput, trace(problem.instance, [0, 1, 2], settings).throughput)
     figure = draw_queues(problem, ticks, settings)
     assert [axis.get_xlabel() for axis in figure.axes] == ["time (s)"] * 3

@@ -34,8 +34,8 @@ def notes(path: Path, **training: Any) -> tuple[str, ...]:
 def test_a_comparison_names_placers_that_know_its_graphs(tmp_path: Path) -> None:
     """At other rates and on other clusters, too, and those of the weights that it began from."""
     first, second = described(GRAPHS[:1]), described([GRAPHS[1], chain(9)])
-    told = notes(tmp_path, epochs=2, **second, start={"epochs": 1, **first})
-    assert told == ("mine was trained on 2 of these 3 graphs",)
+    message = notes(tmp_path, epochs=2, **second, start={"epochs": 1, **first})
+    assert message == ("mine was trained on 2 of these 3 graphs",)
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,17 @@ def test_weights_that_know_no_graph_need_no_word(tmp_path: Path, training: dict[
 def test_training_tells_its_graphs(tmp_path: Path) -> None:
     graphs = [chain(n) for n in range(3, 13)]
     trained = streamplace.train("dream", graphs, tmp_path / "run", cluster=3, epochs=1)
-    known = trained_on([f"dream:weights={trained.weights}"]).popitem()[1]
+    numbers = trained_on([f"dream:weights={trained.weights}"]).popitem()[1]
     held_out = {graph_number(problem.graph) for problem in trained.problems}
-    assert known == {graph_number(graph) for graph in graphs} - held_out
+    assert numbers == {graph_number(graph) for graph in graphs} - held_out
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
 def test_all_shipped_weights_tell_their_graphs(name: str) -> None:
     """As many as they were trained on, each at every rate, of at most 20,000."""
     training = read_tensors(shipped(name))[0]["training"]
-    known = len(trained_on([name])[name])
-    assert known >= min(training["problems"] // (len(training["rates"]) or 1), MAX_GRAPHS)
+    numbers = len(trained_on([name])[name])
+    assert numbers >= min(training["problems"] // (len(training["rates"]) or 1), MAX_GRAPHS)
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +90,17 @@ def test_training_reads_no_test_graph(tmp_path: Path) -> None:
     data = tmp_path / "graphs.jsonl"
     write_graphs(graphs, data)
     trained = streamplace.train("pilot", data, tmp_path / "run", cluster=3, epochs=1)
-    known = trained_on([f"pilot:weights={trained.weights}"]).popitem()[1]
-    used = known | {graph_number(problem.graph) for problem in trained.problems}
+    numbers = trained_on([f"pilot:weights={trained.weights}"]).popitem()[1]
+    used = numbers | {graph_number(problem.graph) for problem in trained.problems}
     assert used == {graph_number(graph) for graph in graphs if not in_test(graph)}
 
 
 def test_pilot_knows_the_graphs_of_the_standard_data_set_that_it_was_trained_on() -> None:
     document, _ = read_tensors(shipped("pilot"))
-    (known,) = trained_on([f"pilot:weights={shipped('pilot')}"]).values()
-    assert 2 * len(known) == document["training"]["problems"]  # each at two rates
+    (numbers,) = trained_on([f"pilot:weights={shipped('pilot')}"]).values()
+    assert 2 * len(numbers) == document["training"]["problems"]  # each at two rates
     train = {graph_number(problem.graph) for problem in DataSet(DATA, "train", 200, Reader(None))}
-    assert np.mean([number in known for number in train]) == pytest.approx(0.9, abs=0.06)
+    assert np.mean([number in numbers for number in train]) == pytest.approx(0.9, abs=0.06)
 
 
 @pytest.mark.parametrize(("seeds", "n"), [((0, 1, 2), 3), ((0, 0, 1), 0)])

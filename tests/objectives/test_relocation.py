@@ -163,40 +163,40 @@ def test_colocated_operators_move_together_and_what_must_move_does() -> None:
     problem = on_two(fork(), pin={"long": "d1"}, colocate=[{"long", "short"}])
     result = place(problem, relocation=Relocation(TOGETHER, 1, startup=1.0), budget=SHORT)
     assert dict(result.placement) == {"first": "d0", "long": "d1", "short": "d1"}
-    told = simulate(problem, result.placement, relocation=Relocation(TOGETHER, 1, startup=1.0))
-    assert told.headline()["relocation"]["before"] is None
-    assert "the present placement is not allowed" in told.verdict
+    answer = simulate(problem, result.placement, relocation=Relocation(TOGETHER, 1, startup=1.0))
+    assert answer.headline()["relocation"]["before"] is None
+    assert "the present placement is not allowed" in answer.verdict
 
 
 def test_new_operators_are_no_reason_to_move() -> None:
     """The present placement is compared with them where they start and run in the least time."""
     present = {name: "d0" for name in TOGETHER if name != "short"}
     relocation = Relocation(present, 10, startup=1.0)
-    told = simulate(FORK, {"first": "d0", "long": "d1", "short": "d0"}, relocation=relocation)
-    facts = told.headline()["relocation"]
+    answer = simulate(FORK, {"first": "d0", "long": "d1", "short": "d0"}, relocation=relocation)
+    facts = answer.headline()["relocation"]
     stay = FORK.placement(relocation.stay(FORK).index)
     assert facts["before"] == named_objective("makespan").value(FORK, stay)
-    assert "has to move" not in told.verdict
+    assert "has to move" not in answer.verdict
 
 
 def test_it_is_said_what_moves_what_that_takes_and_when_it_pays_off() -> None:
     """2 s for one second less per pass."""
     relocation = Relocation(TOGETHER, 10, startup=1.0)
-    told = simulate(FORK, {**TOGETHER, "short": "d1"}, relocation=relocation)
-    facts = told.document()["relocation"]
+    answer = simulate(FORK, {**TOGETHER, "short": "d1"}, relocation=relocation)
+    facts = answer.document()["relocation"]
     (move,) = facts["moved"]
     assert move == {
         "operator": "short", "source": "d0", "target": "d1", "migration": 1.0, "startup": 1.0,
     }  # fmt: skip
     assert facts["before"] == pytest.approx(4.0)
     assert ceil(facts["pays_off_after"]) == 2
-    assert told.value == facts["value"] == pytest.approx(3.2)
-    assert "moving short takes 2 s" in told.verdict
+    assert answer.value == facts["value"] == pytest.approx(3.2)
+    assert "moving short takes 2 s" in answer.verdict
 
 
 def test_a_move_that_gains_nothing_never_pays_off_and_who_stays_is_told_so() -> None:
-    told = simulate(FORK, dict.fromkeys(TOGETHER, "d1"), relocation=Relocation(TOGETHER))
-    assert told.headline()["relocation"]["pays_off_after"] is None
+    answer = simulate(FORK, dict.fromkeys(TOGETHER, "d1"), relocation=Relocation(TOGETHER))
+    assert answer.headline()["relocation"]["pays_off_after"] is None
     stays = simulate(FORK, TOGETHER, relocation=Relocation(TOGETHER, 10))
     assert stays.headline()["relocation"]["pays_off_after"] == 0
 
@@ -221,16 +221,16 @@ def test_the_page_of_a_move_under_a_condition_simulates_its_pass_by_the_options(
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         ({"objective": "throughput"}, "throughput"),
         ({"placer": "heft"}, "'heft' .*'makespan after a move"),
         ({"relocation": Relocation({"else": "d0"}, 1)}, "current placement"),
     ],
 )
-def test_what_moving_does_not_fit_is_refused(asked: dict[str, Any], message: str) -> None:
+def test_what_moving_does_not_fit_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
-        place(FORK, **{"relocation": Relocation(TOGETHER, 1), "budget": SHORT, **asked})
+        place(FORK, **{"relocation": Relocation(TOGETHER, 1), "budget": SHORT, **options})
 
 
 @pytest.mark.parametrize(

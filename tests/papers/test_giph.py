@@ -60,7 +60,7 @@ def agent_of(problem: Problem, config: GiphConfig, module: GiphModule | None = N
     return GiphImprover(weights_of(GiphNetwork, tensors), config).on(problem)
 
 
-def seen(
+def reference(
     problem: Problem, config: GiphConfig, steps: int | None = None, module: GiphModule | None = None
 ) -> tuple[GiphAgent, Any, StepRecord, Any]:
     """Agent that began at a random placement, the placements before each step, what was seen."""
@@ -90,7 +90,7 @@ def test_a_walk_sees_the_gpnet_of_every_placement(
 ) -> None:
     """Nodes, edges and features, with the criticality that the episode has learned so far."""
     config = GiphConfig(pairs=pairs, printed=printed)
-    agent, places, record, _ = seen(problem, config, steps=4)
+    agent, places, record, _ = reference(problem, config, steps=4)
     criticality = literal.first_criticality(problem)
     assert first_criticality(agent.graph) == pytest.approx(criticality)
     for t, place in enumerate(places):
@@ -123,7 +123,7 @@ def test_a_walk_sees_the_gpnet_of_every_placement(
 def test_scores_are_those_of_the_papers_equation(problem: Problem, printed: bool) -> None:
     config = GiphConfig(printed=printed)
     module = module_of(config)
-    agent, places, record, _ = seen(problem, config, steps=1, module=module)
+    agent, places, record, _ = reference(problem, config, steps=1, module=module)
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     net = literal.gp_net(problem, places[0], criticality)
     net = literal.as_printed(net) if printed else net
@@ -138,7 +138,7 @@ def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> No
     """On the features of giph-ne."""
     config = CONFIGS["sage"]
     module = module_of(config)
-    agent, places, _, _ = seen(SOME["heterogeneous"], config, steps=1, module=module)
+    agent, places, _, _ = reference(SOME["heterogeneous"], config, steps=1, module=module)
     problem = SOME["heterogeneous"]
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     wanted = literal.sage_scores(literal.gp_net(problem, places[0], criticality), arrays_of(module))
@@ -150,7 +150,7 @@ def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> No
 def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: GiphConfig) -> None:
     """Problems of all sizes side by side."""
     module = module_of(config)
-    runs = [seen(problem, config, module=module) for problem in ALL]
+    runs = [reference(problem, config, module=module) for problem in ALL]
     steps = NodeGraphBatch.of([(agent.graph, record) for agent, _, record, _ in runs])
     log_p = module(steps).detach()
     total = torch.zeros(len(steps.chosen)).index_add(0, steps.step, log_p.exp())
@@ -175,7 +175,7 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 @pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
 def test_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem, printed: bool) -> None:
     """All of them as the text says; else as many as tasks and one, and then everything is open."""
-    agent, places, record, after = seen(problem, GiphConfig(printed=printed))
+    agent, places, record, after = reference(problem, GiphConfig(printed=printed))
     n, graph = problem.n_operators, agent.graph
     tasks = graph.task[record.chosen]
     for t in range(len(places)):
@@ -194,7 +194,7 @@ def test_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem, print
 @given(problem=problems(most=5))
 def test_all_placements_on_the_way_are_legal(config: GiphConfig, problem: Problem) -> None:
     """Whatever rules and memory there are."""
-    _, _, record, after = seen(problem, config)
+    _, _, record, after = reference(problem, config)
     assert problem.legal(after).all()
     assert record.open[np.arange(len(after)), record.chosen].all()
 
@@ -223,7 +223,7 @@ def test_the_likeliest_is_taken_where_nothing_is_drawn() -> None:
 
 def test_tasks_alone_go_where_they_are_done_first() -> None:
     """By the finish of their inputs and the transfers, whatever else runs on the device."""
-    agent, places, record, after = seen(PAPER, CONFIGS["tasks alone"], steps=10)
+    agent, places, record, after = reference(PAPER, CONFIGS["tasks alone"], steps=10)
     for t, place in enumerate(places):
         v = int(agent.graph.task[record.chosen[t]])
         done = {a: finish_on(place, v, a) for a in literal.devices_of(PAPER, v)}

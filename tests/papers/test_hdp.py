@@ -56,8 +56,8 @@ def log_probabilities(
             for e in nodes
         ]
         share = np.exp(scores) / np.exp(scores).sum()
-        seen = np.sum([a * e for a, e in zip(share, nodes, strict=True)], axis=0)
-        logits = linear(module.out, np.concatenate([state, seen])) / module.config.temperature
+        inputs = np.sum([a * e for a, e in zip(share, nodes, strict=True)], axis=0)
+        logits = linear(module.out, np.concatenate([state, inputs])) / module.config.temperature
         logits = np.where(may[t], module.config.clip * np.tanh(logits), -np.inf)
         found.append(logits - np.log(np.exp(logits).sum()))
         previous = parameter(module.devices)[devices[t]]
@@ -122,15 +122,15 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
 @pytest.mark.parametrize("baseline", ["mean", pytest.param("moving", marks=pytest.mark.slow)])
 def test_a_short_training_shortens_passes(baseline: str) -> None:
     """Of one problem, as the paper learns."""
-    one = learner_of(hdp_policy([SMALL], width=16), baseline=baseline, on_policy=16)
-    assert_training_shortens_passes(one, steps=20, rate=1e-2)
+    pupil = learner_of(hdp_policy([SMALL], width=16), baseline=baseline, on_policy=16)
+    assert_training_shortens_passes(pupil, steps=20, rate=1e-2)
 
 
 def test_moving_averages_are_what_a_learner_needs_to_go_on() -> None:
     """With them and the parameters, another learner goes on alike; without, it does not."""
     of, rows = hdp_policy([SMALL]), np.array([0])
-    one, other = (learner_of(of, baseline="moving", signal="root") for _ in "ab")
-    one.loss(rows, 0, 0)
-    assert one.loss(rows, 1, 1)[0].item() != other.loss(rows, 1, 1)[0].item()
-    other.restore(one.state())
-    assert one.loss(rows, 2, 2)[0].item() == other.loss(rows, 2, 2)[0].item()
+    pupil, other = (learner_of(of, baseline="moving", signal="root") for _ in "ab")
+    pupil.loss(rows, 0, 0)
+    assert pupil.loss(rows, 1, 1)[0].item() != other.loss(rows, 1, 1)[0].item()
+    other.restore(pupil.state())
+    assert pupil.loss(rows, 2, 2)[0].item() == other.loss(rows, 2, 2)[0].item()

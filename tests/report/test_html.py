@@ -37,8 +37,8 @@ def test_the_example_is_a_document_with_every_field_described() -> None:
 def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:
     """Policy, one style sheet, the document and one script; no address and no handler anywhere."""
     page = as_page(example(), Report(("An example.",)))
-    seen = Elements(page)
-    policy = next(given["content"] for tag, given in seen.elements if "http-equiv" in given)
+    shown = Elements(page)
+    policy = next(given["content"] for tag, given in shown.elements if "http-equiv" in given)
     hashes = {
         name: b64encode(sha256(page_file(name).encode()).digest()).decode()
         for name in (SCRIPT, STYLE)
@@ -48,15 +48,15 @@ def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:
         f"'sha256-{hashes[STYLE]}'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     assert page.index("Content-Security-Policy") < page.index("<style>")
-    tags = Counter(tag for tag, _ in seen.elements)
+    tags = Counter(tag for tag, _ in shown.elements)
     assert (tags["style"], tags["script"]) == (1, 2)
-    for _, given in seen.elements:
+    for _, given in shown.elements:
         assert not {"src", "href", "style", "action", "srcdoc"} & given.keys()
         assert not any(name.startswith("on") for name in given)
     assert page.count(f"<script>{page_file(SCRIPT)}</script>") == 1
     assert "</script" not in page_file(SCRIPT).lower()
     assert "</style" not in page_file(STYLE).lower()
-    assert json.loads(seen.texts["script#report"]) == json.loads(json.dumps(example()))
+    assert json.loads(shown.texts["script#report"]) == json.loads(json.dumps(example()))
 
 
 def test_every_hostile_name_is_text() -> None:
@@ -64,9 +64,9 @@ def test_every_hostile_name_is_text() -> None:
     usual = [tag for tag, _ in Elements(pipe("graph", "first", "second", "device").html()).elements]
     for name in HOSTILE:
         page = pipe(name, f"{name}1", f"{name}2", f"{name}d").html()
-        seen = Elements(page)
-        assert [tag for tag, _ in seen.elements] == usual, name
-        document = check_document(seen.texts["script#report"])
+        shown = Elements(page)
+        assert [tag for tag, _ in shown.elements] == usual, name
+        document = check_document(shown.texts["script#report"])
         (problem,) = document["problems"]
         assert problem["operators"]["name"] == [f"{name}1", f"{name}2"]
         assert problem["devices"]["name"][0] == f"{name}d"

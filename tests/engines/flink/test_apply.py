@@ -110,7 +110,7 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
 
 
 @pytest.mark.parametrize(
-    ("state", "task", "more", "causes", "seconds", "told"),
+    ("state", "task", "more", "causes", "seconds", "message"),
     [
         ("RUNNING", "RUNNING", BATCH, {}, 60.0, "AdaptiveBatch"),
         ("RESTARTING", "SCHEDULED", {}, CAUSE, 600.0, "job new is RESTARTING: c.D: the reason"),
@@ -122,7 +122,13 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
     ],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
-    call: Apply, state: str, task: str, more: dict[str, str], causes: Any, seconds: float, told: str
+    call: Apply,
+    state: str,
+    task: str,
+    more: dict[str, str],
+    causes: Any,
+    seconds: float,
+    message: str,
 ) -> None:
     """At once, unless it may still start; one that still restores its state is not cancelled."""
     document = job("new", state, {"map": task} if task else {}) | more
@@ -132,13 +138,13 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
         "GET /jobs/new/exceptions": causes,
         "PATCH /jobs/new": {},
     }
-    flink = call(answers, refused=FlinkError, match=told, seconds=seconds)
+    flink = call(answers, refused=FlinkError, match=message, seconds=seconds)
     is_left = state == "FAILED" or task == "INITIALIZING"
     assert flink.requests("PATCH") == ([] if is_left else ["/jobs/new"])
 
 
 @pytest.mark.parametrize(
-    ("ran", "document", "told"),
+    ("ran", "document", "message"),
     [
         (BUSY, job("new", "RUNNING", {"map": "RUNNING"}), ""),
         (BUSY, UNKNOWN, "job new"),
@@ -148,12 +154,12 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     ids=["it runs", "it is unknown", "no answer at all", "no answer later"],
 )
 def test_a_submission_without_an_answer_is_looked_up_and_told_with_the_id(
-    call: Apply, monkeypatch: pytest.MonkeyPatch, ran: Any, document: Any, told: str
+    call: Apply, monkeypatch: pytest.MonkeyPatch, ran: Any, document: Any, message: str
 ) -> None:
     """It is not repeated: the job might run twice."""
     monkeypatch.setattr(submission, "EFFECT_SECONDS", 0.0)
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": ran, "GET /jobs/new": document}
-    flink = call(answers, refused=NoAnswer if told else None, match=told)
+    flink = call(answers, refused=NoAnswer if message else None, match=message)
     assert flink.requests("POST").count("/jars/jar-1/run") == 1
 
 
@@ -211,11 +217,11 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     """The pinning class says that the job fits; what else it says is a fault, however long."""
-    told = f"operators {', '.join(f'op{i}' for i in range(200))} are not placed"
-    broken = failure("a.B: x", f"Caused by: a.C: streamplace: {told}")
+    message = f"operators {', '.join(f'op{i}' for i in range(200))} are not placed"
+    broken = failure("a.B: x", f"Caused by: a.C: streamplace: {message}")
     flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(FITS, broken)})
     check(flink.rest, Program(jar), Layout(VECTORS), "none")
-    with pytest.raises(FlinkError, match=f"^{told}$"):
+    with pytest.raises(FlinkError, match=f"^{message}$"):
         check(flink.rest, Program(jar), Layout(VECTORS), "none")
     requests = [document for _, document in flink.asked if document]
     assert len(requests) == 2
@@ -224,7 +230,7 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
 
 @pytest.mark.usefixtures("call")
 @pytest.mark.parametrize(
-    ("left", "settings", "told"),
+    ("left", "settings", "message"),
     [
         (219, {}, "'dev-0' has 219 MiB .* 220.0 MiB"),
         (220, {}, ""),
@@ -234,7 +240,7 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     ],
 )
 def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
-    jar: Path, left: int | None, settings: dict[str, str], told: str
+    jar: Path, left: int | None, settings: dict[str, str], message: str
 ) -> None:
     """Two buffers of 32 KiB per channel, and eight per input or output, for every slot."""
     answers = healthy("dev-0") | {"GET /jobmanager/config": config(settings)}
@@ -250,7 +256,7 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
     }
     rest = FakeFlink(answers).rest
     layout = Layout(dict.fromkeys(("src", "sum"), ["dev-0"] * 40))
-    with pytest.raises(FlinkError, match=told) if told else nullcontext():
+    with pytest.raises(FlinkError, match=message) if message else nullcontext():
         check(rest, Program(jar), layout, "old")
 
 
@@ -270,7 +276,7 @@ TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
 
 
 @pytest.mark.parametrize(
-    ("device", "knows", "refused", "told", "fine"),
+    ("device", "knows", "refused", "message", "fine"),
     [
         ("dev-2", (), ["dev-0", "dev-2"], "'lim-0'", [TWO, ["dev-2"]]),
         ("dev-1", ["dev-1"], [*TWO, "dev-1"], "'lim-0-dev-0'", []),
@@ -284,7 +290,7 @@ def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
     device: str,
     knows: Sequence[str] | None,
     refused: Sequence[str],
-    told: str,
+    message: str,
     fine: Sequence[Sequence[str]],
 ) -> None:
     """Not a want of free group indexes; what is placed elsewhere needs nothing of it."""
@@ -294,7 +300,7 @@ def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
         made["totalResource"] = {"managedMemory": 100}
     others = [row for row in answers["GET /taskmanagers"]["taskmanagers"] if row["id"] != device]
     answers["GET /taskmanagers"] = {"taskmanagers": [*others, made]}
-    call(answers, {"map": [*refused]}, PlacementError, f"TaskManager '{device}' .*{told}")
+    call(answers, {"map": [*refused]}, PlacementError, f"TaskManager '{device}' .*{message}")
     for devices in fine:
         call(answers, {"map": [*devices]})
 
@@ -304,7 +310,7 @@ def test_an_unknown_device_is_told(call: Apply) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "refused", "told", "fine"),
+    ("left", "refused", "message", "fine"),
     [
         # one group has its index, the only one; whole operators need none
         ({"lim-0": 5e5}, [*TWO], "'dev-0', 'dev-1': .*indexes", ["dev-0"]),
@@ -316,7 +322,7 @@ def test_an_unknown_device_is_told(call: Apply) -> None:
     ids=["group indexes", "heap", "a job without a placement"],
 )
 def test_what_other_jobs_have_taken_is_told(
-    call: Apply, left: dict[str, float], refused: list[str], told: str, fine: list[str]
+    call: Apply, left: dict[str, float], refused: list[str], message: str, fine: list[str]
 ) -> None:
     answers = healthy("dev-0", "dev-1")
     for manager in answers["GET /taskmanagers"]["taskmanagers"]:
@@ -324,7 +330,7 @@ def test_what_other_jobs_have_taken_is_told(
         free = manager["totalResource"] | {"extendedResources": external | left} | left
         manager["freeResource"] = free
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
-    call(answers, {"map": refused}, StreamplaceError, told)
+    call(answers, {"map": refused}, StreamplaceError, message)
     call(answers, {"map": fine})
 
 
@@ -399,15 +405,15 @@ DIFFERS = "map dev-0 × 4 dev-0 differs 1 of 1 operators differ."
 
 
 @pytest.mark.parametrize(
-    ("more", "status", "told"),
+    ("more", "status", "message"),
     [({"parallelism": {"map": 4}}, 1, DIFFERS), ({}, 0, "does not say how many subtasks")],
 )
 def test_the_command_tells_what_differs_and_what_it_has_not_counted(
-    run: Callable, tmp_path: Path, more: dict[str, Any], status: int, told: str
+    run: Callable, tmp_path: Path, more: dict[str, Any], status: int, message: str
 ) -> None:
     """With its exit code, and without being given the id of the job."""
     (tmp_path / "p.json").write_text(json.dumps({"assignment": {"map": "dev-0"}} | more))
     with FakeFlink(running(map=["dev-0"])).served() as flink:
         answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
     assert answer.status == status
-    assert told in " ".join(answer.out.split())
+    assert message in " ".join(answer.out.split())

@@ -375,7 +375,7 @@ def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (("1 Gbps", "2 Gbps"), "the card of all TaskManagers is given twice"),
         (("a=1 Gbps", "a=1 Gbps"), "the card of 'a' is given twice"),
@@ -383,8 +383,8 @@ def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
         (("0 Mbps",), "the speed must be above 0"),
     ],
 )
-def test_bad_cards_are_one_clear_line(texts: tuple[str, ...], told: str) -> None:
-    with pytest.raises(StreamplaceError, match=told):
+def test_bad_cards_are_one_clear_line(texts: tuple[str, ...], message: str) -> None:
+    with pytest.raises(StreamplaceError, match=message):
         parse_cards(texts)
 
 
@@ -425,12 +425,12 @@ def test_an_assumed_network_carries_what_the_job_sends(
     usable = 0.97 / 1.05 * bandwidth_bps(speed)
     assert found.cluster.bandwidth_bps[0, 1] == pytest.approx(usable)
     assert found.cluster.devices.egress == pytest.approx(usable)
-    told = [
+    message = [
         "the job sends more between TaskManagers than the 1000 Mbps that network cards are assumed "
         "to have, so 3464 Mbps are assumed; give their speed (nic in --settings)"
     ]
     notes = [note for note in found.notes if "network cards" in note]
-    assert notes == (told if speed == "3464 Mbps" else [])
+    assert notes == (message if speed == "3464 Mbps" else [])
 
 
 def test_the_command_tells_what_it_assumes(run: Callable, tmp_path: Path) -> None:

@@ -163,10 +163,10 @@ def test_a_machine_that_is_full_limits_all_task_managers_on_it(
     is_limited: bool,
 ) -> None:
     """Their parts have no more CPU together than there is, so a job carries what it did."""
-    seen = measure(pool, number, src, out, **facts)
-    assert seen.is_limited is is_limited
+    measured = measure(pool, number, src, out, **facts)
+    assert measured.is_limited is is_limited
     if "blocked" in facts:
-        trust, devices = trust_of(seen.graph), seen.cluster.devices
+        trust, devices = trust_of(measured.graph), measured.cluster.devices
         assert trust is not None
         assert abs(trust.error) < 0.05
         assert (devices.speed * devices.cores).sum() <= pool.cores * MIPS
@@ -174,13 +174,13 @@ def test_a_machine_that_is_full_limits_all_task_managers_on_it(
 
 def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measure) -> None:
     """Of five TaskManagers on eight cores, one uses cores that the others leave idle."""
-    seen = measure(CpuPool("", 8.0), 5, [0.8], [0.8])
-    assert seen.cluster.devices.cores.tolist() == [2, 1, 1, 1, 1]
-    assert not seen.is_limited
-    assert trust_of(seen.graph) is None
-    assert "not saturated" in str(seen.graph.attributes["consistency"])
+    measured = measure(CpuPool("", 8.0), 5, [0.8], [0.8])
+    assert measured.cluster.devices.cores.tolist() == [2, 1, 1, 1, 1]
+    assert not measured.is_limited
+    assert trust_of(measured.graph) is None
+    assert "not saturated" in str(measured.graph.attributes["consistency"])
     one = Layout({"src": ["dev-0"], "out": ["dev-0"]})
-    assert JobRates(seen, one).factors[0] == 1.0
+    assert JobRates(measured, one).factors[0] == 1.0
 
 
 def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> None:
@@ -194,8 +194,8 @@ def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> 
 def test_another_job_may_use_more_than_an_equal_part(measure: Measure) -> None:
     """Something is left to this one, whatever that is."""
     for taken in (1.5, 5.0):
-        seen = measure(CpuPool("", 2.0), 2, [0.2], [0.1], beside={"dev-1": taken})
-        assert (seen.cluster.devices.speed > 0).all()
+        measured = measure(CpuPool("", 2.0), 2, [0.2], [0.1], beside={"dev-1": taken})
+        assert (measured.cluster.devices.speed > 0).all()
 
 
 def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
@@ -231,8 +231,8 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
     with pytest.raises(SettingError, match="its own CPU would be reserved"):
         FlinkEngine(flink.rest).cluster("job", beside=["job"])
     flink.process_cpu = {}
-    (told,) = [x for x in FlinkEngine(flink.rest).measure("job", 5.0).notes if "job other" in x]
-    assert told.startswith("CPU of job other beside this one: counted as 0")
+    (message,) = [x for x in FlinkEngine(flink.rest).measure("job", 5.0).notes if "job other" in x]
+    assert message.startswith("CPU of job other beside this one: counted as 0")
 
 
 def test_another_job_that_has_ended_or_waits_is_no_error(
@@ -312,10 +312,10 @@ def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> 
         "tm-1": [ThreadLoad("b (2/2)#0", 0.2), ThreadLoad(netty, 0.3)],
     }
     counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
-    activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
-    seen = JobInterval(activity, ClusterInterval(subtasks, loads), {}, {})
+    activity = {f"v{i}": Activity(each, 1.0) for i, each in enumerate(counts)}
+    measured = JobInterval(activity, ClusterInterval(subtasks, loads), {}, {})
     edges, processes = [Edge("v0", "v1", "hash")], {"tm-0": 1, "tm-1": 2}
-    return present_of("job", tasks, edges, seen, processes)
+    return present_of("job", tasks, edges, measured, processes)
 
 
 def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
@@ -414,7 +414,7 @@ def looked(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Looked:
     ) -> JobProfile:
         job = flink or splitting(clock, busy)
 
-        def seen(process: int) -> list[JavaThread]:
+        def measured(process: int) -> list[JavaThread]:
             clock.sleep(3.0 if clock.now > START else 1.0)
             own = {**dict.fromkeys(job.vertices, 0.01), **CPU, "v1": cpu}
             delays = {**dict.fromkeys(job.vertices, 0.0), "v1": delay}
@@ -422,22 +422,22 @@ def looked(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Looked:
             collector = JavaThread(0, "VM Thread", part, clock.now, delay=part)
             return [*made_threads(job.vertices, own, clock.now, delays), collector]
 
-        monkeypatch.setattr(cpus, "java_threads", seen)
+        monkeypatch.setattr(cpus, "java_threads", measured)
         return profile(job.rest, "job", 10)
 
     with_threads(monkeypatch, lambda process: [], {"dev-0": 7})
     return look
 
 
-def most_rates(seen: JobProfile) -> list[float]:
+def most_rates(measured: JobProfile) -> list[float]:
     """Limits of the subtasks of all operators of a profile; 0 for none."""
-    return measured_graph(seen, MIPS).operators.max_rate.tolist()
+    return measured_graph(measured, MIPS).operators.max_rate.tolist()
 
 
-def notes(seen: JobProfile) -> list[str]:
+def notes(measured: JobProfile) -> list[str]:
     """What a profile tells about limits of subtasks."""
-    measured_graph(seen, MIPS)
-    return [doubt for doubt in seen.doubts if doubt.startswith("max_rate of ")]
+    measured_graph(measured, MIPS)
+    return [doubt for doubt in measured.doubts if doubt.startswith("max_rate of ")]
 
 
 @pytest.mark.parametrize(
@@ -465,13 +465,13 @@ def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
     limit: float,
     part: int | None,
 ) -> None:
-    seen = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
-    assert most_rates(seen) == [0, limit, 0]
-    told = (
+    measured = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
+    assert most_rates(measured) == [0, limit, 0]
+    message = (
         f"max_rate of split: it waits {part} % of its busy time for something other than CPU: a "
         f"subtask reads at most {limit} tuples/s"
     )
-    assert notes(seen) == ([] if part is None else [told])
+    assert notes(measured) == ([] if part is None else [message])
 
 
 def test_sources_and_what_works_per_checkpoint_have_no_limit(looked: Looked, clock: Clock) -> None:
@@ -493,9 +493,9 @@ def test_operators_that_wait_for_python_have_no_limit(
 ) -> None:
     """What they wait for is CPU, of other processes."""
     monkeypatch.setattr(profiling, "runs_python", lambda: True)
-    seen = looked(busy=2.0, cpu=0.1)
-    assert not any(most_rates(seen))
-    assert notes(seen) == []
+    measured = looked(busy=2.0, cpu=0.1)
+    assert not any(most_rates(measured))
+    assert notes(measured) == []
 
 
 def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() -> None:

@@ -34,23 +34,23 @@ def elsewhere(clock: Clock, parts: dict[str, float], cores: float = 0.5) -> Lazy
     return flink
 
 
-def cores_of(seen: JobProfile) -> list[float]:
-    return [seen.cpu[v].cores for v in CPU]
+def cores_of(measured: JobProfile) -> list[float]:
+    return [measured.cpu[v].cores for v in CPU]
 
 
 def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock: Clock) -> None:
     """Flink calls the splitter twenty times as busy as the source, which takes more."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.5, 0.1, 0.05), strict=True)), 1.3)
-    seen = profile(flink.rest, "job", 60)
-    assert sum(cores_of(seen)) == pytest.approx(1.24, abs=0.04)  # and Java itself
-    assert cores_of(seen) == pytest.approx([0.95, 0.19, 0.1], rel=0.3)
+    measured = profile(flink.rest, "job", 60)
+    assert sum(cores_of(measured)) == pytest.approx(1.24, abs=0.04)  # and Java itself
+    assert cores_of(measured) == pytest.approx([0.95, 0.19, 0.1], rel=0.3)
     number = flink.dumped["far"]
     assert number >= 60
-    graph = measured_graph(seen, MIPS)
-    told = f"{number} thread dumps of each TaskManager; off by up to ±"
-    assert str(graph.attributes["cpu per operator"]).startswith(told)
+    graph = measured_graph(measured, MIPS)
+    text = f"{number} thread dumps of each TaskManager; off by up to ±"
+    assert str(graph.attributes["cpu per operator"]).startswith(text)
     assert not [name for name in graph.attributes if name.startswith("cpu of")]
-    assert not [doubt for doubt in seen.doubts if "ipt of" in doubt or "dumps" in doubt]
+    assert not [doubt for doubt in measured.doubts if "ipt of" in doubt or "dumps" in doubt]
 
 
 def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock: Clock) -> None:
@@ -65,10 +65,10 @@ def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock: Clock) -> None:
     flink.otherwise_of = lambda vertex, i: (
         {"metrics": {"accumulated-busy-time": "NaN"}} if vertex.name == "Source: src" else {}
     )
-    seen = profile(flink.rest, "job", 60)
-    assert cores_of(seen) == pytest.approx([0.55, 0.04, 0.55], rel=0.1, abs=0.02)
-    assert seen.waiting["v1"].rate == pytest.approx(100 / 2, rel=0.1)
-    assert [*seen.waiting] == ["v1"]
+    measured = profile(flink.rest, "job", 60)
+    assert cores_of(measured) == pytest.approx([0.55, 0.04, 0.55], rel=0.1, abs=0.02)
+    assert measured.waiting["v1"].rate == pytest.approx(100 / 2, rel=0.1)
+    assert [*measured.waiting] == ["v1"]
 
 
 def test_what_native_threads_take_is_charged_and_widens_intervals(clock: Clock) -> None:
@@ -76,14 +76,14 @@ def test_what_native_threads_take_is_charged_and_widens_intervals(clock: Clock) 
     parts = dict(zip(NAMES, (0.05, 0.1, 0.05), strict=True))
     origins = []
     for cores in (0.4, 1.6):
-        seen = profile(elsewhere(clock, parts, cores).rest, "job", 60)
-        assert sum(cores_of(seen)) == pytest.approx(cores - 0.06, abs=0.03)
-        origins.append(seen.origin.error)
-        graph = measured_graph(seen, MIPS)
+        measured = profile(elsewhere(clock, parts, cores).rest, "job", 60)
+        assert sum(cores_of(measured)) == pytest.approx(cores - 0.06, abs=0.03)
+        origins.append(measured.origin.error)
+        graph = measured_graph(measured, MIPS)
         errors, steady = errors_for(graph), errors_for(replace(graph, attributes=ATTRIBUTES))
         assert errors is not None
         assert steady is not None
-        assert errors.high == pytest.approx(steady.high * (1 + seen.origin.error), rel=1e-3)
+        assert errors.high == pytest.approx(steady.high * (1 + measured.origin.error), rel=1e-3)
     assert origins[1] == pytest.approx(0.7, abs=0.1)
     assert origins[0] < origins[1]
 
@@ -95,9 +95,9 @@ def test_noise_of_dumps_is_no_part_at_any_rate(clock: Clock) -> None:
     """One subtask reads twice as much as the other, and is seen as often."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.1, 0.3, 0.1), strict=True)), 1.0)
     flink.vertices["v1"].shares = (2 / 3, 1 / 3)
-    seen = profile(flink.rest, "job", 60)
-    assert len(seen.subtasks["v1"]) == 1
-    assert seen.constant["v1"] < 0.1 * seen.cpu["v1"].cores
+    measured = profile(flink.rest, "job", 60)
+    assert len(measured.subtasks["v1"]) == 1
+    assert measured.constant["v1"] < 0.1 * measured.cpu["v1"].cores
 
 
 def test_native_threads_that_a_task_has_started_are_its_own() -> None:
@@ -111,12 +111,12 @@ def test_native_threads_that_a_task_has_started_are_its_own() -> None:
 
 def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock: Clock) -> None:
     """All were runnable all the time on a machine that gave them a third of it."""
-    seen = profile(elsewhere(clock, dict.fromkeys(NAMES, 1.0), 2.0).rest, "job", 60)
-    assert cores_of(seen) == pytest.approx([0.63] * 3, rel=0.05)
+    measured = profile(elsewhere(clock, dict.fromkeys(NAMES, 1.0), 2.0).rest, "job", 60)
+    assert cores_of(measured) == pytest.approx([0.63] * 3, rel=0.05)
 
 
 @pytest.mark.parametrize(
-    ("answer", "asked"),
+    ("answer", "requests"),
     [
         (failure("forbidden", status=403), 1),
         (failure("a.B: busy", status=503), dumps.MOST_FAILURES),
@@ -124,16 +124,22 @@ def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock: C
         ({"threadInfos": [{"threadName": 7}]}, 1),
     ],
 )
-def test_without_dumps_busy_time_divides_the_cpu(clock: Clock, answer: object, asked: int) -> None:
+def test_without_dumps_busy_time_divides_the_cpu(
+    clock: Clock, answer: object, requests: int
+) -> None:
     """Nothing of it vanishes, and one line tells why; a TaskManager is not asked for ever."""
     flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1), 0.9)
     flink.answers["GET /taskmanagers/far/thread-dump"] = answer
-    seen = profile(flink.rest, "job", 10)
-    assert sum(cores_of(seen)) == pytest.approx(0.9)
-    assert cores_of(seen)[1] == pytest.approx(20 * cores_of(seen)[0])
-    assert len([1 for path in flink.requests("GET") if "thread-dump" in path]) == asked
-    assert len([doubt for doubt in seen.doubts if "dumps of far cannot be taken (" in doubt]) == 1
-    assert str(seen.origin).startswith("CPU of whole TaskManagers, divided by busy time; off by")
+    measured = profile(flink.rest, "job", 10)
+    assert sum(cores_of(measured)) == pytest.approx(0.9)
+    assert cores_of(measured)[1] == pytest.approx(20 * cores_of(measured)[0])
+    assert len([1 for path in flink.requests("GET") if "thread-dump" in path]) == requests
+    assert (
+        len([doubt for doubt in measured.doubts if "dumps of far cannot be taken (" in doubt]) == 1
+    )
+    assert str(measured.origin).startswith(
+        "CPU of whole TaskManagers, divided by busy time; off by"
+    )
 
 
 def test_a_slow_task_manager_gives_few_dumps(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +152,11 @@ def test_a_slow_task_manager_gives_few_dumps(clock: Clock, monkeypatch: pytest.M
         return usual(device)
 
     monkeypatch.setattr(flink, "_dump", slow)
-    seen = profile(flink.rest, "job", 60)
+    measured = profile(flink.rest, "job", 60)
     assert 10 <= flink.dumped["far"] <= 15
-    assert seen.origin.error > 2 * profile(elsewhere(clock, {}).rest, "job", 10).origin.error / 3
+    assert (
+        measured.origin.error > 2 * profile(elsewhere(clock, {}).rest, "job", 10).origin.error / 3
+    )
 
 
 @pytest.mark.parametrize(

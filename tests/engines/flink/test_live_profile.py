@@ -131,10 +131,10 @@ def profiled(rest: Rest, jar: Path, is_chained: str = "true") -> JobProfile:
     return profile(rest, job, 6.0)
 
 
-def worked(seen: JobProfile) -> list[float]:
+def worked(measured: JobProfile) -> list[float]:
     """Core seconds per second of the tasks with work, in their order."""
-    maps = [task for task in seen.tasks if task.thread_name.startswith("Map")]
-    return [seen.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
+    maps = [task for task in measured.tasks if task.thread_name.startswith("Map")]
+    return [measured.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
 
 
 def test_every_command_looks_at_a_session_cluster_first(
@@ -152,9 +152,9 @@ def test_every_command_looks_at_a_session_cluster_first(
 
 @pytest.mark.parametrize("is_chained", ["false", "true"])
 def test_the_cpu_is_where_the_work_is(rest: Rest, jobs: Path, is_chained: str) -> None:
-    seen = profiled(rest, jobs, is_chained)
-    assert not any(one.source for one in seen.cpu.values())
-    light, heavy, middle = worked(seen)
+    measured = profiled(rest, jobs, is_chained)
+    assert not any(one.source for one in measured.cpu.values())
+    light, heavy, middle = worked(measured)
     assert heavy > 3 * middle > 3 * light
 
 
@@ -164,9 +164,9 @@ def test_the_cpu_of_task_managers_on_other_machines_is_divided_by_dumps(
     """REST tells what whole TaskManagers took, and which threads were on a core."""
     monkeypatch.setattr(windows, "processes_of", lambda rest: {})
     job = submitted(rest, jobs, "MapsJob", "150", *ROUNDS, settings={CHAINED: "true"})
-    seen = profile(rest, job, 20.0)
-    assert {one.source for one in seen.cpu.values()} == {SAMPLED}
-    light, heavy, middle = worked(seen)
+    measured = profile(rest, job, 20.0)
+    assert {one.source for one in measured.cpu.values()} == {SAMPLED}
+    light, heavy, middle = worked(measured)
     assert heavy > 2 * max(
         middle, light
     )  # these take hundredths of a core, of which few dumps tell
@@ -214,10 +214,10 @@ def test_subtasks_read_what_their_key_groups_bring(rest: Rest, keyed_jobs: Path)
 def test_popular_keys_are_counted_by_subtask(rest: Rest, keyed_jobs: Path) -> None:
     """Half of all readings are of one machine; its subtask reads those and a part of the rest."""
     settings = {"parallelism.default": "2"}
-    seen = profile(
+    measured = profile(
         rest, submitted(rest, keyed_jobs, "Alarms", "5000", "0.5", settings=settings), 15
     )
-    largest = [(max(own), len(own)) for own in seen.shares.values()]
+    largest = [(max(own), len(own)) for own in measured.shares.values()]
     assert largest
     for share, number in largest:
         assert share == pytest.approx(0.5 + 0.5 / number, abs=0.05)
@@ -304,8 +304,8 @@ def test_a_stock_job_is_advised(other: LocalCluster, run: Callable, tmp_path: Pa
         v["parallelism"] for v in before["vertices"]
     ]
     adaptive = rest.settings().get("jobmanager.scheduler") == "adaptive"
-    told = "resource-requirements" if adaptive else "--placement plan/placement.json"
-    assert any(told in line for line in advice.commands)
+    log = "resource-requirements" if adaptive else "--placement plan/placement.json"
+    assert any(log in line for line in advice.commands)
 
 
 SPREAD = {"src": ["dev-0"], "work": ["dev-0", "dev-1", "dev-2"]}
@@ -331,9 +331,9 @@ main()
 
 
 @contextmanager
-def watching(line: Sequence[str], told: Path) -> Iterator[subprocess.Popen[bytes]]:
+def watching(line: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a watch while the block does; what it tells goes to a file."""
-    with told.open("wb") as file:
+    with log.open("wb") as file:
         process = subprocess.Popen(line, stderr=file, stdout=file)
     try:
         yield process
@@ -343,11 +343,11 @@ def watching(line: Sequence[str], told: Path) -> Iterator[subprocess.Popen[bytes
             process.wait()
 
 
-def await_words(told: Path, words: str) -> None:
+def await_words(log: Path, words: str) -> None:
     """Wait until a watch has told something."""
     deadline = time.monotonic() + 240
-    while words not in told.read_text():
-        assert time.monotonic() < deadline, told.read_text()
+    while words not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)
 
 

@@ -151,8 +151,8 @@ def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
 
 def test_what_the_scheme_cannot_count_is_refused() -> None:
     """More slots than the amounts can tell apart, and devices that are not there."""
-    for counts, told in (({"a": 1000}, "999"), ({"z": 1}, "'z'")):
-        with pytest.raises(PlacementError, match=told):
+    for counts, message in (({"a": 1000}, "999"), ({"z": 1}, "'z'")):
+        with pytest.raises(PlacementError, match=message):
             SpreadLimits.untouched(["a"]).take(counts)
 
 
@@ -219,12 +219,12 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
 
 
 @pytest.mark.parametrize(
-    ("assignment", "told"), [({"m#0": "a", "m#1": "b"}, "'m' has 2"), ({"k": "a"}, "'m' has 0")]
+    ("assignment", "message"), [({"m#0": "a", "m#1": "b"}, "'m' has 2"), ({"k": "a"}, "'m' has 0")]
 )
 def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
-    assignment: dict[str, str], told: str
+    assignment: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(PlacementError, match=told):
+    with pytest.raises(PlacementError, match=message):
         Layout.of(assignment, {"m": 3})
 
 
@@ -335,7 +335,7 @@ def executed(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "vectors", "requested", "told"),
+    ("nodes", "vectors", "requested", "message"),
     [
         ([Node("map", 2)], {"map": ["b"] * 4}, (), "'map' .*2 .*4"),
         ([Node("Map"), Node("Map")], {"Map": ["a"]}, (), r"'Map \(2\)'"),
@@ -352,9 +352,9 @@ def executed(
 )
 @pytest.mark.usefixtures("pyflink")
 def test_a_program_that_does_not_fit_its_placement_is_refused(
-    nodes: list[Node], vectors: dict[str, list[str]], requested: tuple[str, ...], told: str
+    nodes: list[Node], vectors: dict[str, list[str]], requested: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         executed(nodes, vectors, {"a": 1}, requested)
 
 
@@ -447,9 +447,9 @@ def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_pa
     vectors = {name: [device] for name, device in devices.items()}
     run = run_java(flink, compiled(flink, tmp_path, Layout(vectors), "Main"), "Main", *names)
     assert run.returncode == 0, run.stderr
-    told = [line.split() for line in run.stdout.splitlines()]
-    assert [base64.b64decode(group).decode() for group, _ in told] == list(devices.values())
-    assert {known for _, known in told} == {"true"}
+    message = [line.split() for line in run.stdout.splitlines()]
+    assert [base64.b64decode(group).decode() for group, _ in message] == list(devices.values())
+    assert {known for _, known in message} == {"true"}
 
 
 def test_devices_that_a_program_requests_are_refused(flink: Flink, pinned: Path) -> None:
@@ -484,9 +484,9 @@ def test_the_jars_of_the_package_are_those_of_their_sources(
     fetched: Callable[[str], Flink], tmp_path: Path, version: str
 ) -> None:
     """Byte for byte, by either Flink; another JDK may write other bytes."""
-    told = subprocess.run(["javac", "-version"], capture_output=True, text=True).stdout
-    if not told.startswith("javac 17."):
-        pytest.skip(f"{told.strip()} is not the JDK that built them (17)")
+    message = subprocess.run(["javac", "-version"], capture_output=True, text=True).stdout
+    if not message.startswith("javac 17."):
+        pytest.skip(f"{message.strip()} is not the JDK that built them (17)")
     for jar in SHIPPED:
         build_shipped(fetched(version), jar, tmp_path / jar.name)
         assert (tmp_path / jar.name).read_bytes() == jar.read_bytes(), "make jars builds them"

@@ -213,7 +213,7 @@ FAILED = {"id": "x", "status": "FAILED"}
 
 
 @pytest.mark.parametrize(
-    ("others", "options", "told"),
+    ("others", "options", "message"),
     [
         ([FAILED, {"id": "y", "status": "FINISHED"}], (), "(x is FAILED; y is FINISHED)"),
         ([FAILED, {"id": JOB, "status": "RESTARTING"}], (), f"job {JOB} is RESTARTING"),
@@ -222,13 +222,13 @@ FAILED = {"id": "x", "status": "FAILED"}
     ids=["all have ended", "one has not ended", "a shell variable that is not set"],
 )
 def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
-    refusal: Callable, others: list[dict[str, str]], options: tuple[str, ...], told: str
+    refusal: Callable, others: list[dict[str, str]], options: tuple[str, ...], message: str
 ) -> None:
     """Be it restarting, which is then told; for an empty id Flink answers with all jobs."""
     restarting = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
     listed = {"GET /jobs": {"jobs": others}, "GET /jobs/": {"jobs": []}}
     with FakeFlink(ANSWERS | listed | {f"GET /jobs/{JOB}": restarting}).served() as flink:
-        assert told in refusal("flink", "profile", "--rest", flink.url, *options)
+        assert message in refusal("flink", "profile", "--rest", flink.url, *options)
 
 
 def test_jobs_of_which_one_must_be_chosen_are_named(refusal: Callable) -> None:
@@ -286,7 +286,7 @@ WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})
 
 
 @pytest.mark.parametrize(
-    ("devices", "slots", "told"),
+    ("devices", "slots", "message"),
     [
         (("dev-0", "dev-1"), [{"jobId": "other"}], "whole TaskManagers"),
         (("dev-0", "dev-1"), [], "'map' is SCHEDULED"),
@@ -294,13 +294,13 @@ WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})
     ],
 )
 def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
-    devices: tuple[str, ...], slots: list[dict[str, str]], told: str
+    devices: tuple[str, ...], slots: list[dict[str, str]], message: str
 ) -> None:
     """Only where others have slots of each; whoever cancelled them might end them in vain."""
     flink = FakeFlink(healthy(*devices) | {"GET /jobs/job": WAITING})
     for device in devices:
         flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": slots}
-    with pytest.raises(FlinkError, match=told):
+    with pytest.raises(FlinkError, match=message):
         flink.rest.running_job("job")
 
 
@@ -414,11 +414,11 @@ def test_authorization_is_sent_and_never_shown(
         monkeypatch.setenv("STREAMPLACE_FLINK_AUTHORIZATION", text)
     given = ("--authorization", "secret") if source == "file" else ()
     with FakeFlink(ANSWERS).served() as flink:
-        told = [run("flink", *what, "--rest", flink.url, *given) for what in COMMANDS]
-    assert [answer.status for answer in told] == [0, 2], told
+        message = [run("flink", *what, "--rest", flink.url, *given) for what in COMMANDS]
+    assert [answer.status for answer in message] == [0, 2], message
     assert flink.asked
     assert {headers["Authorization"] for headers in flink.headers} == {sent}
-    assert "s3cret" not in "".join(answer.out + answer.err for answer in told)
+    assert "s3cret" not in "".join(answer.out + answer.err for answer in message)
     assert "s3cret" not in repr(Access(authorization=text))
 
 
@@ -438,7 +438,7 @@ def test_a_token_that_is_replaced_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"cacert": "none.pem"}, "none.pem: "),
         ({"cacert": str(TLS / "client.key")}, "client.key: "),
@@ -451,11 +451,11 @@ def test_a_token_that_is_replaced_is_read_again(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_told(
-    refusal: Callable, files: dict[str, str], told: str, tmp_path: Path
+    refusal: Callable, files: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     """Nobody is asked for a password."""
     given = settings_file(tmp_path, **({"rest": "https://127.0.0.1:1"} | files))
-    assert told in refusal("flink", "cluster", *given)
+    assert message in refusal("flink", "cluster", *given)
 
 
 def test_a_missing_authorization_is_told(refusal: Callable) -> None:

@@ -83,15 +83,15 @@ def flink() -> Iterator[FakeFlink]:
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "message"),
     [("RUNNING", ("3 checkpoints", "--savepoint FOLDER")), ("FINISHED", ("has finished",))],
 )
 def test_cancel_drops_no_state_in_silence_and_ends_nothing_that_has_finished(
-    refusal: Callable, flink: FakeFlink, state: str, told: tuple[str, ...]
+    refusal: Callable, flink: FakeFlink, state: str, message: tuple[str, ...]
 ) -> None:
     flink.answers |= cluster({OLD: state}, {OLD: SAVED})
     refused = refusal("flink", "cancel", "--rest", flink.url, "--job", OLD)
-    assert all(words in refused for words in told)
+    assert all(words in refused for words in message)
     assert flink.requests("PATCH") == flink.requests("POST") == []
 
 
@@ -138,7 +138,7 @@ CONTINUES = rf"^job {OTHER} \(RUNNING\) continues from .* already"
 
 
 @pytest.mark.parametrize(
-    ("states", "restored", "given", "told"),
+    ("states", "restored", "given", "message"),
     [
         ({OTHER: "RUNNING"}, SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/", CONTINUES),
         ({OTHER: "RUNNING"}, "hdfs://n:8020/s/savepoint-1", "hdfs:///s/savepoint-1", CONTINUES),
@@ -150,14 +150,14 @@ CONTINUES = rf"^job {OTHER} \(RUNNING\) continues from .* already"
     ],
 )
 def test_state_from_which_a_job_runs_starts_no_second(
-    states: Mapping[str, str], restored: str, given: str, told: str
+    states: Mapping[str, str], restored: str, given: str, message: str
 ) -> None:
     """However the path is written; the job is named. When that has ended, it may be used again.
 
     One that is suspended goes on once a JobManager leads again.
     """
     flink = FakeFlink(cluster(states, {OTHER: checkpoints(1, restored=restored)}))
-    with pytest.raises(CopyRuns, match=told) if told else nullcontext():
+    with pytest.raises(CopyRuns, match=message) if message else nullcontext():
         refuse_copy(flink.rest, given)
 
 

@@ -111,12 +111,12 @@ def taxi(clock: Clock, messages: float = 1.0) -> LazyFlink:
 
 def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
     """A profile of the job on one TaskManager with one core, all of which it took."""
-    seen = profile(taxi(clock, messages).rest, "job", 10)
-    devices = {task.name: ["dev-0"] * task.parallelism for task in seen.tasks}
+    measured = profile(taxi(clock, messages).rest, "job", 10)
+    devices = {task.name: ["dev-0"] * task.parallelism for task in measured.tasks}
     used = 0.2 + 0.3 + COMMITTER
     usage = {"dev-0": Usage(CpuShare(1.0, used=used), {"tasks": used})}
-    object.__setattr__(seen, "present", Present(devices, usage, 0.05))
-    return seen
+    object.__setattr__(measured, "present", Present(devices, usage, 0.05))
+    return measured
 
 
 def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
@@ -130,9 +130,9 @@ def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
 @pytest.mark.parametrize("messages", [1.0, 0.0])
 def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float) -> None:
     """Else the model says that a placement carries a fraction of what it was measured to carry."""
-    seen = watched(clock, messages)
-    graph = measured_graph(seen, MIPS)
-    assert seen.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
+    measured = watched(clock, messages)
+    graph = measured_graph(measured, MIPS)
+    assert measured.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
     assert graph.charged_ipt[2] == 0
     error = re.search(r"\(([+-]\d+)%\)", str(graph.attributes["consistency"]))
     assert error is not None
@@ -144,8 +144,8 @@ def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
     flink = taxi(clock)
     flink.vertices["v1"].name = "trips.parquet: Writer -> trips.parquet: Committer"
     flink.vertices["v2"].name = "trips.parquet: Global Committer"
-    seen = profile(flink.rest, "job", 10)
-    assert seen.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
+    measured = profile(flink.rest, "job", 10)
+    assert measured.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
 
 
 def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> None:
@@ -155,8 +155,8 @@ def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> N
         "late.parquet: Writer", rates(RATE, RATE, RATE * 90, 300), [("v0", "REBALANCE")]
     )
     flink.vertices["v2"].inputs = [("v1", "REBALANCE"), ("w", "REBALANCE")]
-    seen = profile(flink.rest, "job", 10)
-    assert measured_graph(seen, MIPS).input_rate.tolist()[2] == pytest.approx(4)
+    measured = profile(flink.rest, "job", 10)
+    assert measured_graph(measured, MIPS).input_rate.tolist()[2] == pytest.approx(4)
 
 
 def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
@@ -172,14 +172,14 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
         "v2": source("rides", rate, 90),
         "v3": Vertex("join", rates(2 * rate, 0, 2 * rate * 90), [("v1", "HASH"), ("v2", "HASH")]),
     }
-    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
-    graph = measured_graph(seen, MIPS)
+    measured = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    graph = measured_graph(measured, MIPS)
     assert graph.input_rate[graph.operators.index("join")] == pytest.approx(2 * rate)
     assert graph.streams.selectivity.tolist() == pytest.approx([1, 1, 1])
     vertices["v2"].name = "Source: rides -> copy: Writer"
-    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
-    assert measured_graph(seen, MIPS).input_rate[-1] == pytest.approx(2 * rate)
-    assert any("several inputs mix" in doubt for doubt in seen.doubts)
+    measured = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    assert measured_graph(measured, MIPS).input_rate[-1] == pytest.approx(2 * rate)
+    assert any("several inputs mix" in doubt for doubt in measured.doubts)
 
 
 OFFSET = "{}.Source__src.KafkaSourceReader.topic.orders.partition.{}.currentOffset"
@@ -207,9 +207,9 @@ def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
     clock: Clock, growth: float, lag: float, why: str | None
 ) -> None:
     """Unless what waits is so much that another layout would be done with it much earlier."""
-    seen = profile(kafka(clock, growth, lag).rest, "job", 10).flow
-    assert seen.sources["src"].why == why
-    assert seen.offered == pytest.approx(1000 + growth, rel=0.02)
+    measured = profile(kafka(clock, growth, lag).rest, "job", 10).flow
+    assert measured.sources["src"].why == why
+    assert measured.offered == pytest.approx(1000 + growth, rel=0.02)
     flow = source_flow(kafka(clock, growth, lag).rest, "job")
     assert flow is not None
     assert (flow.is_limited, flow.keeps_up) == (why is not None, why is None)
@@ -224,9 +224,9 @@ def test_records_that_wait_count_as_the_tuples_that_are_made_of_them(
     vertex = flink.vertices["v0"]
     vertex.rates = {**vertex.rates, "Source__src.numRecordsIn": 1000 / tuples}
     vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(1_000.0, 50.0))
-    seen = profile(flink.rest, "job", 10).flow
-    assert seen.offered == pytest.approx(1000 + 50 * tuples, rel=0.02)
-    _, second = seen.sources["src"].subtasks
+    measured = profile(flink.rest, "job", 10).flow
+    assert measured.offered == pytest.approx(1000 + 50 * tuples, rel=0.02)
+    _, second = measured.sources["src"].subtasks
     assert second.growth == pytest.approx(50 * tuples, rel=0.02)
     flow = source_flow(flink.rest, "job")
     assert flow is not None
@@ -285,9 +285,9 @@ def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock: Clock) -> Non
     flink = kafka(clock, 100.0, 5_000.0)
     vertex = flink.vertices["v0"]
     vertex.shares, vertex.lags = (1.0, 0.0), (lag(5_000.0, 100.0),)
-    told = profile(flink.rest, "job", 10).flow.sources["src"].lag
+    words = profile(flink.rest, "job", 10).flow.sources["src"].lag
     assert re.fullmatch(
-        r"\d+ tuples wait, 100 more per second; src#0 falls behind by 1[\d.]+ tuples/s", told
+        r"\d+ tuples wait, 100 more per second; src#0 falls behind by 1[\d.]+ tuples/s", words
     )
 
 
@@ -420,12 +420,12 @@ def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
         "v0": Vertex("src", source, (), 3, "", parts, waits),
         "v1": Vertex("out", out, [("v0", "CUSTOM")], 3, "", parts),
     }
-    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
-    assert {name: tuple(own) for name, own in seen.shares.items()} == {
+    measured = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    assert {name: tuple(own) for name, own in measured.shares.items()} == {
         "out": pytest.approx(parts),
         **({"src": pytest.approx(expected)} if expected else {}),
     }
-    subtasks = expand(measured_graph(seen, MIPS), seen.shares).graph.input_rate.tolist()
+    subtasks = expand(measured_graph(measured, MIPS), measured.shares).graph.input_rate.tolist()
     assert subtasks[3:] == pytest.approx([600, 200, 200], rel=0.01)
     assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
 
@@ -435,9 +435,9 @@ def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(shop: S
     flink = shop()
     flink.vertices["v0"].parallelism = 85
     flink.vertices["v0"].shares = (1 / 85,) * 85
-    seen = profile(flink.rest, "job", 10)
-    graph = measured_graph(seen, MIPS)
-    assert seen.shares == {}
+    measured = profile(flink.rest, "job", 10)
+    graph = measured_graph(measured, MIPS)
+    assert measured.shares == {}
     assert expand(graph).graph.operators.rate[:85] == pytest.approx(graph.source_rate / 85)
     assert 85 <= graph.operators["src"].max_parallelism <= 128
     assert graph.operators["split"].max_parallelism == 128

@@ -721,8 +721,8 @@ def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None
     both = [first, second]
     assert [broken_off(both, name).trigger for name in (OLD, NEW)] == ["t1", "t2"]
     assert broken_off([first], BACK).trigger == "t1"
-    for found, told in (([], "has no record of an interrupted move"), (both, "choose one with")):
-        with pytest.raises(SettingError, match=told):
+    for found, message in (([], "has no record of an interrupted move"), (both, "choose one with")):
+        with pytest.raises(SettingError, match=message):
             broken_off(found, None)
 
 
@@ -767,7 +767,7 @@ def mover(case: MoveCase) -> FlinkMove:
 
 
 @pytest.mark.parametrize(
-    ("states", "stop", "told"),
+    ("states", "stop", "message"),
     [
         ({OLD: "RUNNING"}, None, ""),
         ({OLD: "RUNNING"}, UNDER_WAY, "interrupted"),
@@ -779,7 +779,7 @@ def mover(case: MoveCase) -> FlinkMove:
     ],
 )
 def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
-    case: MoveCase, mover: FlinkMove, states: dict[str, str], stop: Any, told: str
+    case: MoveCase, mover: FlinkMove, states: dict[str, str], stop: Any, message: str
 ) -> None:
     """Else its record goes; nothing else would ever end it."""
     case.flink.jobs = {name: FakeJob(state, stop=stop) for name, state in states.items()}
@@ -787,8 +787,8 @@ def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
         case.flink.jobs = {OLD: STOPPED}
     case.move(requested_job=OLD).claim.leave()
     job = next((one for one, state in states.items() if state == "RUNNING"), OLD)
-    if told:
-        with pytest.raises(FlinkError, match=rf"was {told}; finish it with: move --resume$"):
+    if message:
+        with pytest.raises(FlinkError, match=rf"was {message}; finish it with: move --resume$"):
             mover.running_job(job)
         assert case.is_unfinished
         return
@@ -892,8 +892,8 @@ def test_a_sink_whose_transactions_may_end_before_the_move_is_refused(
 ) -> None:
     """By the name of its setting, before the job is stopped: Kafka would drop what it wrote."""
     planned = {"transaction.timeout.ms": "60000"}
-    told = r"transaction\.timeout\.ms of a sink is 60 s, .* a move may take 720 s"
-    with pytest.raises(SettingError, match=told):
+    message = r"transaction\.timeout\.ms of a sink is 60 s, .* a move may take 720 s"
+    with pytest.raises(SettingError, match=message):
         partly_ended(monkeypatch, planned).plan(JOB, THERE)
     short = partly_ended(monkeypatch, planned, seconds=20.0, savepoint_seconds=40.0)
     assert short.plan(JOB, THERE).is_needed
