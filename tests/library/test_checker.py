@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from library_documents import instance_document, plan_document
+from placer_cases import all_legal
 from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph
@@ -149,18 +150,13 @@ def test_slots_that_placers_do_not_know_are_refused() -> None:
     library_problem(two_kinds("makespan", slots=1))
 
 
-def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
-    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
-    return (place for place in every if problem.legal(place)[0])
-
-
 @FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem) -> None:
     document = document_of(problem, "throughput")
     values = [
-        judged(document, {"place": list(place)})
-        for place in every_placement(library_problem(document))
+        judged(document, {"place": place})
+        for place in all_legal(library_problem(document)).tolist()
     ]
     best = max(values)
     assume(best > 0)
@@ -182,9 +178,9 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
 def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem: Problem) -> None:
     document = document_of(problem, "makespan")
     best = min(
-        judged(document, {"place": list(place), "order": list(order)})
+        judged(document, {"place": place, "order": list(order)})
         for order in orders(document)
-        for place in every_placement(library_problem(document))
+        for place in all_legal(library_problem(document)).tolist()
     )
     assert proves(document, best, library_certificates.proof(document))
     assert not proves(

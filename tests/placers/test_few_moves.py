@@ -1,11 +1,11 @@
 """Few moves: what each number of moves from the present placement reaches."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from placer_cases import all_legal
 from problems import layered
 from streamsim import throughput
 
@@ -26,7 +26,7 @@ def small() -> Problem:
 
 def best_by_moves(problem: Problem, home: list[int]) -> dict[int, float]:
     """Highest throughput with at most so many moves, by trying everything."""
-    every = np.array(list(itertools.product(range(3), repeat=problem.n_operators)), np.int32)
+    every = all_legal(problem)
     values = throughput(problem.instance, every)
     moves = (every != np.array(home)).sum(axis=1)
     return {k: float(values[moves <= k].max()) for k in range(problem.n_operators + 1)}
@@ -87,10 +87,10 @@ def test_a_simulation_tells_what_moves_and_what_staying_reaches() -> None:
     problem = small()
     home = [0] * problem.n_operators
     result = place(problem, relocation=at(problem, home), budget=FEW)
-    told = simulate(problem, result.placement, relocation=at(problem, home)).document()
+    simulated = simulate(problem, result.placement, relocation=at(problem, home)).document()
     stay = simulate(problem, at(problem, home).before).value
-    assert told["relocation"]["before"] == pytest.approx(stay)
-    assert [move["operator"] for move in told["relocation"]["moved"]] == [
+    assert simulated["relocation"]["before"] == pytest.approx(stay)
+    assert [move["operator"] for move in simulated["relocation"]["moved"]] == [
         name for name, device in result.placement.as_dict().items() if device != "d0"
     ]
 

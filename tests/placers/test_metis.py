@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from placer_cases import counted
 from problems import layered
 
 from streamplace.cli.main import main
@@ -242,11 +243,6 @@ def test_a_budget_of_evaluations_limits_the_assignments() -> None:
     """One evaluation is for the parts on the devices that they were cut for."""
     problem = Problem(layered(12).graph, Cluster.of(UNLIKE))
     evaluated: list[int] = []
-
-    def counted(problem: Problem, batch: Any) -> Any:
-        evaluated.append(len(batch))
-        return THROUGHPUT.evaluate(problem, batch)
-
-    objective = replace(THROUGHPUT, evaluate=counted, limit=None)
+    objective = replace(counted(evaluated), limit=None)
     METIS.function(problem, objective, seed=0, budget=Budget(evaluations=7))
     assert sum(evaluated) == 7

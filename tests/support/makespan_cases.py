@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 from hypothesis import strategies as st
+from placer_cases import all_legal
 
 from streamplace.families.registry import FAMILIES
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
@@ -70,10 +71,8 @@ def problems(draw: st.DrawFn, most_cores: int = 2, rules: Constraints = TOGETHER
 
 def least_of_all(problem: Problem) -> float:
     """Shortest pass of all legal placements under all orders of the tasks."""
-    n, d = problem.n_operators, problem.n_devices
-    places = np.array(list(itertools.product(range(d), repeat=n)), np.int32)
-    places = places[problem.legal(places)]
-    orders = [np.array(order, np.float64) for order in itertools.permutations(range(n))]
+    places, tasks = all_legal(problem), range(problem.n_operators)
+    orders = [np.array(order, np.float64) for order in itertools.permutations(tasks)]
     return min(
         float(MAKESPAN.values(problem, places, np.tile(order, (len(places), 1))).min())
         for order in orders

@@ -12,6 +12,7 @@ from streamsim import throughput
 
 from streamplace.errors import PlacementError
 from streamplace.model import Problem
+from streamplace.model.arrays import Ints
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.meter import Meter
@@ -75,11 +76,15 @@ def placed(
     )
 
 
+def all_legal(problem: Problem) -> Ints:
+    """All placements that the rules allow."""
+    every = np.array(list(np.ndindex((problem.n_devices,) * problem.n_operators)), np.int32)
+    return every[problem.legal(every)]
+
+
 def best_of_all(problem: Problem) -> float:
     """Highest throughput of all legal placements."""
-    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
-    places = np.array(list(every), np.int32)
-    return float(throughput(problem.instance, places[problem.legal(places)]).max())
+    return float(throughput(problem.instance, all_legal(problem)).max())
 
 
 def make_busy(patch: pytest.MonkeyPatch) -> None:
