@@ -52,6 +52,18 @@ def build_jar(flink: Flink, sources: Sequence[Path], jar: Path, release: int | N
             made.writestr(entry, entries[name].read_bytes())
 
 
+def with_jars(flink: Flink, jars: Sequence[Path], home: Path) -> Flink:
+    """Flink with jars among its own, whose classes are loaded once and not by every job.
+
+    So what Java has compiled of a job is still compiled when the job runs again.
+    """
+    (home / "lib").mkdir(parents=True)
+    for jar in (*flink.jars, *jars):
+        (home / "lib" / jar.name).symlink_to(jar)
+    (home / "opt").symlink_to(flink.home / "opt")
+    return Flink(home, flink.version)
+
+
 def build_shipped(flink: Flink, jar: Path, target: Path) -> None:
     """Build a jar of the package into another file."""
     build_jar(flink, sorted(SHIPPED[jar].iterdir()), target, JAVA)

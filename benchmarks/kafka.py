@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 
-from flink_jars import build_jar
+from flink_jars import build_jar, with_jars
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 
@@ -328,11 +328,7 @@ def kafka_flink(flink: Flink, home: Path) -> Flink:
     """Flink with the connector and what it needs among its own libraries."""
     names = ("flink-connector-kafka-", *CLIENT)
     own = [jar for jar in kafka_jars() if jar.name.startswith(names)]
-    (home / "lib").mkdir(parents=True)
-    for one in (*flink.jars, *own):
-        (home / "lib" / one.name).symlink_to(one)
-    (home / "opt").symlink_to(flink.home / "opt")
-    return Flink(home, flink.version)
+    return with_jars(flink, own, home)
 
 
 def kafka_jobs(flink: Flink, jar: Path) -> Path:

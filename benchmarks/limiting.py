@@ -71,18 +71,6 @@ def measured_devices(
             others.rmdir()
 
 
-def with_library(flink: Flink, jar: Path, home: Path) -> Flink:
-    """Flink with a jar among its own, whose classes are loaded once and not by every job.
-
-    So what Java has compiled of a job is still compiled when the job runs again.
-    """
-    (home / "lib").mkdir(parents=True)
-    for one in (*flink.jars, jar):
-        (home / "lib" / one.name).symlink_to(one)
-    (home / "opt").symlink_to(flink.home / "opt")
-    return Flink(home, flink.version)
-
-
 def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
     """Folders of a device's threads."""
     yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from against_cells import JOBS as COMPARED
 from constant_speed import ConstantSpeed
-from flink_jars import build_jar
+from flink_jars import build_jar, with_jars
 from flink_jobs import JOBS as PROBED
 from flink_jobs import SOURCES, UNSEEN
 from limiting import (
@@ -21,7 +21,6 @@ from limiting import (
     measured_devices,
     release,
     wait_compiled,
-    with_library,
 )
 from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups, rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
@@ -249,7 +248,7 @@ def running_bench(folder: Path, output: Path) -> Iterator[Bench]:
     flink = find_flink(None)
     jar = folder / "jobs.jar"
     build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
-    own = with_library(flink, jar, folder / "flink")
+    own = with_jars(flink, [jar], folder / "flink")
     with (
         measured_devices(
             own,
