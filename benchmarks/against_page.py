@@ -51,8 +51,8 @@ class Compared(NamedTuple):
 def decision_of(run: Row) -> Row:
     """What a run of the command says of its decision; empty where it has failed."""
     answer = run.get("answer")
-    found: Row = answer.get("decision") or {} if isinstance(answer, dict) else {}
-    return found
+    decision: Row = answer.get("decision") or {} if isinstance(answer, dict) else {}
+    return decision
 
 
 def trials_of(run: Row) -> list[Row]:
@@ -62,15 +62,15 @@ def trials_of(run: Row) -> list[Row]:
 
 def compared(rows: Iterable[Row]) -> list[Compared]:
     """Complete cells, of the computer that measured them last."""
-    found: dict[tuple[Cell, str], dict[str, Row]] = {}
+    runs: dict[tuple[Cell, str], dict[str, Row]] = {}
     for row in rows:
         if not row["disturbed"]:
             cell = Cell(row["job"], row["kind"], row["repeat"])
-            found.setdefault((cell, row["boot"]), {})[row["arm"]] = row
-    whole = {cell: own for (cell, _), own in found.items() if own.keys() >= {*ARMS}}
+            runs.setdefault((cell, row["boot"]), {})[row["arm"]] = row
+    complete = {cell: own for (cell, _), own in runs.items() if own.keys() >= {*ARMS}}
     return [
         Compared(cell, {arm: row["rate"] for arm, row in own.items()}, own[MOVE])
-        for cell, own in whole.items()
+        for cell, own in complete.items()
     ]
 
 
@@ -92,17 +92,18 @@ def _by_kind(cells: Sequence[Compared]) -> Iterator[str]:
     )
     yield "|---|---:|---:|---|---:|---|---|---:|---:|---:|"
     for kind in KINDS:
-        own = [one for one in cells if one.cell.kind == kind]
+        own = [cell for cell in cells if cell.cell.kind == kind]
         if not own:
             continue
-        low, high = interval([one.gain for one in own])
-        worst, best = min(own, key=lambda one: one.gain), max(own, key=lambda one: one.gain)
+        low, high = interval([cell.gain for cell in own])
+        worst, best = min(own, key=lambda cell: cell.gain), max(own, key=lambda cell: cell.gain)
         alone = [
-            geometric(one.rates[MOVE] / max(one.rates[mode], 1e-9) for one in own) for mode in FLINK
+            geometric(cell.rates[MOVE] / max(cell.rates[mode], 1e-9) for cell in own)
+            for mode in FLINK
         ]
         yield (
-            f"| {kind} | {len(own)} | {geometric(one.gain for one in own):.2f} | {low:.2f} to "
-            f"{high:.2f} | {geometric(one.first for one in own):.2f} | {worst.cell.job} "
+            f"| {kind} | {len(own)} | {geometric(cell.gain for cell in own):.2f} | {low:.2f} to "
+            f"{high:.2f} | {geometric(cell.first for cell in own):.2f} | {worst.cell.job} "
             f"{worst.gain:.2f} | {best.cell.job} {best.gain:.2f} | "
             f"{' | '.join(f'{ratio:.2f}' for ratio in alone)} |"
         )
@@ -113,43 +114,43 @@ def _by_cell(cells: Sequence[Compared]) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield f"|---|---|{'---:|' * (len(heads) - 2)}"
     limit = min(LOSS, math.exp(-noise(cells)))
-    for one in sorted(cells, key=lambda one: (one.cell.job, one.cell.kind)):
-        rates = [f"{one.rates[arm]:,.0f}" for arm in ARMS]
-        told = f"**{one.gain:.2f}**" if one.gain < limit else f"{one.gain:.2f}"
-        cell = (one.cell.job, one.cell.kind, *rates, f"{one.first:.2f}", told)
-        yield f"| {' | '.join(cell)} |"
+    for cell in sorted(cells, key=lambda cell: (cell.cell.job, cell.cell.kind)):
+        rates = [f"{cell.rates[arm]:,.0f}" for arm in ARMS]
+        gain = f"**{cell.gain:.2f}**" if cell.gain < limit else f"{cell.gain:.2f}"
+        texts = (cell.cell.job, cell.cell.kind, *rates, f"{cell.first:.2f}", gain)
+        yield f"| {' | '.join(texts)} |"
 
 
 def _facts(cells: Sequence[Compared]) -> Iterator[str]:
     within = noise(cells)
     yield f"- The same layout twice (A/A): the 90th percentile of |ln| is {within:.3f}."
-    losses = [one for one in cells if one.gain < min(LOSS, math.exp(-within))]
-    named = [f"{one.cell.job} on {one.cell.kind} ({one.gain:.2f})" for one in losses]
+    losses = [cell for cell in cells if cell.gain < min(LOSS, math.exp(-within))]
+    named = [f"{cell.cell.job} on {cell.cell.kind} ({cell.gain:.2f})" for cell in losses]
     yield f"- Losses beyond the noise: {', '.join(named) or 'none'}."
-    seconds = [one.run["command_seconds"] for one in cells if "command_seconds" in one.run]
+    seconds = [cell.run["command_seconds"] for cell in cells if "command_seconds" in cell.run]
     if seconds:
         yield (
             f"- The command took {median(seconds):.0f} s in the median, at most "
             f"{max(seconds):.0f} s."
         )
-    reported = [abs(one.last - 1) for one in cells if one.last is not None]
+    reported = [abs(cell.last - 1) for cell in cells if cell.last is not None]
     if reported:
         yield (
             "- The rate that it reported differs from what was measured afterwards by "
             f"{_quantiles(reported)}."
         )
-    tries = [trial for one in cells for trial in one.trials[1:] if trial["measured"]]
-    known = [trial for trial in tries if trial.get("predicted")]
-    if known:
-        errors = [abs(trial["predicted"]["value"] / trial["measured"] - 1) for trial in known]
+    tries = [trial for cell in cells for trial in cell.trials[1:] if trial["measured"]]
+    announced = [trial for trial in tries if trial.get("predicted")]
+    if announced:
+        errors = [abs(trial["predicted"]["value"] / trial["measured"] - 1) for trial in announced]
         held = mean(
             trial["predicted"]["low"]
             <= trial["measured"]
             <= (trial["predicted"]["high"] or math.inf)
-            for trial in known
+            for trial in announced
         )
         yield (
-            f"- Predictions of {len(known)} tries are off by {_quantiles(errors)}; "
+            f"- Predictions of {len(announced)} tries are off by {_quantiles(errors)}; "
             f"{held:.0%} of the intervals contain what was measured."
         )
     interrupted = [
@@ -161,20 +162,10 @@ def _facts(cells: Sequence[Compared]) -> Iterator[str]:
             for trial in interrupted
         ]
         yield f"- Interruptions told differ from those measured by a factor of {_factors(ratios)}."
-    stopped = [
-        [trial["interruption"] for trial in one.trials[1:] if trial.get("interruption")]
-        for one in cells
-        if KINDS[one.cell.kind].partitions
-    ]
-    if first := [each[0] for each in stopped if each]:
-        yield (
-            f"- The first try stopped jobs that read Kafka for {min(first):.0f} to "
-            f"{max(first):.0f} s, all tries of a job for up to {max(map(sum, stopped)):.0f} s."
-        )
-    failed = [one for one in cells if one.run.get("code") or "failed" in one.run]
-    for one in failed:
-        told = " ".join((one.run.get("failed") or one.run["told"]).split())[-300:]
-        yield f"- {one.cell.job} on {one.cell.kind}: {told}"
+    failed = [cell for cell in cells if cell.run.get("code") or "failed" in cell.run]
+    for cell in failed:
+        reason = " ".join((cell.run.get("failed") or cell.run["told"]).split())[-300:]
+        yield f"- {cell.cell.job} on {cell.cell.kind}: {reason}"
 
 
 def _quantiles(errors: Sequence[float]) -> str:
@@ -207,6 +198,6 @@ def interval(ratios: Sequence[float]) -> tuple[float, float]:
 
 def noise(cells: Sequence[Compared]) -> float:
     """90th percentile of |ln| of two runs of SLOTS."""
-    pairs = [(one.rates[AGAIN], one.rates["SLOTS"]) for one in cells]
+    pairs = [(cell.rates[AGAIN], cell.rates["SLOTS"]) for cell in cells]
     logs = [abs(math.log(a / b)) for a, b in pairs if a and b]
     return float(np.quantile(logs, 0.9)) if logs else 0.0

@@ -111,17 +111,17 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         windows = JobWindows(rest, started)
         windows.add(SECONDS)
         idle, seconds = idle_seconds() - before, time.monotonic() - began
-        seen = windows.last()
+        last = windows.last()
     finally:
         rest.cancel(started)
     subtasks = [
         {
-            "task": one.vertex, "number": one.number, "device": one.device,
-            "read": one.read, "wrote": one.wrote, "cores": cpu.cores,
+            "task": subtask.vertex, "number": subtask.number, "device": subtask.device,
+            "read": subtask.read, "wrote": subtask.wrote, "cores": cpu.cores,
             "own": cpu.thread.cores if cpu.thread else None, "wakes": cpu.wakes,
         }
-        for own in seen.subtasks.values()
-        for one, cpu in own
+        for own in last.subtasks.values()
+        for subtask, cpu in own
     ]  # fmt: skip
     return {
         "job": name,
@@ -129,9 +129,9 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         "tasks": {
             task.id: {
                 "name": task.name,
-                "in": seen.activity[task.id].records_in,
-                "out": seen.activity[task.id].records_out,
-                "generated": seen.activity[task.id].rates.get(windows.generated.get(task.id, "")),
+                "in": last.activity[task.id].records_in,
+                "out": last.activity[task.id].records_out,
+                "generated": last.activity[task.id].rates.get(windows.generated.get(task.id, "")),
             }
             for task in windows.tasks
         },
@@ -143,7 +143,7 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
                 for load in loads
                 if load.cores > 1e-5
             ]
-            for device, loads in seen.cluster.loads.items()
+            for device, loads in last.cluster.loads.items()
         },
         "idle": idle / seconds,
     }
@@ -153,63 +153,65 @@ def checked(rows: list[Row]) -> str:
     """Errors of the CPU that a fit at one rate predicts for higher ones, as Markdown."""
     text = "| jobs | fitted at | asked at | median error | largest | without a fixed part "
     text += "| cluster: median error | largest |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
-    known = {(row["job"], row["offered"]): row for row in rows}
+    by_job = {(row["job"], row["offered"]): row for row in rows}
     for kind, jobs in (("of the prior", sorted(FITTED)), ("others", list(UNSEEN))):
         for low in RATES[:3]:
             for high in RATES[RATES.index(low) + 1 :]:
                 pairs = [
-                    (known[job, low], known[job, high])
+                    (by_job[job, low], by_job[job, high])
                     for job in jobs
-                    if {(job, low), (job, high)} <= known.keys()
+                    if {(job, low), (job, high)} <= by_job.keys()
                 ]
                 if not pairs:
                     continue
-                errors = [predicted(one, other) / cores(other) - 1 for one, other in pairs]
+                errors = [predicted(fitted, asked) / cores(asked) - 1 for fitted, asked in pairs]
                 plain = [
-                    predicted(one, other, is_fitted=False) / cores(other) - 1
-                    for one, other in pairs
+                    predicted(fitted, asked, is_fitted=False) / cores(asked) - 1
+                    for fitted, asked in pairs
                 ]
                 sizes = [abs(error) for error in errors]
-                whole = [predicted_total(one, other) / total(other) - 1 for one, other in pairs]
+                totals = [
+                    predicted_total(fitted, asked) / total(asked) - 1 for fitted, asked in pairs
+                ]
                 text += (
                     f"| {len(pairs)} {kind} | {low:,} | {high:,} | {median(sizes):.0%} | "
                     f"{max(errors, key=abs):+.0%} | {median(map(abs, plain)):.0%} | "
-                    f"{median(map(abs, whole)):.0%} | {max(whole, key=abs):+.0%} |\n"
+                    f"{median(map(abs, totals)):.0%} | {max(totals, key=abs):+.0%} |\n"
                 )
     return text
 
 
 def cores(row: Row) -> float:
     """Cores of all subtasks of a job, with what is charged to them."""
-    return float(sum(one["cores"] for one in row["subtasks"]))
+    return float(sum(subtask["cores"] for subtask in row["subtasks"]))
 
 
 def total(row: Row) -> float:
     """Cores of all threads of a cluster, but for compilers."""
     threads = [thread for own in row["threads"].values() for thread in own]
-    counted = ((kind_of(name), taken) for name, taken, *_ in threads)
-    return float(sum(taken for kind, taken in counted if kind not in (COMPILERS, OBSERVATION)))
+    counted = ((kind_of(name), amount) for name, amount, *_ in threads)
+    return float(sum(amount for kind, amount in counted if kind not in (COMPILERS, OBSERVATION)))
 
 
-def predicted_total(row: Row, other: Row) -> float:
+def predicted_total(row: Row, target: Row) -> float:
     """Cores of all threads at the rates of another row, by a fit to one."""
     kinds = {
-        device: cores_by_kind(ThreadLoad(name, taken) for name, taken, *_ in own)
+        device: cores_by_kind(ThreadLoad(name, amount) for name, amount, *_ in own)
         for device, own in row["threads"].items()
     }
-    found = sending_cost(
-        Observation(remote(row, device), one.get(NETWORK, 0.0)) for device, one in kinds.items()
+    cost = sending_cost(
+        Observation(remote(row, device), loads.get(NETWORK, 0.0)) for device, loads in kinds.items()
     )
-    assert found is not None
-    network = sum(found.fixed + found.per_byte * remote(other, device) for device in kinds)
-    return predicted(row, other) + network + len(kinds) * java_itself(kinds.values())
+    assert cost is not None
+    network = sum(cost.fixed + cost.per_byte * remote(target, device) for device in kinds)
+    return predicted(row, target) + network + len(kinds) * java_itself(kinds.values())
 
 
 def remote(row: Row, device: str) -> float:
     """Bytes that a device exchanges per second, if all tuples are of `ASSUMED_BYTES`."""
     places: dict[str, list[str]] = {task: [] for task in row["tasks"]}
-    for one in row["subtasks"]:
-        places[one["task"]].append(one["device"])
+    for subtask in row["subtasks"]:
+        places[subtask["task"]].append(subtask["device"])
     crossing = sum(
         row["tasks"][target]["in"]
         * remote_shares(Counter(places[source]), Counter(places[target])).get(device, 0.0)
@@ -229,27 +231,27 @@ def taken_in(row: Row, task: str) -> float:
 def observed(row: Row, task: str) -> list[Observation]:
     """Rate and CPU of the subtasks of a task."""
     is_source = row["tasks"][task]["generated"] is not None
-    own = [one for one in row["subtasks"] if one["task"] == task]
-    counts = [one["wrote" if is_source else "read"] for one in own]
+    own = [subtask for subtask in row["subtasks"] if subtask["task"] == task]
+    counts = [subtask["wrote" if is_source else "read"] for subtask in own]
     if not sum(counts):
         counts = [1.0] * len(own)
-    whole = taken_in(row, task)
+    rate = taken_in(row, task)
     return [
-        Observation(whole * count / sum(counts), one["cores"], one["wakes"])
-        for count, one in zip(counts, own, strict=True)
+        Observation(rate * count / sum(counts), subtask["cores"], subtask["wakes"])
+        for count, subtask in zip(counts, own, strict=True)
     ]
 
 
-def predicted(row: Row, other: Row, *, is_fitted: bool = True) -> float:
+def predicted(row: Row, target: Row, *, is_fitted: bool = True) -> float:
     """Cores at the rates of another row, by a fit to one, or as if all of them were per tuple."""
-    ids = {facts["name"]: task for task, facts in other["tasks"].items()}
+    ids = {facts["name"]: task for task, facts in target["tasks"].items()}
     total = 0.0
     for task, facts in row["tasks"].items():
-        seen, rate = observed(row, task), taken_in(row, task)
-        whole = sum(one.cores for one in seen)
-        fixed = constant_cores(whole, rate, seen if is_fitted else [], len(seen))
-        asked = taken_in(other, ids[facts["name"]])
-        total += fixed + (whole - fixed) * (asked / rate if rate > 0 else 0.0)
+        subtasks, rate = observed(row, task), taken_in(row, task)
+        used = sum(subtask.cores for subtask in subtasks)
+        fixed = constant_cores(used, rate, subtasks if is_fitted else [], len(subtasks))
+        wanted = taken_in(target, ids[facts["name"]])
+        total += fixed + (used - fixed) * (wanted / rate if rate > 0 else 0.0)
     return total
 
 

@@ -23,32 +23,32 @@ def page_text(rows: Sequence[Row]) -> str:
     days = [row for row in rows if "moments" in row]
     if not days:
         return "## Results\n\nNothing has been measured yet.\n"
-    told = ["## Results\n"]
+    parts = ["## Results\n"]
     for row in days:
-        phases = [Phase(**one) for one in row["phases"]]
+        phases = [Phase(**phase) for phase in row["phases"]]
         moments = moments_of(row)
-        moves = [Move(*one) for one in row["moves"]]
-        found = results_of(phases, row["seconds"], row["capacity"], moments, moves)
+        moves = [Move(*move) for move in row["moves"]]
+        results = results_of(phases, row["seconds"], row["capacity"], moments, moves)
         outage = outage_quantile(moves)
-        known = row["read"] is not None and row["counted"] is not None
-        lost = f"{row['read'] - row['counted']:,.0f}" if known else "unknown"
-        told += [
+        is_known = row["read"] is not None and row["counted"] is not None
+        missing = f"{row['read'] - row['counted']:,.0f}" if is_known else "unknown"
+        parts += [
             f"### {row['arm']}\n",
             f"| phase | in time ({LAG_SECONDS:g} s) | TaskManagers | moves and replacements | "
             "settled |",
             "|---|---:|---:|---:|---|",
             *(
-                f"| {one.name} | {one.in_time:.1%} | {one.machines:.2f} | {one.moves} | "
-                f"{'yes' if one.is_settled else 'no'} |"
-                for one in found
+                f"| {phase.name} | {phase.in_time:.1%} | {phase.machines:.2f} | {phase.moves} | "
+                f"{'yes' if phase.is_settled else 'no'} |"
+                for phase in results
             ),
             "",
-            f"- Settled after at most one move: {sum(one.is_settled for one in found)} of "
-            f"{len(found)} phases.",
+            f"- Settled after at most one move: {sum(phase.is_settled for phase in results)} of "
+            f"{len(results)} phases.",
             "- Outage, 95th percentile: " + ("no move" if outage is None else f"{outage:.1f} s."),
-            f"- Tuples that were read and not counted once at the end: {lost}.\n",
+            f"- Tuples that were read and not counted once at the end: {missing}.\n",
         ]
-    return "\n".join(told)
+    return "\n".join(parts)
 
 
 def moments_of(row: Row) -> list[Moment]:
@@ -57,11 +57,13 @@ def moments_of(row: Row) -> list[Moment]:
     Fewer tuples than before are those of some subtasks alone: Flink does not tell all of them in
     the seconds after a start.
     """
-    found, read = list[Moment](), 0.0
-    for one in map(Moment._make, row["moments"]):
-        read = max(read, one.read)
-        found.append(one._replace(read=read, waits=max(0.0, one.waits - (read - one.read))))
-    return found
+    moments, read = list[Moment](), 0.0
+    for moment in map(Moment._make, row["moments"]):
+        read = max(read, moment.read)
+        moments.append(
+            moment._replace(read=read, waits=max(0.0, moment.waits - (read - moment.read)))
+        )
+    return moments
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -69,22 +71,23 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     days = [row for row in rows if "moments" in row]
     figure, axes = new_figure(1, rows=3, width=8.0, height=1.9)
     for row in days:
-        phases = Phases([Phase(**one) for one in row["phases"]], row["seconds"], row["capacity"])
-        moments = [one for one in moments_of(row) if 0 <= one.second <= phases.end]
-        minutes = [one.second / 60 for one in moments]
+        every = [Phase(**phase) for phase in row["phases"]]
+        phases = Phases(every, row["seconds"], row["capacity"])
+        moments = [moment for moment in moments_of(row) if 0 <= moment.second <= phases.end]
+        minutes = [moment.second / 60 for moment in moments]
         pairs = list(zip(moments, moments[STEP:], strict=False))
         rates = [(b.read - a.read) / (b.second - a.second) for a, b in pairs]
         style = {"label": row["arm"], "linewidth": 1.2, **STYLES[row["arm"]]}
         axes[0].plot([(a.second + b.second) / 120 for a, b in pairs], rates, **style)
-        axes[1].step(minutes, [one.machines for one in moments], where="post", **style)
-        arrives = [row["capacity"] * phases.at(one.second).rate for one in moments]
-        late = [one.waits / rate for one, rate in zip(moments, arrives, strict=True)]
+        axes[1].step(minutes, [moment.machines for moment in moments], where="post", **style)
+        arrives = [row["capacity"] * phases.at(moment.second).rate for moment in moments]
+        late = [moment.waits / rate for moment, rate in zip(moments, arrives, strict=True)]
         axes[2].plot(minutes, late, **style)
-    for i, one in enumerate(phases.phases if days else ()):
+    for i, phase in enumerate(phases.phases if days else ()):
         begin = i * phases.seconds / 60
-        rate = phases.capacity * one.rate
+        rate = phases.capacity * phase.rate
         axes[0].hlines(rate, begin, begin + phases.seconds / 60, color=GREY, linestyle=":")
-        name = textwrap.fill(one.name, 18)
+        name = textwrap.fill(phase.name, 18)
         axes[0].annotate(name, (begin, 1.02), xycoords=("data", "axes fraction"), fontsize=7)
         for axis in axes:
             axis.axvline(begin, color=GREY, linewidth=0.5)
