@@ -3,8 +3,8 @@
 Run ``python benchmarks/doppler.py -o out/`` (an hour or so; fewer ``--epochs`` make it shorter). It
 trains both policies, and either without the other, on each of the paper's four graphs; fine-tunes
 those of the small graphs on the large ones; then measures real passes on a local Ray, which the
-last stage learns from. What is trained already is not trained again. Writes ``doppler.json``,
-``doppler.md`` and ``doppler.svg``, and prints the tables.
+last stage learns from. What is trained already is not trained again. Writes ``doppler.json`` and
+``doppler.md``, and prints the tables.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import numpy as np
 from studies import markdown
 
 from streamplace import Problem, place, train
-from streamplace.drawing.figures import new_figure, save
 from streamplace.engines.ray.passes import RayPasses
 from streamplace.families.registry import FAMILIES
 from streamplace.model.problem import random_placements
@@ -198,21 +197,6 @@ def table_of_stages(problem: Problem, found: dict[str, Any], measure: RayPasses)
     return rows
 
 
-def draw(real: dict[str, Any], curves: dict[str, Any], path: Path) -> None:
-    """Measured against simulated passes, and what the last stage learns."""
-    figure, (left, right) = new_figure(2)
-    left.plot(1e3 * np.array(real["simulated"]), 1e3 * np.array(real["measured"]), "o", ms=4)
-    left.set_xlabel("simulated pass, ms")
-    left.set_ylabel("measured pass, ms")
-    for name, one in curves.items():
-        epochs = range(1, 1 + len(one["curve"]))
-        right.plot(epochs, 1e3 * np.array(one["curve"]), marker="o", ms=3, label=name)
-    right.set_xlabel("epoch of 16 measured passes")
-    right.set_ylabel("mean measured pass, ms")
-    right.legend(fontsize=7, frameon=False)
-    save(figure, path)
-
-
 def tables(folder: Path, epochs: int, real_epochs: int) -> Iterator[tuple[str, Any]]:
     """All results, one after the other."""
     problem = next(iter(FAMILIES["chainmm"].generate(SMALL, 0)))
@@ -226,14 +210,13 @@ def tables(folder: Path, epochs: int, real_epochs: int) -> Iterator[tuple[str, A
 
 
 def main(folder: Path, epochs: int, real_epochs: int) -> None:
-    """Train, place and measure; write and print the tables, and draw."""
+    """Train, place and measure; write and print the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     found = dict(tables(folder, epochs, real_epochs))
     (folder / "doppler.json").write_text(json.dumps(found), "utf-8")
     text = "\n".join(markdown(found[name], digits=2) for name in ("placers", "transfers", "stages"))
     text += "\nPearson {pearson:.2f}, Spearman {spearman:.2f}\n".format(**found["real"])
     (folder / "doppler.md").write_text(text, "utf-8")
-    draw(found["real"], found["curves"], folder / "doppler.svg")
     print(text, end="")
 
 

@@ -1,8 +1,8 @@
 """GiPH beside what its paper compares it with: Figures 4, 6 and 9, and Table 6.
 
 Run ``python benchmarks/giph.py -o out/`` (some twenty minutes on two idle cores, most of them for
-training; what is trained in ``out/`` already is taken from there). Writes ``giph.json``,
-``giph.md`` and ``giph.svg``, and prints the tables.
+training; what is trained in ``out/`` already is taken from there). Writes ``giph.json`` and
+``giph.md``, and prints the tables.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import numpy as np
 from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem, train
-from streamplace.drawing.figures import new_figure, save
 from streamplace.families.registry import FAMILIES
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.cav import Cav
@@ -200,25 +199,8 @@ def table_of_pairs(
     return found
 
 
-def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """Mean SLR over the steps: one network, many networks, and cars."""
-    figure, axes = new_figure(3, width=10.0, height=3.2)
-    for axis, (study, title) in zip(
-        axes, ((SINGLE, "one network"), (MULTIPLE, "many networks"), ("cars", "cars")), strict=True
-    ):
-        methods = dict.fromkeys(row["method"] for row in rows[study])
-        for name in [m for m in methods if m.removesuffix("-single") in (*SEARCHES, "heft")]:
-            style = "--" if name == "heft" else "-"
-            label = name.removesuffix("-single")
-            axis.plot(STEPS, means(rows[study], name), style, label=label, linewidth=1.3)
-        axis.set(xlabel="steps per task", title=title)
-    axes[0].set_ylabel("mean SLR")
-    axes[1].legend(fontsize=7, frameon=False)
-    save(figure, path)
-
-
 def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
-    """Train, walk, write and print the tables, and draw."""
+    """Train and walk; write and print the tables."""
     for variant in VARIANTS:
         trained(variant, folder, epochs)
     rows = studies(folder, count, by)
@@ -232,7 +214,6 @@ def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
     (folder / "giph.json").write_text(json.dumps(rows), "utf-8")
     text = "\n".join(markdown(table, title) for title, table in tables.items())
     (folder / "giph.md").write_text(text, "utf-8")
-    draw(rows, folder / "giph.svg")
     print(text, end="")
 
 

@@ -1,10 +1,10 @@
 """Learned placers outside their training sets: topologies, sizes, devices and wrong costs.
 
 Run ``python benchmarks/outside.py -o out/``: it places what is not yet in ``out/outside.jsonl``,
-prints the tables and draws ``out/outside.svg``. Five families are made here, which no model was
-trained on; the others are of the package. The best known value of a problem is that of the best
-placer here, ``auto`` with 0.3 s (of large graphs with 5 s) among them. Times are of CPU; a search's
-evaluations are those until its last improvement. Intervals are of 95 %, over graphs.
+and prints the tables. Five families are made here, which no model was trained on; the others are of
+the package. The best known value of a problem is that of the best placer here, ``auto`` with 0.3 s
+(of large graphs with 5 s) among them. Times are of CPU; a search's evaluations are those until its
+last improvement. Intervals are of 95 %, over graphs.
 """
 
 import argparse
@@ -26,7 +26,6 @@ from dream_paper import half
 from streamsim.jit import kernel
 from studies import markdown
 
-from streamplace.drawing.figures import MARKERS, PALETTE, new_figure, save
 from streamplace.errors import StreamplaceError
 from streamplace.families.branched import Branched, branched
 from streamplace.families.random_dag import RandomDag, random_dag
@@ -194,7 +193,6 @@ def cases(count: int) -> Iterator[Case]:
 
 SMALL = ("other families", "branched, other topologies", "random-dag", "costs wrong by ±30 %")
 OTHERS = ("unequal devices", "16 to 64 devices", "1,000 operators", "10,000 operators")
-DRAWN = ("metis", "greedy by pilot's features", "dream", "pilot, best of 6", "anneal, 5 ms", "auto")
 
 
 def perturbed(graph: StreamGraph, rng: np.random.Generator) -> StreamGraph:
@@ -273,7 +271,7 @@ SEARCH, SEARCH_LARGE = 0.3, 5.0
 
 
 def main() -> None:
-    """Place what is missing, print the tables and draw them."""
+    """Place what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--count", type=int, default=8, help="graphs of each family")
@@ -289,7 +287,6 @@ def main() -> None:
             cells = {group: interval(shares[group, name]) for group in groups}
             table.append({"": name, **cells, **(facts[name] if groups is SMALL else {})})
         print(markdown(table))
-    draw(shares, given.output / "outside.svg")
 
 
 def completed(path: Path, every: list[Case]) -> list[dict[str, Any]]:
@@ -346,22 +343,6 @@ def interval(shares: list[float]) -> str:
     if len(shares) < 2:
         return "–"
     return f"{np.mean(shares):.3f} ± {half(np.array(shares)):.3f}"
-
-
-def draw(shares: dict[tuple[str, str], list[float]], path: Path) -> None:
-    """Draw the means of some placers by group."""
-    figure, (axis,) = new_figure(1, width=8.0, height=4.0)
-    groups = [*SMALL, *OTHERS]
-    for i, name in enumerate(DRAWN):
-        known = [(x, shares[group, name]) for x, group in enumerate(groups) if shares[group, name]]
-        at = [x + (i - len(DRAWN) / 2) / 12 for x, _ in known]
-        means = [np.mean(each) for _, each in known]
-        errors = [half(np.array(each)) for _, each in known]
-        axis.errorbar(at, means, errors, fmt=MARKERS[i], markersize=4, color=PALETTE[i], label=name)
-    axis.set_xticks(range(len(groups)), [group.replace(" ", "\n", 1) for group in groups])
-    axis.set_ylabel("share of the best known")
-    axis.legend(fontsize=8, loc="lower left")
-    save(figure, path)
 
 
 if __name__ == "__main__":
