@@ -26,9 +26,8 @@ from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
 MAKESPAN = OBJECTIVES["makespan"]
-SINGLE, MULTIPLE = "single_network", "multiple_networks"
-STEPS = np.linspace(0, 2, 17)
-"""Points of a curve, in steps per task."""
+STEPS = np.array([0, 0.5, 1, 2])
+"""Points of a walk, in steps per task."""
 EPOCHS, LEARNED, BATCH = 8, 60, 4
 """Of every training: epochs, problems, and problems in a step."""
 TIE = 1e-9
@@ -36,12 +35,11 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A policy to be trained: a model, what is different about it, and on what it is trained."""
+    """A policy to be trained: a model, and what is different about it."""
 
     name: str
     model: str = "giph"
     options: str = ""
-    setting: str = MULTIPLE
 
 
 VARIANTS = (
@@ -51,8 +49,6 @@ VARIANTS = (
     Variant("graphsage-ne", options='form = "sage"'),
     Variant("giph-task-eft", "giph-task-eft"),
     Variant("placeto", "placeto"),
-    Variant("giph-single", setting=SINGLE),
-    Variant("placeto-single", "placeto", setting=SINGLE),
 )
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 SEARCHES = ("random", "eft", "giph-task-eft", "placeto", "giph")
@@ -66,9 +62,9 @@ PUBLISHED = {
 """Table 6: GiPH better than, equal to, worse than the others, in per cent."""
 
 
-def problems_of(setting: str, split: str, count: int) -> list[Problem]:
+def problems_of(split: str, count: int) -> list[Problem]:
     """So many problems, spread over the task graphs of the family's default seed."""
-    found = FAMILIES["giph"].generate(Giph(setting, max(count, 120)), 0)
+    found = FAMILIES["giph"].generate(Giph("multiple_networks", max(count, 120)), 0)
     those = [one for one in found if one.graph.attributes["split"] == split]
     return those[:: len(those) // count][:count]
 
@@ -92,7 +88,7 @@ def weights_of(
 
 def trained(variant: Variant, folder: Path, epochs: int, learned: int = LEARNED) -> None:
     """Train a variant, unless it is there."""
-    problems = partial(problems_of, variant.setting, "train", learned)
+    problems = partial(problems_of, "train", learned)
     weights_of(folder / variant.name, variant.model, problems, epochs, variant.options)
 
 
@@ -128,7 +124,6 @@ def all_of(function: Any, problems: Iterable[Problem], by: Mapped) -> list[dict[
 
 def studies(folder: Path, count: int, by: Mapped) -> dict[str, list[dict[str, Any]]]:
     """Every walk of every study, a row each."""
-    single = ("random", "eft", "placeto-single", "giph-single", "heft", "anneal")
     multiple = dict.fromkeys((*SEARCHES, *RIVALS))
     changing = (
         p for p in FAMILIES["giph-adaptive"].generate(GiphAdaptive(programs=count // 10), 0)
@@ -136,10 +131,7 @@ def studies(folder: Path, count: int, by: Mapped) -> dict[str, list[dict[str, An
     cars = [p for p in FAMILIES["cav"].generate(Cav(), 0)][:: max(1, 900 // count)]
     search = partial(searched, folder=folder)
     return {
-        SINGLE: all_of(partial(search, names=single), problems_of(SINGLE, "test", count), by),
-        MULTIPLE: all_of(
-            partial(search, names=tuple(multiple)), problems_of(MULTIPLE, "test", count), by
-        ),
+        "networks": all_of(partial(search, names=tuple(multiple)), problems_of("test", count), by),
         "changing": all_of(partial(search, names=(*SEARCHES, "heft")), changing, by),
         "cars": all_of(
             partial(search, names=("random", "eft", "giph-task-eft", "giph", "heft", "anneal")),
@@ -164,7 +156,7 @@ def table_of_search(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for name in dict.fromkeys(row["method"] for row in rows):
         curve, ends = means(rows, name), finals(rows, name)
-        row = {"": name} | {f"{STEPS[i]:g} N steps": curve[i] for i in (0, 4, 8, 16)}
+        row = {"": name} | {f"{at:g} N steps": x for at, x in zip(STEPS, curve, strict=True)}
         found.append(row | {"end × HEFT": (ends / finals(rows, "heft")).mean()})
     return found
 
@@ -205,11 +197,10 @@ def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
         trained(variant, folder, epochs)
     rows = studies(folder, count, by)
     tables = {
-        "Figure 4, one network": table_of_search(rows[SINGLE]),
-        "Figure 4, many networks": table_of_search(rows[MULTIPLE]),
+        "Figure 4": table_of_search(rows["networks"]),
         "Figure 6": table_of_changes(rows["changing"]),
         "Figure 9": table_of_search(rows["cars"]),
-        "Table 6": table_of_pairs(rows[MULTIPLE]),
+        "Table 6": table_of_pairs(rows["networks"]),
     }
     (folder / "giph.json").write_text(json.dumps(rows), "utf-8")
     text = "\n".join(markdown(table, title) for title, table in tables.items())

@@ -15,7 +15,7 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from giph import BY_NAME, EPOCHS, LEARNED, MULTIPLE, problems_of, trained, weights_of
+from giph import BY_NAME, EPOCHS, LEARNED, problems_of, trained, weights_of
 from streamsim.passes import GIPH, makespans
 from studies import Mapped, markdown, workers_of, workers_options
 
@@ -116,10 +116,10 @@ def main(folder: Path, count: int, epochs: int, learned: int, by: Mapped) -> Non
     """Train, walk, write and print the table."""
     for name in POLICIES:
         trained(BY_NAME[name], folder, epochs, learned)
-        problems = partial(problems_of, MULTIPLE, "train", learned)
+        problems = partial(problems_of, "train", learned)
         run, model = folder / f"{name}-noise", BY_NAME[name].model
         weights_of(run, model, problems, epochs, reward=measured)
-    found = list(by(partial(walked, folder=folder), problems_of(MULTIPLE, "test", count)))
+    found = list(by(partial(walked, folder=folder), problems_of("test", count)))
     rows = []
     for name in WALKS:
         silent, expected, seconds = np.mean([one[name] for one in found], axis=0).tolist()

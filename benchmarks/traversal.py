@@ -1,4 +1,4 @@
-"""Placeto in six orders of visits: Tables II to IV of the study of traversal orders.
+"""Placeto in six orders of visits, after the study of traversal orders.
 
 Run ``python benchmarks/traversal.py -o out/``. A policy of its own is trained for every graph,
 order and repeat, each episode from the best placement so far; the study does so for 50 episodes
@@ -37,15 +37,9 @@ ORDERS = (
     "bfs",
 )
 UNTAUGHT = "topological, learning nothing"
-SHOWN = (10, 20, 50)
-EPISODES = {"cifar10": 50, "nmt": 50, "ptb": 20}
-GRAPHS = {"cifar10": 1, "nmt": 3, "ptb": 1}
-PUBLISHED = {
-    "cifar10": ("0 9 6 6 9 2", "0 9 3 10 8 2", "2 6 6 9 6 3"),
-    "nmt": ("0 0 1 24 1 6", "0 0 2 26 0 4", "0 0 0 27 0 5"),
-    "ptb": ("0 0 3 0 2 27", "0 1 3 2 2 24", "0 1 2 6 5 18"),
-}
-"""Graphs of 32 for which an order found the best placement on 5 devices, after 10, 20 and 50."""
+SHOWN = (10, 50)
+EPISODES = 50
+GRAPHS = {"cifar10": 1, "nmt": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +83,7 @@ def trained(run: Run) -> dict[str, Any]:
     rate = preset.training.learning_rate if learning else 0.0
     adam, best = torch.optim.Adam(parameters, rate), []
     with one_thread():
-        for episode in range(EPISODES[run.family]):
+        for episode in range(EPISODES):
             seed = 1000 * run.repeat + episode
             loss, report = learner.loss(np.zeros(1, np.int64), episode, seed)
             adam.zero_grad()
@@ -132,28 +126,21 @@ def table(rows: list[dict[str, Any]], family: str) -> np.ndarray:
     )
 
 
-def told(rows: list[dict[str, Any]], family: str, devices: int) -> str:
-    """Wins of every order, theirs and ours, and how far apart the orders are."""
+def compared(rows: list[dict[str, Any]], family: str, devices: int) -> str:
+    """Table of how far apart the orders are."""
     best = table(rows, family)
     graphs = best.shape[1]
     repeats = len({row["repeat"] for row in rows if row["family"] == family})
-    head = ("episodes", *ORDERS)
-    shown = [at for at in SHOWN if at <= EPISODES[family]]
-    counted, compared = [], []
-    for at, published in zip(shown, PUBLISHED[family], strict=False):
-        wins = np.bincount(best[:-1, :, at - 1].argmin(axis=0), minlength=len(ORDERS))
-        theirs = [f"{count} of 32" for count in published.split()]
-        for cells in ((f"{at}, study", *theirs), (f"{at}, ours", *map(str, wins))):
-            counted.append(dict(zip(head, cells, strict=True)))
-    least = np.array(searched(family, graphs, devices))
-    for at in shown:
+    head = ("episodes", *ORDERS, UNTAUGHT, "anneal, 1 s")
+    lines, least = [], np.array(searched(family, graphs, devices))
+    for at in SHOWN:
         ratio = best[:, :, at - 1] / least
         error = ratio.std(axis=1, ddof=1) / np.sqrt(graphs) if graphs > 1 else np.zeros(len(ratio))
         means = [f"{m:.3f} ± {e:.3f}" for m, e in zip(ratio.mean(axis=1), error, strict=True)]
         cells = (str(at), *means, "1")
-        compared.append(dict(zip((*head, UNTAUGHT, "anneal, 1 s"), cells, strict=True)))
+        lines.append(dict(zip(head, cells, strict=True)))
     title = f"{family}: {graphs} graphs, {devices} devices, {repeats} repeats"
-    return f"{markdown(counted, title)}\n{markdown(compared)}"
+    return markdown(lines, title)
 
 
 def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: Mapped) -> None:
@@ -170,7 +157,7 @@ def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: 
             out.flush()
             known[tuple(list(row.values())[:-1])] = row
     rows = [known[tuple(asdict(run).values())] for run in asked]
-    text = "\n".join(told(rows, family, devices) for family in families)
+    text = "\n".join(compared(rows, family, devices) for family in families)
     (folder / "traversal.md").write_text(text, "utf-8")
     print(text, end="")
 
