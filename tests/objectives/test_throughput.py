@@ -186,8 +186,8 @@ def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises() -
             assert users.loads.tolist() == sorted(users.loads, reverse=True)
         if (move := answer.move) is not None:
             moved += 1
-            where = dict(placement) | dict.fromkeys(move.operators, move.device)
-            assert_reached(problem, problem.graph, where, answer, move.value)
+            placed = dict(placement) | dict.fromkeys(move.operators, move.device)
+            assert_reached(problem, problem.graph, placed, answer, move.value)
         advice = answer.parallelism
         if advice is None or len(advice.operators) > 1:
             continue
@@ -201,10 +201,10 @@ def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises() -
 
 
 def assert_reached(
-    problem: Problem, graph: StreamGraph, where: Any, before: Sustained, promised: float
+    problem: Problem, graph: StreamGraph, placed: Any, before: Sustained, promised: float
 ) -> None:
     """A change of a placement has the throughput that was promised, and more than before."""
-    reached = simulate(graph, where, problem.cluster, constraints=problem.constraints).value
+    reached = simulate(graph, placed, problem.cluster, constraints=problem.constraints).value
     assert reached == pytest.approx(promised)
     assert reached > before.value
 
