@@ -134,6 +134,7 @@ def _move_by_patches(
     """Try Flink's balance modes of a job that its operator owns; it is never submitted."""
     from streamplace.engines.flink.operator.api import usual_api
     from streamplace.engines.flink.operator.modes import ModeTrials, finish
+    from streamplace.engines.flink.operator.resource import FlinkResource
 
     for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
         if given is not None:
@@ -149,8 +150,10 @@ def _move_by_patches(
         return
     resume_by = f"streamplace flink move --rest {settings.rest} --resume"
     own = _improver(settings, settings.engine(say), None)
-    trials = ModeTrials.of(api, namespace, name, own, timeout, resume_by)
-    say(f"deployment: {trials.resource}")
+    resource = own.engine.rest.resource
+    assert isinstance(resource, FlinkResource)
+    trials = ModeTrials.of(api, resource, own, timeout, resume_by)
+    say(f"deployment: {own.engine.deployment(own.engine.job(settings.job))}")
     with waiting(f"watching in windows of {settings.seconds:g} s"):
         proposal = trials.propose()
     if proposal.target is None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -228,7 +229,11 @@ def config_(settings: ConfigSettings, output: Path) -> None:
     group=command,
     settings=FlinkProfileSettings,
 )
-@common("File to write: the graph (.json), or a report (.html).")
+@common(
+    "File to write: the graph (.json), or a report (.html). Of a resource of Flink's operator also "
+    "a folder, for graph.json, and reporter.json and patch.json, which add the reporter.",
+    folder=None,
+)
 def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
@@ -242,12 +247,19 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.engines.flink.deployment import deployment_of
     from streamplace.engines.flink.measure.measured_graph import measured_graph
     from streamplace.engines.flink.measure.steadiness import steady_profile
+    from streamplace.engines.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
+    from streamplace.engines.flink.operator.resource import FlinkResource
     from streamplace.engines.flink.rest.client import only_job
+    from streamplace.io.files import make_folder, write_texts
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import digits
     from streamplace.model.units import mips as parsed_mips
 
-    rest, speed = settings.client(), parsed_mips(settings.mips)
+    rest, speed, files = settings.client(), parsed_mips(settings.mips), dict[str, str]()
+    folder = None if output is None or output.suffix else output
+    if folder is not None:
+        files = reporter_files(rest.resource) if isinstance(rest.resource, FlinkResource) else {}
+    check_output(output, is_folder=bool(files))
     job = only_job(rest, settings.job)
     rest.running_job(job)
     deployment = str(deployment_of(rest, job))
@@ -256,6 +268,10 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
         profile = steady_profile(rest, job, settings.seconds, settings.patience)
     graph = measured_graph(profile, speed)
     graph = replace(graph, attributes={**graph.attributes, DEPLOYED: deployment})
+    if folder is not None and files:
+        make_folder(folder)
+        output = folder / "graph.json"
+        write_texts({folder / name: text for name, text in files.items()})
     if output is not None and output.suffix == ".html":
         graph.report().save(output)
     elif output is not None:
@@ -268,6 +284,10 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
         if any(graph.operators.about):
             print_report(Report((Detail(operators_sheet(graph.operators)),)))
     _say_profile(profile, graph)
+    if folder is not None and isinstance(rest.resource, FlinkResource):
+        say("to add the reporter, which measures the CPU of threads:")
+        say(f"  kubectl apply --filename {quote(str(folder / CONFIG_MAP))}")
+        say(f"  {rest.resource.patch_command(str(folder / PATCH))}")
 
 
 def _say_profile(profile: "JobProfile", graph: "StreamGraph") -> None:

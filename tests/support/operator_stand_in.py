@@ -3,17 +3,22 @@
 A thread takes up each new specification of a resource: UPGRADING, then STABLE, or the failure that
 the specification asks for. With ``runs``, stock Flink runs the job as an application of that name,
 and each change stops it, with a savepoint unless it is stateless, and starts it again; else only
-the status shows what is done.
+the status shows what is done. Where the environment names the folder of a real operator, that runs
+the jobs instead.
 """
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from threading import Event, Thread
+from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 import httpx
+import pytest
 from flink_clusters import awaited
-from pods import NAMESPACE, PodCluster
+from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, PodCluster
 
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
@@ -44,6 +49,19 @@ def specification(**configuration: str) -> dict[str, Any]:
     }
 
 
+def kubeconfig(folder: Path, server: str, patch: pytest.MonkeyPatch) -> None:
+    """Let a kubeconfig name a server."""
+    own = {"name": "own"}
+    config = {
+        "clusters": [own | {"cluster": {"server": server}}],
+        "users": [own | {"user": {"token": "secret"}}],
+        "contexts": [own | {"context": {"cluster": "own", "user": "own"}}],
+        "current-context": "own",
+    }
+    (folder / "kubeconfig").write_text(json.dumps(config))
+    patch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
+
+
 @contextmanager
 def reconciled(
     pods: PodCluster, name: str, spec: dict[str, Any] | None = None, *, runs: bool = False
@@ -55,8 +73,12 @@ def reconciled(
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": specification() if spec is None else spec,
     }
+    if OPERATOR in os.environ:
+        if not runs:
+            pytest.skip(f"of the stand-in alone, and {OPERATOR} is set")
+        document["spec"] = _for_operator(pods, document["spec"])
     pods.call("POST", PATH, document)
-    operator = StandIn(pods, name, runs)
+    operator = (Operated if OPERATOR in os.environ else StandIn)(pods, name, runs)
     try:
         operator.start()
         yield operator
@@ -64,6 +86,37 @@ def reconciled(
         operator.stop()
         with suppress(httpx.HTTPStatusError):
             pods.call("DELETE", f"{PATH}/{name}")
+            awaited(lambda: not _is_there(pods, name), 60.0)
+
+
+def _end_of(spec: dict[str, Any]) -> str:
+    """State in which the operator ends with a specification."""
+    settings = spec["flinkConfiguration"]
+    if settings.get(MODE) == "BROKEN" or spec["image"].startswith("none"):
+        return "FAILED"
+    saved = settings.get("execution.checkpointing.savepoint-dir", "")
+    return "UPGRADING" if settings.get(MODE) == "SLOW" or "/proc/" in saved else "STABLE"
+
+
+def _is_there(pods: PodCluster, name: str) -> bool:
+    with suppress(httpx.HTTPStatusError):
+        pods.call("GET", f"{PATH}/{name}")
+        return True
+    return False
+
+
+def _for_operator(pods: PodCluster, spec: dict[str, Any]) -> dict[str, Any]:
+    """Specification with what the stand-in gives to Flink itself."""
+    own = ("kubernetes.", "jobmanager.memory", "taskmanager.memory")
+    settings = {key: value for key, value in SETTINGS.items() if not key.startswith(own)}
+    settings |= {"execution.checkpointing.dir": f"file://{STATE}/checkpoints"}
+    return {
+        "serviceAccount": "flink",
+        "podTemplate": {"spec": pods.template_spec()},
+        **spec,
+        "flinkConfiguration": settings | spec["flinkConfiguration"],
+        "job": {"entryClass": "CountJob", **spec["job"]},
+    }
 
 
 class StandIn:
@@ -72,8 +125,10 @@ class StandIn:
     def __init__(self, pods: PodCluster, name: str, runs: bool) -> None:
         self.pods, self.name, self.runs = pods, name, runs
         self._application, self._running = ExitStack(), ()
+        self.spec: dict[str, Any] = self.get()["spec"]
         self.taken_up: list[dict[str, Any]] = []
         self._ends, self._thread = Event(), Thread(target=self._run, daemon=True)
+        self._is_away = Event()
 
     def start(self) -> None:
         """Take up the first specification, and go on."""
@@ -92,13 +147,40 @@ class StandIn:
         document: dict[str, Any] = self.pods.call("GET", f"{PATH}/{self.name}")
         return document
 
+    def await_stable(self, seconds: float = 240.0) -> None:
+        """Wait until the specification as it is has been taken up and the job runs."""
+
+        def is_stable() -> bool:
+            document = self.get()
+            status = document.get("status", {})
+            is_new = document["metadata"]["generation"] == status.get("observedGeneration")
+            return bool(is_new and status.get("lifecycleState") == "STABLE")
+
+        awaited(is_stable, seconds)
+
     def change(self, **configuration: str | None) -> None:
+        """Change settings as another user does."""
+        self.patch({"flinkConfiguration": configuration})
+
+    def patch(self, change: dict[str, Any]) -> None:
         """Change the specification as another user does."""
-        patch = {"spec": {"flinkConfiguration": configuration}}
-        self.pods.call("PATCH", f"{PATH}/{self.name}", patch)
+        self.pods.call("PATCH", f"{PATH}/{self.name}", {"spec": change})
+
+    @contextmanager
+    def gone(self, seconds: float) -> Iterator[None]:
+        """Take up nothing for some seconds, from the beginning of the block."""
+        timer = Timer(seconds, self._is_away.clear)
+        self._is_away.set()
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.join()
 
     def _run(self) -> None:
         while not self._ends.wait(0.05):
+            if self._is_away.is_set():
+                continue
             with suppress(httpx.HTTPError):
                 document = self.get()
                 seen = document.get("status", {}).get("observedGeneration")
@@ -108,12 +190,11 @@ class StandIn:
     def _take_up(self, document: dict[str, Any]) -> None:
         self.taken_up.append(document["spec"])
         self._report(document, "UPGRADING", observed=False)
-        if self.runs:
+        state = _end_of(document["spec"])
+        if self.runs and state == "STABLE":
             self._start(document["spec"])
         else:
             self._ends.wait(UPGRADE_SECONDS)
-        mode = document["spec"]["flinkConfiguration"].get(MODE)
-        state = "FAILED" if mode == "BROKEN" else "UPGRADING" if mode == "SLOW" else "STABLE"
         self._report(document, state, observed=True)
 
     def _report(self, document: dict[str, Any], state: str, *, observed: bool) -> None:
@@ -137,8 +218,11 @@ class StandIn:
             if spec["job"]["upgradeMode"] != "stateless":
                 settings["execution.savepoint.path"] = self._stop(*self._running)
             self._application.close()
-        arguments = spec["job"].get("args", ())
-        application = self.pods.application(self.name, *arguments, **settings)
+        if template := spec.get("podTemplate"):
+            settings["kubernetes.pod-template-file.default"] = str(self.pods.template(template))
+        job = spec["job"]
+        of = (job.get("entryClass", "CountJob"), job["jarURI"])
+        application = self.pods.application(self.name, *job.get("args", ()), of=of, **settings)
         self._running = self._application.enter_context(application)
 
     def _stop(self, rest: Rest, job: str) -> str:
@@ -154,3 +238,30 @@ class StandIn:
 
         awaited(is_saved)
         return places[0]
+
+
+class Operated(StandIn):
+    """A resource of a real operator."""
+
+    def start(self) -> None:
+        """Wait until the job runs, and look on."""
+        self.await_stable()
+        super().start()
+
+    def _take_up(self, document: dict[str, Any]) -> None:
+        """Remember a specification once the operator has taken it up."""
+        is_new = document["spec"] not in self.taken_up[-1:]
+        observed = document["status"].get("observedGeneration")
+        if is_new and document["metadata"]["generation"] == observed:
+            self.taken_up.append(document["spec"])
+
+    @contextmanager
+    def gone(self, seconds: float) -> Iterator[None]:
+        """Stop the operator's process for some seconds, from the beginning of the block."""
+        with self.pods.stopped("operator", seconds):
+            yield
+
+    def _run(self) -> None:
+        while not self._ends.wait(0.2):
+            with suppress(httpx.HTTPError):
+                self._take_up(self.get())

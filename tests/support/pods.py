@@ -7,6 +7,7 @@ their REST interface only, by the address of a service.
 import json
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import httpx
@@ -25,11 +27,14 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 VARIABLE = "STREAMPLACE_KUBERNETES"
 WHY_SKIPPED = f"needs a Kubernetes for tests: {VARIABLE} set to a folder with up.py (CONTRIBUTING)"
+OPERATOR = "STREAMPLACE_OPERATOR"
+"""Variable with the folder of a real operator for Flink: its jars, conf/ and crds/."""
 NAMESPACE = "flink"
 MAIN, SESSION_MAIN = (
     "org.apache.flink.client.cli.CliFrontend",
     "org.apache.flink.kubernetes.cli.KubernetesSessionCli",
 )
+COUNT = ("CountJob", "local:///opt/flink/usrlib/count-job.jar")
 STATE = "/state"
 """Folder of savepoints in all pods, which this machine does not have."""
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -58,11 +63,14 @@ class PodCluster:
 
     @contextmanager
     def application(
-        self, name: str, *arguments: str, **settings: str
+        self, name: str, *arguments: str, of: tuple[str, str] = COUNT, **settings: str
     ) -> Iterator[tuple[Rest, str]]:
-        """REST interface and job of an application that counts numbers while the block runs."""
-        begin = (MAIN, "run", "-t", "kubernetes-application", "-c", "CountJob")
-        end = ("local:///opt/flink/usrlib/count-job.jar", *arguments)
+        """REST interface and job of an application, which counts, while the block runs.
+
+        ``of``: its main class and its jar.
+        """
+        begin = (MAIN, "run", "-t", "kubernetes-application", "-c", of[0])
+        end = (of[1], *arguments)
         with self._deployed(name, settings, begin, end) as rest:
             yield rest, self._running(rest)
 
@@ -107,6 +115,18 @@ class PodCluster:
         return done.stdout
 
     @contextmanager
+    def stopped(self, name: str, seconds: float) -> Iterator[None]:
+        """Stop a process of Kubernetes for some seconds, from the beginning of the block."""
+        process, _ = json.loads((self.work / "pids.json").read_text())[name]
+        timer = Timer(seconds, os.kill, (process, signal.SIGCONT))
+        os.kill(process, signal.SIGSTOP)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.join()
+
+    @contextmanager
     def _deployed(
         self,
         name: str,
@@ -117,7 +137,7 @@ class PodCluster:
         """Let Flink deploy itself, and delete all of it when the block ends."""
         own = {
             "kubernetes.cluster-id": name,
-            "kubernetes.pod-template-file.default": str(self._template()),
+            "kubernetes.pod-template-file.default": str(self.template()),
         }
         given = SETTINGS | own | settings
         options = [f"-D{key}={value}" for key, value in given.items()]
@@ -148,15 +168,26 @@ class PodCluster:
                 pods = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{name}"
                 awaited(lambda: not self.call("GET", pods)["items"], START_SECONDS)
 
-    def _template(self) -> Path:
-        """Template of all pods, which share a folder."""
+    def template_spec(self) -> dict[str, Any]:
+        """Specification of all pods, which share a folder."""
         mount = {"name": "state", "mountPath": STATE}
         shared = self.work / "state"
         shared.mkdir(exist_ok=True)
-        spec = {
+        return {
             "containers": [{"name": "flink-main-container", "volumeMounts": [mount]}],
             "volumes": [{"name": "state", "hostPath": {"path": str(shared)}}],
         }
+
+    def template(self, given: Mapping[str, Any] | None = None) -> Path:
+        """File of a template of pods; those without a folder of their own share one."""
+        spec = self.template_spec()
+        for key, rows in (given or {}).get("spec", {}).items():
+            names = {row["name"] for row in rows}
+            spec[key] = [*rows, *(row for row in spec[key] if row["name"] not in names)]
+            if key == "containers":
+                mounts = spec[key][0].setdefault("volumeMounts", [])
+                own = self.template_spec()["containers"][0]["volumeMounts"]
+                mounts += [mount for mount in own if mount not in mounts]
         template = self.work / "template.yaml"
         template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
         return template
@@ -186,6 +217,8 @@ def kubernetes(flink: Flink, folder: Path) -> Iterator[PodCluster]:
         *("--port", str(20_000 + 5 * number), "--bridge", f"kbr{number}"),
         *("--subnet", f"10.244.{number}", "--service-range", f"10.{number}.0.0/24"),
     )
+    if operator := os.environ.get(OPERATOR):
+        beside = (*beside, "--operator", operator)
     command = [sys.executable, "-B", str(up)]
     try:
         begin = [*command, "up", str(work), "--flink", str(home), *beside]

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
-from fake_flink import Shop, advised, failure, jobs, task_manager, write_program
+from fake_flink import FakeFlink, Shop, advised, failure, jobs, task_manager, write_program
+from operator_stand_in import kubeconfig, specification
 from pods import STATE, PodCluster
 
 from streamplace.engines.flink.deployment import deployment_of
+from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 
@@ -35,6 +37,11 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
         "settings": APPLICATION | OPERATED | MAIN,
         "pins": False,
     },
+    "FlinkDeployment as `kubernetes:NAMESPACE/NAME`": {
+        "settings": APPLICATION | OPERATED | MAIN,
+        "pins": False,
+        "named": "kubernetes:flink/count",
+    },
     "FlinkSessionJob of the operator": {
         "settings": SESSION | OPERATED,
         "pins": False,
@@ -49,7 +56,7 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
 def test_every_command_does_what_the_table_says(
-    run: Callable, shop: Shop, tmp_path: Path, name: str
+    run: Callable, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """By what Flink answered there."""
     deployed = DEPLOYMENTS[name]
@@ -66,9 +73,32 @@ def test_every_command_does_what_the_table_says(
         ]
         flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     with flink.served():
-        line = check_row(run, name, flink.url, flink.job, tmp_path)
+        if "named" in deployed:
+            answer_as_kubernetes(flink)
+            kubeconfig(tmp_path, flink.url, monkeypatch)
+        line = check_row(run, name, deployed.get("named", flink.url), flink.job, tmp_path)
     assert line.startswith("deployment: Flink 2.3.0, ")
-    assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
+    changes = [request for request, _ in flink.asked if not request.startswith("GET ")]
+    assert all(request.endswith("?dryRun=All") for request in changes)
+
+
+def answer_as_kubernetes(flink: FakeFlink) -> None:
+    """Answer for the resource of a job, and for Flink behind the proxy of its service."""
+    spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
+    status = {"lifecycleState": "STABLE", "observedGeneration": 1}
+    metadata = {"name": "count", "namespace": "flink", "generation": 1}
+    path = "/apis/flink.apache.org/v1beta1/namespaces/flink/flinkdeployments/count"
+    document = {"metadata": metadata, "spec": spec, "status": status}
+    proxy = "/api/v1/namespaces/flink/services/count-rest:8081/proxy"
+    flink.answers |= {
+        f"GET {path}": document,
+        f"PATCH {path}?dryRun=All": document,
+        "GET /api/v1/namespaces/flink/pods": {"items": []},
+    }
+    answer = flink.answer
+    vars(flink)["answer"] = lambda request, document=None: answer(
+        request.replace(proxy, ""), document
+    )
 
 
 def test_the_table_has_no_other_deployments() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from command_lines import settings_file
-from flink_clusters import awaited
 from operator_stand_in import MODE, StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster
 
@@ -151,6 +150,7 @@ class Disturbed:
     api: KubernetesApi
     silent: range = range(0)
     kills: str = ""  # "before" a patch or "after" it
+    last: int = 1_000_000  # number of the request at which the process is killed
     requests: int = 0
 
     def get(self, path: str) -> Any:
@@ -168,6 +168,8 @@ class Disturbed:
 
     def _answer(self) -> None:
         self.requests += 1
+        if self.requests == self.last:
+            raise MemoryError
         if self.requests in self.silent:
             raise NoAnswer("gone")
 
@@ -190,6 +192,23 @@ def test_a_killed_change_is_finished(
     assert operator.get()["spec"] == (journal().after if is_kept else specification())
     with pytest.raises(SettingError):
         PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0)
+
+
+@pytest.mark.parametrize("last", range(1, 7))
+@pytest.mark.parametrize("measure", [better, worse])
+def test_a_change_that_is_killed_at_any_request_is_finished(
+    api: KubernetesApi, operator: StandIn, measure: Any, last: int
+) -> None:
+    """It reads, patches, waits, and reads again; it may take longer, and then it is not killed."""
+    transaction = PatchTransaction.begin(api, journal(), measure, lambda _: None, 3.0)
+    transaction.api = Disturbed(api, last=last)  # type: ignore[assignment]
+    try:
+        result = transaction.run()
+    except MemoryError:
+        owner = journal().owner
+        result = PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0).run()
+    assert result.is_kept is (measure is better)
+    assert operator.get()["spec"] == (journal().after if result.is_kept else specification())
 
 
 def test_a_killed_change_is_finished_where_the_resource_has_failed(
@@ -323,9 +342,9 @@ def test_a_job_that_runs_is_measured_and_a_mode_is_tried(
         decision = json.loads(printed.out)["decision"]
         assert 50 < decision["measured"] < 150
         assert decision["next"] is None
-        settings = FlinkMoveSettings(rest=address)
-        improver = JobImprover(settings.engine(), None)
-        trials = ModeTrials.of(api, NAMESPACE, "count", improver, 120.0, "resume")
+        improver = JobImprover(FlinkMoveSettings(rest=address).engine(), None)
+        resource = read_resource(api, NAMESPACE, "count")
+        trials = ModeTrials.of(api, resource, improver, 120.0, "resume")
         before = trials.propose()
         rate = RateInterval(1.0, 2.0, 3.0)
         candidate = Candidate("Flink's TASKS", before.where.layout, rate)
@@ -333,7 +352,7 @@ def test_a_job_that_runs_is_measured_and_a_mode_is_tried(
         assert ended.step is PatchStep.RETURNED
         assert [trial.name for trial in after.trials] == ["present layout", "Flink's TASKS"]
         assert after.trials[1].rate > 0
-        assert operator.get()["spec"] == spec
+        assert operator.get()["spec"] == operator.spec
         assert [s["flinkConfiguration"].get(MODE) for s in operator.taken_up] == [
             None,
             "TASKS",
@@ -362,11 +381,8 @@ def test_what_is_advised_carries_the_rate_once_it_is_applied(
         command = next(line for line in told.out.splitlines() if "kubectl patch" in line)
         patch["spec"]["job"] = {**patch["spec"].get("job", {}), "args": ["90000", "1000"]}
         (tmp_path / "plan" / "patch.yaml").write_text(json.dumps(patch))
-        taken_up = len(operator.taken_up)
-        done = pods.kubectl(*shlex.split(command)[1:])
-        assert "patched" in done
-        awaited(lambda: len(operator.taken_up) > taken_up)
-        awaited(lambda: operator.get()["status"]["lifecycleState"] == "STABLE", 180.0)
+        assert "patched" in pods.kubectl(*shlex.split(command)[1:])
+        operator.await_stable()
         rest = rest_of(NAMESPACE, "count")
         (job,) = rest.live_jobs()
         rest.wait_running(job, 60.0)

@@ -10,7 +10,6 @@ parallelism and any placement on machines of one offer.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from shlex import quote
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -163,7 +162,7 @@ class EqualPods:
         interval = plan.interval
         ends = "" if interval is None else f" ({interval.ends})"
         head = (
-            f"{resource.kind} {resource.namespace}/{resource.name} for {digits(plan.rate, 6)} "
+            f"{resource.title} for {digits(plan.rate, 6)} "
             f"tuples/s: {self.number} × {self.offer.name}, {plan.cost:g} per hour,",
             f"predicted to carry {digits(plan.carries, 6)} tuples/s{ends}",
         )
@@ -181,10 +180,7 @@ def patch_commands(resource: FlinkResource, path: str, patch: PodPatch) -> Itera
             f"# {resource.owner} keeps the specification, and may undo this: put the fields of "
             f"{path} into its files instead"
         )
-    yield (
-        f"kubectl patch {resource.kind.lower()} {resource.name} --namespace {resource.namespace} "
-        f"--type merge --patch-file {quote(path)}"
-    )
+    yield resource.patch_command(path)
 
 
 def planned_pods(

@@ -18,6 +18,8 @@ API_SECONDS = 30.0
 """Timeout of a request to the API server, which answers most of them within milliseconds."""
 TOKEN_SECONDS = 60.0
 """Time for which a token is used; a pod's is replaced long before it expires."""
+_OF_CONTENTS = (AttributeError, KeyError, TypeError, ValueError)
+"""Errors of a kubeconfig that is not what it should be."""
 MERGE = "application/merge-patch+json"
 
 
@@ -66,16 +68,23 @@ class KubernetesApi:
         try:
             parsed = answer.json()
         except ValueError:
-            parsed = {}
+            parsed = None
+        found: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
         if answer.status_code >= 500:
             raise NoAnswer(f"Kubernetes answers {answer.status_code} at {self.server}")
         if answer.status_code >= 400:
-            raise ApiRefusal(_complaint(answer.status_code, parsed), answer.status_code)
-        return parsed
+            message = str(found.get("message") or answer.text.strip())
+            raise ApiRefusal(_complaint(answer.status_code, message), answer.status_code)
+        if answer.status_code >= 300 or not found:
+            raise FlinkError(
+                f"{self.server} answers {answer.status_code}, and not as Kubernetes does; correct "
+                "the kubeconfig"
+            )
+        return found
 
 
-def _complaint(status: int, answer: Mapping[str, Any]) -> str:
-    message = shown(str(answer.get("message", "")), 300)
+def _complaint(status: int, answer: str) -> str:
+    message = shown(answer, 300)
     if status == 401:
         return "Kubernetes does not accept the credentials of the kubeconfig; log in again"
     if status == 403:
@@ -87,6 +96,7 @@ def usual_api() -> KubernetesApi:
     """API server of the current context of the kubeconfig, or of the pod that this runs in."""
     extra("lightkube")
     import httpx
+    import yaml
     from lightkube import KubeConfig
     from lightkube.config.client_adapter import verify_cluster
     from lightkube.core.exceptions import ConfigError
@@ -98,11 +108,14 @@ def usual_api() -> KubernetesApi:
         verify = verify_cluster(config.cluster, config.user, config.abs_file, trust_env=False)
         authorized = _authorization(config.user)
         authorized(httpx.Request("GET", config.cluster.server))
-    except (ConfigError, OSError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, SettingError):
-            raise
+    except SettingError:
+        raise
+    except (ConfigError, OSError, yaml.YAMLError, *_OF_CONTENTS) as error:
+        reason = shown(str(error), 200)
+        if isinstance(error, _OF_CONTENTS):
+            reason = "the kubeconfig lacks something, or has it in another form"
         raise SettingError(
-            f"no access to Kubernetes: {shown(str(error), 200)}; name a kubeconfig in $KUBECONFIG"
+            f"no access to Kubernetes: {reason}; name a kubeconfig in $KUBECONFIG"
         ) from None
     client = httpx.Client(auth=authorized, verify=verify, trust_env=False)
     return KubernetesApi(config.cluster.server.rstrip("/"), client)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
-from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
+from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING, MODES
 from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
@@ -17,7 +17,6 @@ from streamplace.engines.flink.operator.patching import Patched, PatchJournal, P
 from streamplace.engines.flink.operator.resource import (
     STABLE,
     FlinkResource,
-    read_resource,
     read_specification,
 )
 from streamplace.engines.flink.rest.client import FlinkError
@@ -26,6 +25,7 @@ from streamplace.model.units import digits
 
 OF_FLINK = "Flink's {}"
 """Name of the candidate of a mode."""
+MODE_OF = {OF_FLINK.format(mode): mode for mode in MODES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +42,28 @@ class ModeTrials:
     def of(
         cls,
         api: KubernetesApi,
-        namespace: str,
-        name: str,
+        resource: FlinkResource,
         improver: JobImprover,
         timeout: float,
         resume_by: str,
     ) -> "ModeTrials":
-        """Read the resource; raise FlinkError where a change would lose the state of its job."""
-        resource = read_resource(api, namespace, name)
-        resource.check()
+        """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
         if resource.kind == SESSION_JOB:
             raise FlinkError(
-                f"a balance mode is one of the cluster of {SESSION_JOB} {namespace}/{name}, which "
+                f"a balance mode is one of the cluster of {resource.title}, which "
                 "its other jobs share; change it in the FlinkDeployment of the cluster"
             )
         if resource.job.get("upgradeMode", "stateless") == "stateless":
             raise FlinkError(
-                f"{resource.kind} {namespace}/{name} has upgradeMode stateless, so each change "
+                f"{resource.title} has upgradeMode stateless, so each change "
                 "loses the state of the job; set it to savepoint or last-state"
             )
         if resource.lifecycle != STABLE or not resource.is_reconciled:
             raise FlinkError(
-                f"{resource.kind} {namespace}/{name} is {resource.lifecycle or 'not taken up'}, "
-                f"not {STABLE}; wait for it"
+                f"{resource.title} is {resource.lifecycle or 'not taken up'}, not {STABLE}; wait "
+                "for it"
             )
+        api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
         own = replace(improver, decides=_modes_beside(resource))
         return cls(api, resource, own, timeout, resume_by)
 
@@ -96,7 +94,7 @@ class ModeTrials:
             before=dict(
                 read_specification(self.api, self.resource.namespace, self.resource.name).spec
             ),
-            patch={"flinkConfiguration": {MODE_SETTING: target.name.split()[-1]}},
+            patch={"flinkConfiguration": {MODE_SETTING: MODE_OF[target.name]}},
             least_rate=(1 + NOISE) * proposal.best.rate,
             resume_by=self.resume_by,
         )

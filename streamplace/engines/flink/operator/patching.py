@@ -329,17 +329,17 @@ class PatchTransaction:
         resource = self._resource
         if resource is None:
             return ""
-        text = str(resource.status.get("error") or "")
-        with suppress(FlinkError):
-            path = f"/api/v1/namespaces/{resource.namespace}/events"
-            rows = self.api.get(path)["items"]
-            warnings = [
-                row["message"]
-                for row in rows
-                if row.get("type") == "Warning"
-                and str(row["involvedObject"].get("name", "")).startswith(resource.name)
-            ]
-            text = text or next(reversed(warnings), "")
+        text = resource.error
+        if not text:
+            with suppress(FlinkError):
+                rows = self.api.get(f"/api/v1/namespaces/{resource.namespace}/events")["items"]
+                warnings = [
+                    row["message"]
+                    for row in rows
+                    if row.get("type") == "Warning"
+                    and str(row["involvedObject"].get("name", "")).startswith(resource.name)
+                ]
+                text = next(reversed(warnings), "")
         return f": {shown(text, 300)}" if text else ""
 
     def _save(self, **changes: object) -> None:

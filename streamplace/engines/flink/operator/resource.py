@@ -4,9 +4,12 @@
 is reached through the API server, as the service ``…-rest`` of the cluster.
 """
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,6 +48,11 @@ class FlinkResource:
     nodes: tuple[str, ...] = ()  # of each pod of a TaskManager; "" if it waits for one
 
     @property
+    def title(self) -> str:
+        """Kind and name."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
     def path(self) -> str:
         """Path of the resource at the API server."""
         return _path(self.kind, self.namespace, self.name)
@@ -71,6 +79,14 @@ class FlinkResource:
     def lifecycle(self) -> str:
         """State of the resource, such as STABLE; empty if the operator has not reported one."""
         return str(self.status.get("lifecycleState") or "")
+
+    @property
+    def error(self) -> str:
+        """Why the operator has failed with it; empty if it has not."""
+        text = str(self.status.get("error") or "")
+        with suppress(ValueError, TypeError, KeyError):  # an exception as JSON, or a sentence
+            text = str(json.loads(text)["message"])
+        return shown(text, 300)
 
     @property
     def is_reconciled(self) -> bool:
@@ -103,6 +119,13 @@ class FlinkResource:
                     return owner
         return ""
 
+    def patch_command(self, path: str) -> str:
+        """Command line that applies a merge patch in a file to the cluster."""
+        return (
+            f"kubectl patch {DEPLOYMENT.lower()} {self.cluster['metadata']['name']} --namespace "
+            f"{self.namespace} --type merge --patch-file {quote(path)}"
+        )
+
     def __str__(self) -> str:
         """One line."""
         manager = self.cluster["spec"].get("taskManager") or {}
@@ -112,7 +135,7 @@ class FlinkResource:
         size = f" of {resource.get('cpu', '?')} cpu and {shown(str(resource.get('memory', '?')))}"
         mode = self.cluster["spec"].get("mode") or "native"
         parts = [
-            f"{self.kind} {self.namespace}/{self.name}",
+            self.title,
             f"operator, {mode}",
             f"{counted(len(self.nodes), 'TaskManager')}{size if resource else ''}{on}",
         ]
@@ -124,7 +147,7 @@ class FlinkResource:
 
     def check(self) -> None:
         """Raise FlinkError if the job does not run as its specification says."""
-        where = f"{self.kind} {self.namespace}/{self.name}"
+        where = self.title
         if self.document["metadata"].get("deletionTimestamp"):
             raise FlinkError(f"{where} is being deleted")
         version = str(self.cluster["spec"].get("flinkVersion", ""))
@@ -134,8 +157,8 @@ class FlinkResource:
             raise FlinkError(f"{where} is a session cluster; name one of its FlinkSessionJobs")
         if self.job.get("state", "running") == "suspended":
             raise FlinkError(f"{where} is suspended; set job.state to running")
-        if error := self.status.get("error"):
-            raise FlinkError(f"{where} has failed: {shown(str(error), 300)}")
+        if self.error:
+            raise FlinkError(f"{where} has failed: {self.error}")
 
 
 def named(address: str) -> tuple[str, str] | None:
@@ -174,7 +197,12 @@ def _found(api: KubernetesApi, namespace: str, name: str) -> tuple[str, Mapping[
     """Kind and document of the resource of that name."""
     for kind in PLURALS:
         try:
-            return kind, api.get(_path(kind, namespace, name))
+            document = api.get(_path(kind, namespace, name))
+            if not all(isinstance(document.get(part), dict) for part in ("metadata", "spec")):
+                raise FlinkError(
+                    f"Kubernetes at {api.server} has no metadata and spec of {namespace}/{name}"
+                )
+            return kind, document
         except ApiRefusal as error:
             if error.status != 404:
                 raise

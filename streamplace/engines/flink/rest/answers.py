@@ -5,6 +5,7 @@ no text in place of a number, so other modules may trust them.
 """
 
 import re
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, NotRequired
 
@@ -251,7 +252,7 @@ ANSWERS: dict[str, Any] = {
     "/jars/*/plan": _fields(plan=PlanNodes),
 }
 """Path → type of the answer; a star stands for an id."""
-_COMPLAINT = _fields(errors=ListOf[str])
+_COMPLAINT, _STATUS = _fields(errors=ListOf[str]), _fields(message=str)
 UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
 """HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
 LEADERLESS = re.compile(
@@ -281,15 +282,18 @@ _TITLE = re.compile(rb"^\s*<.*<title>([^<]*)</title>", re.DOTALL)
 def parse_complaint(content: bytes) -> str:
     """Messages of an answer with an error status, line by line.
 
-    Of others than Flink, its beginning, or the title of a web page.
+    Of others than Flink, its beginning, or the title of a web page; the API server of Kubernetes
+    has one message.
 
     >>> parse_complaint(b"<html><head><title>502 Bad Gateway</title></head></html>")
     '502 Bad Gateway'
     """
     if title := _TITLE.search(content):
         content = title[1]
-    try:
+    with suppress(ValidationError):
         return "\n".join(TypeAdapter(_COMPLAINT).validate_json(content, strict=True)["errors"])
+    try:
+        return str(TypeAdapter(_STATUS).validate_json(content, strict=True)["message"])
     except ValidationError:
         return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
 

@@ -1,0 +1,76 @@
+"""The reporter in pods without an image of one's own: a ConfigMap with its jar, and a patch.
+
+The jar has some kilobytes. The pod template mounts it below Flink's ``plugins/``, and two lines of
+Flink's configuration name it.
+"""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamplace.engines.flink.cpu.reporter import JAR, jar_path
+from streamplace.engines.flink.operator.resource import FlinkResource
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.io.files import json_text
+
+NAME = "streamplace-reporter"
+CONFIG_MAP, PATCH = "reporter.json", "patch.json"
+"""Files of the ConfigMap and of the patch."""
+MAIN = "flink-main-container"
+REPORTERS = "metrics.reporters"
+PLACE = f"/opt/flink/plugins/streamplace/{JAR}"
+
+
+def reporter_files(resource: FlinkResource) -> dict[str, str]:
+    """Files by name: a ConfigMap with the jar, and the merge patch that mounts it."""
+    return {
+        CONFIG_MAP: json_text(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": NAME, "namespace": resource.namespace},
+                "binaryData": {JAR: b64encode(Path(jar_path()).read_bytes()).decode()},
+            }
+        ),
+        PATCH: json_text({"spec": reporter_patch(resource)}),
+    }
+
+
+def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
+    """Merge patch of the specification of a cluster that mounts the reporter and names it.
+
+    A merge patch replaces lists, so it has those of the present template, too.
+    """
+    spec = resource.cluster["spec"]
+    own = ((spec.get("taskManager") or {}).get("podTemplate") or {}).get("spec") or {}
+    if own.get("volumes") or own.get("containers"):
+        raise FlinkError(
+            f"taskManager.podTemplate of the cluster has containers or "
+            f"volumes, and the operator merges lists by position; mount {JAR} there by hand"
+        )
+    template = (spec.get("podTemplate") or {}).get("spec") or {}
+    containers = _with(template.get("containers") or (), {"name": MAIN})
+    (main,) = (container for container in containers if container["name"] == MAIN)
+    mount = {"name": NAME, "mountPath": PLACE, "subPath": JAR}
+    main["volumeMounts"] = _with(main.get("volumeMounts") or (), mount)
+    volume = {"name": NAME, "configMap": {"name": NAME}}
+    reporters = [*filter(None, resource.configuration.get(REPORTERS, "").split(","))]
+    return {
+        "flinkConfiguration": {
+            REPORTERS: ",".join(dict.fromkeys([*reporters, "streamplace"])),
+            "metrics.reporter.streamplace.factory.class": "CpuReporter",
+        },
+        "podTemplate": {
+            "spec": {
+                "containers": containers,
+                "volumes": _with(template.get("volumes") or (), volume),
+            }
+        },
+    }
+
+
+def _with(rows: Sequence[Mapping[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Copies of rows, with another one unless one has its name."""
+    found = [dict(other) for other in rows]
+    return found if any(other["name"] == row["name"] for other in found) else [*found, row]

@@ -1,0 +1,97 @@
+"""The reporter in pods by a ConfigMap, and the page on jobs of Flink's operator."""
+
+import json
+import shlex
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_stand_in import reconciled, specification
+from pods import NAMESPACE, PodCluster
+from test_docs import blocks
+
+from streamplace.engines.flink.cpu.reporter import JAR, jar_path
+from streamplace.engines.flink.deployment import DEPLOYMENT
+from streamplace.engines.flink.operator.mounting import reporter_files, reporter_patch
+from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import FlinkResource
+from streamplace.engines.flink.rest.client import FlinkError
+
+PAGE = Path(__file__).parents[3] / "docs/how-to/kubernetes.md"
+OWN = {
+    "containers": [
+        {"name": "beside"},
+        {"name": "flink-main-container", "image": "own", "volumeMounts": [{"name": "state"}]},
+    ],
+    "volumes": [{"name": "state"}],
+}
+
+
+def resource(**changes: Any) -> FlinkResource:
+    document = {
+        "metadata": {"name": "count", "namespace": "flink"},
+        "spec": merged(specification(), changes),
+    }
+    return FlinkResource(DEPLOYMENT, "flink", "count", document, document)
+
+
+def test_the_config_map_holds_the_jar() -> None:
+    document = json.loads(reporter_files(resource())["reporter.json"])
+    assert b64decode(document["binaryData"][JAR]) == Path(jar_path()).read_bytes()
+    assert document["metadata"]["namespace"] == "flink"
+
+
+@pytest.mark.parametrize("template", [None, {"spec": OWN}])
+def test_a_template_keeps_what_it_has_and_is_patched_once(template: Any) -> None:
+    own = resource(podTemplate=template, flinkConfiguration={"metrics.reporters": "prom"})
+    spec = merged(own.spec, reporter_patch(own))
+    pod = spec["podTemplate"]["spec"]
+    (main,) = (row for row in pod["containers"] if row["name"] == "flink-main-container")
+    assert [mount["name"] for mount in main["volumeMounts"]][-1] == "streamplace-reporter"
+    assert [volume["name"] for volume in pod["volumes"]][-1] == "streamplace-reporter"
+    assert spec["flinkConfiguration"]["metrics.reporters"] == "prom,streamplace"
+    if template:
+        assert pod["containers"][0] == {"name": "beside"}
+        assert main["image"] == "own"
+        assert len(main["volumeMounts"]) == len(pod["volumes"]) == 2
+    again = resource(**{key: spec[key] for key in ("podTemplate", "flinkConfiguration")})
+    assert merged(again.spec, reporter_patch(again)) == again.spec
+
+
+def test_a_template_of_task_managers_alone_is_refused() -> None:
+    """The operator would merge its lists with the common ones by position."""
+    with pytest.raises(FlinkError):
+        reporter_patch(resource(taskManager={"podTemplate": {"spec": OWN}}))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kubernetes")
+def test_the_commands_of_the_page_do_what_it_says(
+    pods: PodCluster, run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each patch is taken up, and the reporter is used after the first one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+    spec = specification(**{"taskmanager.numberOfTaskSlots": "1"})
+    spec["job"] |= {"args": ["20000", "1000"], "parallelism": 2}
+    spec["taskManager"]["resource"]["cpu"] = 0.5
+    sources = []
+    with reconciled(pods, "count", spec, runs=True) as operator:
+        for block in blocks(PAGE):
+            if block.title.endswith(".toml"):
+                Path(block.title).write_text(block.text)
+            for line in block.text.splitlines() if block.language == "sh" else ():
+                program, *words = shlex.split(line)
+                if program == "streamplace":
+                    done = run(*words, *(["--yes"] if "move" in words else []))
+                    assert done.status == 0, (line, done)
+                    sources += [
+                        t for t in ("thread dumps", "reporter in") if t in done.out + done.err
+                    ]
+                elif program == "kubectl":
+                    pods.kubectl(*words)
+                    operator.await_stable()
+    assert sources[:2] == ["thread dumps", "reporter in"]
+    assert NAMESPACE in (tmp_path / "plan" / "patch.yaml").read_text()

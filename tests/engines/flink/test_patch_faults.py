@@ -1,0 +1,117 @@
+"""Faults while a specification is changed: it ends as it was or as changed, and one job runs."""
+
+from collections.abc import Iterator
+from threading import Timer
+from typing import Any
+
+import pytest
+from flink_clusters import awaited
+from operator_stand_in import MODE, StandIn, reconciled, specification
+from pods import NAMESPACE, STATE, PodCluster
+
+from streamplace.engines.flink.operator.api import usual_api
+from streamplace.engines.flink.operator.patch_table import PatchStep
+from streamplace.engines.flink.operator.patching import (
+    Patched,
+    PatchJournal,
+    PatchTransaction,
+    merged,
+)
+from streamplace.engines.flink.operator.resource import rest_of
+
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.slow]
+TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
+SAVEPOINTS = "execution.checkpointing.savepoint-dir"
+
+
+@pytest.fixture(autouse=True)
+def kubeconfig(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+
+
+@pytest.fixture
+def operator(pods: PodCluster) -> Iterator[StandIn]:
+    """A job with state that Flink runs."""
+    settings = {"execution.checkpointing.interval": "2s", SAVEPOINTS: f"file://{STATE}/saved"}
+    spec = specification(**settings)
+    spec["job"]["args"] = ["100", "16"]
+    with reconciled(pods, "count", spec, runs=True) as running:
+        yield running
+
+
+def changed(operator: StandIn, patch: dict[str, Any], timeout: float = 240.0) -> Patched:
+    journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
+    told: list[str] = []
+    transaction = PatchTransaction.begin(usual_api(), journal, lambda _: True, told.append, timeout)
+    try:
+        return transaction.run()
+    finally:
+        print(*told, sep="\n")
+
+
+def check_job(operator: StandIn) -> None:
+    """One job runs, from a savepoint or a checkpoint of the one before."""
+    operator.await_stable()
+    rest = rest_of(NAMESPACE, "count")
+    awaited(lambda: len(rest.live_jobs()) == 1)
+    (job,) = rest.live_jobs()
+    rest.wait_running(job, 120.0)
+    assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
+
+
+def test_an_api_server_that_is_gone_for_20_s_is_waited_for(
+    pods: PodCluster, operator: StandIn
+) -> None:
+    with pods.stopped("apiserver", 20.0):
+        assert changed(operator, TASKS).step is PatchStep.KEPT
+    assert operator.get()["spec"] == merged(operator.spec, TASKS)
+    check_job(operator)
+
+
+def test_an_operator_that_is_gone_for_60_s_is_waited_for(operator: StandIn) -> None:
+    with operator.gone(60.0):
+        assert changed(operator, TASKS).step is PatchStep.KEPT
+    assert operator.get()["spec"] == merged(operator.spec, TASKS)
+    check_job(operator)
+
+
+def test_a_node_that_is_lost_meanwhile_is_replaced(pods: PodCluster, operator: StandIn) -> None:
+    selector = "app%3Dcount,component%3Dtaskmanager"
+    (pod,) = pods.call("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")[
+        "items"
+    ]
+    lost = pods.work / "lost" / pod["spec"]["nodeName"]
+    try:
+        lost.touch()
+        result = changed(operator, TASKS)
+        assert result.step in (PatchStep.KEPT, PatchStep.RETURNED)
+    finally:
+        lost.unlink()
+    is_kept = result.step is PatchStep.KEPT
+    assert operator.get()["spec"] == (merged(operator.spec, TASKS) if is_kept else operator.spec)
+    check_job(operator)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"image": "none:1"},
+        {"flinkConfiguration": {MODE: "TASKS", SAVEPOINTS: "file:///proc/none"}},
+    ],
+    ids=["image", "savepoint"],
+)
+def test_a_change_that_cannot_be_taken_up_is_taken_back(
+    operator: StandIn, patch: dict[str, Any]
+) -> None:
+    assert changed(operator, patch, 60.0).step is PatchStep.RETURNED
+    assert operator.get()["spec"] == operator.spec
+    check_job(operator)
+
+
+def test_a_change_by_another_hand_meanwhile_is_left(operator: StandIn) -> None:
+    timer = Timer(3.0, operator.change, kwargs={"pipeline.object-reuse": "true"})
+    timer.start()
+    assert changed(operator, TASKS).step is PatchStep.CONFLICT
+    both = {"flinkConfiguration": {MODE: "TASKS", "pipeline.object-reuse": "true"}}
+    assert operator.get()["spec"] == merged(operator.spec, both)
+    check_job(operator)
