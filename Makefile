@@ -19,7 +19,7 @@ INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
-.PHONY: demo test test-all lint versions docs bench bench-once fuzz page jars build sbom clean pyflink extras
+.PHONY: demo test test-all lint versions docs bench bench-once fuzz page jars build release-rehearsal sbom clean pyflink extras
 
 demo: $(READY)
 	@$(PYTHON_HERE) examples/demo.py demo
@@ -90,6 +90,10 @@ build: $(TOOLS)
 	@rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
+
+# All of a release but its publication; test-all comes before.
+release-rehearsal: build
+	@.ci/rehearsal
 
 # What an installation of the wheel consists of, as CycloneDX beside it.
 sbom: build

@@ -319,10 +319,10 @@ def _kind(field: dict[str, Any]) -> str:
         return f"list of {_kind(field['items'])}"
     if field["type"] == "object":
         return f"table of {_kind(field['additionalProperties'])}"
-    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    words = {"string": "text", "integer": "integer", "boolean": "true/false"}
     word = words.get(field["type"], field["type"])
-    signs = {"minimum": "≥", "maximum": "≤", "exclusiveMaximum": "<"}
-    limits = [f"{sign} {field[key]:,.12g}" for key, sign in signs.items() if key in field]
+    signs = {"minimum": "≥", "exclusiveMaximum": "<"}
+    limits = [f"{sign}{field[key]:,.12g}" for key, sign in signs.items() if key in field]
     return f"{word} {', '.join(limits)}" if limits else word
 
 

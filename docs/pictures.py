@@ -150,7 +150,7 @@ DRAWN = {"random": PALE, "placeto": ORANGE, "giph": BLUE, "giph-task-eft": GREEN
 def episodes() -> str:
     """Schedule length ratio over the steps of an episode, from the table of the page."""
     rows = (DOCS / "results" / "papers.md").read_text(encoding="utf-8").splitlines()
-    cells = ([c.strip() for c in row.strip("| ").split("|")] for row in rows if row[:2] == "| ")
+    cells = ([c.strip() for c in row.strip("| ").split("|")] for row in rows if row[:1] == "|")
     values = {c[0]: list(map(float, c[1:5])) for c in cells if c[0] in DRAWN}
 
     def point(step: float, value: float) -> tuple[float, float]:
