@@ -12,16 +12,12 @@ only those that failed would tell anything. Runs are left out whose operators di
 the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
 for is recorded, too. Layouts that `flink move` tried are kept apart, because they are unlike the
 measured ones. Nothing is measured. The command prints the errors by job, how wide the
-intervals are, and how many runs they cover where each job is judged by the others. It also prints
-how much further above their intervals rates of layouts may be that are unlike the measured one
-(`streamplace.engines.flink.constants.UNLIKE`).
+intervals are, and how many runs they cover where each job is judged by the others.
 """
 
 import json
 import math
 import re
-from ast import literal_eval
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -29,16 +25,14 @@ from pathlib import Path
 import numpy as np
 from against_cells import KINDS
 from against_page import trials_of
-from calibrating import PROBES, TOGETHER
 from calibration import judged
 from flink_jobs import ROOT, UNSEEN
 from measured_rows import read_rows
 from planned_facts import JobFacts
 from planned_runs import CARRIED, OFFERED
 
-from streamplace.engines.flink.layout import Layout
 from streamplace.io.ledger import MOVE, RECORDED, LedgerEntry, errors_of_runs
-from streamplace.model.prediction_intervals import USUAL_CONFIDENCE, conformal_quantile
+from streamplace.model.prediction_intervals import USUAL_CONFIDENCE
 
 ASSETS = ROOT / "docs" / "assets"
 CALIBRATION, AGAINST, TRIES = (
@@ -48,21 +42,6 @@ CALIBRATION, AGAINST, TRIES = (
 )
 PLANS = ("plans-measured-before.jsonl", "plans-that-hold.jsonl")
 DIGITS = 5
-FOREIGN = {
-    "taxi": [23_717 / 7_183, 27_229 / 7_183],
-    "q9": [6_454 / 2_611, 6_673 / 2_611],
-    "sessions": [22_519 / 8_346],
-    "uneven": [40_463 / 21_090, 36_415 / 21_090],
-    "edges": [20_389 / 20_270],
-}
-"""Measured over predicted rates of layouts that five jobs of others had never been in.
-
-Four TaskManagers of 0.35, 0.25, 0.15 and 0.10 cores, each job measured in Flink's NONE, before
-costs had a part that is there at any rate. The distances were not recorded.
-"""
-FAR = 0.75
-"""Share of the subtasks that are elsewhere in an even layout on four TaskManagers than in NONE."""
-LEAST_DISTANCE = 0.05
 VARIED = re.compile(r"Its CPU per tuple varied by (\d+)%")
 """What `flink move` says of a job that was not warm, by which it has widened the interval."""
 
@@ -114,49 +93,6 @@ def of_tries(path: Path) -> Iterator[LedgerEntry]:
             if trial["measured"] and predicted:
                 is_limited = not trial["keeps_up"]
                 yield _entry(row["job"], predicted, trial["measured"], is_limited, MOVE)
-
-
-def distances(calibration: Path, against: Path) -> Iterator[tuple[str, float, float]]:
-    """Job, share of the subtasks that are elsewhere than when it was measured, and error."""
-    seen: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(dict)
-    for row in read_rows(calibration):
-        seen[row["job"]].setdefault(row["placement"], row["vectors"])
-    for job, rows in judged(read_rows(calibration)).items():
-        others = [vectors for title, vectors in seen[job].items() if title not in PROBES]
-        for vectors, (measured, predicted, _) in zip(others, rows.tolist(), strict=True):
-            moved = Layout(vectors).number_moved_from(Layout(seen[job][TOGETHER]))
-            yield job, moved / sum(map(len, vectors.values())), math.log(measured / predicted)
-    rows = [row for row in read_rows(against) if "superseded" not in row]
-    rates = defaultdict(list)
-    for row in rows:
-        if row["measure"] == "saturated" and not row["disturbed"]:
-            cell = row["job"], row["kind"], row["repeat"], row["arm"].removesuffix(" again")
-            rates[cell].append((row["rate"], sum(map(len, row["layout"].values()))))
-    for row in rows:
-        answer = row.get("answer") or {}
-        answer = literal_eval(answer) if isinstance(answer, str) else answer
-        for layout in (answer.get("decision") or {}).get("layouts", ()):
-            cell = row["job"], row["kind"], row["repeat"], layout["name"].split()[-1]
-            for rate, subtasks in rates[cell]:
-                error = math.log(rate / layout["value"])
-                yield row["job"], layout["moves"] / subtasks, error
-    for job, ratios in FOREIGN.items():
-        yield from ((job, FAR, math.log(ratio)) for ratio in ratios)
-
-
-def unlike(high: float, confidence: float = USUAL_CONFIDENCE) -> str:
-    """How far above its interval a layout may be, per share of its subtasks that is elsewhere."""
-    scores: dict[str, list[float]] = defaultdict(list)
-    for job, distance, error in distances(ASSETS / CALIBRATION, ASSETS / AGAINST):
-        if distance >= LEAST_DISTANCE:
-            scores[job].append((error - math.log(high)) / distance)
-    own = {job: errors for job, errors in scores.items() if job not in FOREIGN}
-    found, without = (conformal_quantile(one, confidence).value for one in (scores, own))
-    return (
-        f"A layout of which all subtasks are elsewhere may be exp({found:.2f}) = "
-        f"{math.exp(found):.2f} times above its interval ({len(scores)} jobs); by the jobs of this "
-        f"repository alone {math.exp(without):.2f} times ({len(own)}).\n"
-    )
 
 
 def _entry(
@@ -216,7 +152,6 @@ def main() -> None:
     print(summary(found))
     print("Layouts that `flink move` tried:\n")
     print(summary(tries))
-    print(unlike(errors_of_runs(tries).high))
 
 
 if __name__ == "__main__":

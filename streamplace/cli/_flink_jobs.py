@@ -73,14 +73,16 @@ def cancel_(settings: FlinkCancelSettings, as_json: bool) -> None:
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
-    from streamplace.engines.flink.move.savepoints import checkpoint_totals, stop
+    from streamplace.engines.flink.move.savepoints import checkpoint_totals, stop, stopped_with
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import ENDED, FINISHED, only_job
 
     rest, path = settings.client(), None
     ended = only_job(rest, settings.job)
     if (state := rest.jobs().get(ended)) == FINISHED:
-        raise SettingError(f"{finished(ended)}; there is nothing to cancel")
+        saved = stopped_with(rest, ended)
+        why = f"job {ended} was stopped; its state is in {saved}" if saved else finished(ended)
+        raise SettingError(f"{why}; there is nothing to cancel")
     if settings.savepoint is not None:
         with waiting("saving"):
             path = stop(rest, ended, settings.savepoint)

@@ -240,11 +240,14 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     The job is watched until it is steady, since a job that has just started needs more CPU.
     Operators that Flink has chained are one unit, which is measured, and placed, as one. The
     command prints what it could not measure, and compares the model's prediction for the current
-    placement with the measured rate.
+    placement with the measured rate. For each operator that limits the job it says on which
+    TaskManagers and why, with the number that shows it, and what would help.
     """
     from streamplace.display.report import Detail, Report
     from streamplace.display.sheets import operators_sheet
+    from streamplace.engines.flink.decide.hot import hot_lines, why_hot
     from streamplace.engines.flink.deployment import deployment_of
+    from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.measure.measured_graph import measured_graph
     from streamplace.engines.flink.measure.steadiness import steady_profile
     from streamplace.engines.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
@@ -266,8 +269,9 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     say(f"{DEPLOYED}: {deployment}")
     with waiting(f"watching in windows of {settings.seconds:g} s"):
         profile = steady_profile(rest, job, settings.seconds, settings.patience)
-    graph = measured_graph(profile, speed)
-    graph = replace(graph, attributes={**graph.attributes, DEPLOYED: deployment})
+        graph = measured_graph(profile, speed)
+        hot = why_hot(FlinkEngine(rest, settings.mips), job, profile, graph)
+    graph = replace(graph, attributes={**graph.attributes, DEPLOYED: deployment, **hot})
     if folder is not None and files:
         make_folder(folder)
         output = folder / "graph.json"
@@ -284,6 +288,8 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
         if any(graph.operators.about):
             print_report(Report((Detail(operators_sheet(graph.operators)),)))
     _say_profile(profile, graph)
+    for line in hot_lines(hot):
+        say(line)
     if folder is not None and isinstance(rest.resource, FlinkResource):
         say("to add the reporter, which measures the CPU of threads:")
         say(f"  kubectl apply --filename {quote(str(folder / CONFIG_MAP))}")

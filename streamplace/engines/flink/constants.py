@@ -65,6 +65,9 @@ COUNT_ERRORS = 3.0
 """Largest difference of counts that agree, as a multiple of the root of their number; judgement."""
 RATE_ERRORS = 2.0
 """Standard errors of a rate, or of its slope, within which a difference is noise; judgement."""
+BUSY, PART = 0.8, 0.2
+"""Part of the time for which a subtask is busy that limits a job, and least part of a cause in it;
+judgement, tested on a job for each cause (tests/engines/flink/test_hot.py)."""
 LEAST_BUSY = 0.1
 """Cores of a thread that is busy enough to compare others with.
 

@@ -95,6 +95,12 @@ class FlinkEngine:
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
         profile, graph = self._profiled(job, seconds, observed)
+        return self.measurement(profile, graph, cluster)
+
+    def measurement(
+        self, profile: JobProfile, graph: StreamGraph, cluster: Cluster | None = None
+    ) -> Measurement:
+        """Measure the devices of a profiled job, if they are not known."""
         if cluster is None:
             measured = self._machines_of(profile, graph)
             if measured.unmeasured_sending and len(graph.streams):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
-    EVEN,
+    BY_SPEED,
     FOUND,
     Candidate,
     Question,
@@ -214,7 +214,7 @@ def test_without_spreading_only_whole_operators_are_placed() -> None:
     found = found_for(asked(EQUAL, Layout(TOGETHER), spreads=False, slots={}))
     assert found.keys() == {FOUND}
     assert all(len(set(devices)) == 1 for devices in found[FOUND].layout.values())
-    assert EVEN in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
+    assert BY_SPEED in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
 
 
 def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
@@ -273,7 +273,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
         measured, Layout(present), {}, spreads=True, modes=(), managers=prepared("d0", "d1")
     )
     found = found_for(question, evaluations=200)
-    assert (EVEN in found) is is_even_possible
+    assert (BY_SPEED in found) is is_even_possible
     untouched = SpreadLimits.untouched(["d0", "d1"])
     pinning(found[FOUND].layout, untouched)  # raises where it cannot be
 

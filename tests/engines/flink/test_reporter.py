@@ -19,7 +19,7 @@ from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.windows import JobWindows
 
-LIMITS = "boot 8 0-3 1.5 0 /pod"
+LIMITS = "boot 8 0-3 1.5 2500000000 /pod"
 
 
 def report(flink: LazyFlink, at: float, *, process: float = 1.0, parts: int = 1) -> list[str]:
@@ -99,7 +99,7 @@ def test_names_may_hold_anything() -> None:
     (thread,) = found.threads
     assert (thread.native, thread.name) == (12, "a\nb\\n c")
     assert (thread.cpu, thread.delay, thread.wakes) == (1.0, 2.0, 3)
-    assert found.pool.cores == 1.5
+    assert (found.pool.cores, found.throttled) == (1.5, 2.5)
 
 
 @pytest.fixture(params=["2.3.0", "1.20.5"])

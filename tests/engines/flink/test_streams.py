@@ -18,7 +18,6 @@ from streamplace.engines.flink.cpu.charging import RunningSubtask
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
-    EVEN,
     FOUND,
     Candidate,
     Question,
@@ -492,9 +491,7 @@ def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
     """They do not say which subtask goes where, and four fifths of the tuples may be on slow."""
     question = asked(UNEQUAL, LUCKY)
     now = question.rates.of(Layout(LUCKY))
-    even = question.rates.if_pinned(found_for(question)[EVEN].layout)
-    assert even < 0.5 * now
-    assert question.rates.if_pinned(Layout(LUCKY)) == pytest.approx(even)
+    assert question.rates.if_pinned(Layout(LUCKY)) < 0.5 * now
     unlucky = {**LUCKY, "sum": ["slow", "fast"], "out": ["slow", "fast"]}
     best = max(found_for(asked(UNEQUAL, unlucky)).values(), key=lambda one: one.predicted.low)
     assert best.name in (FOUND, BY_SPEED)

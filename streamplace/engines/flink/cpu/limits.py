@@ -105,6 +105,17 @@ def cpu_pool(process: int) -> CpuPool:
     return min(pools, key=lambda pool: pool.cores)
 
 
+def throttled_seconds(process: int) -> float:
+    """Time for which the quota of a process has stopped it; 0 without one."""
+    with suppress(OSError, ValueError, KeyError):
+        rows = (Path(cpu_pool(process).name) / "cpu.stat").read_text().splitlines()
+        stat = dict(row.split() for row in rows)
+        if "throttled_usec" in stat:
+            return int(stat["throttled_usec"]) * 1e-6
+        return int(stat["throttled_time"]) * 1e-9
+    return 0.0
+
+
 def cpu_shares(
     processes: Mapping[str, int],
     used: Mapping[str, float] | None = None,

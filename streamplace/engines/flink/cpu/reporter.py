@@ -37,6 +37,7 @@ class CpuReport(NamedTuple):
     cpu: float  # seconds of CPU of the process
     moment: float  # on a clock of its own
     pool: CpuPool
+    throttled: float = 0.0  # seconds for which its quota has stopped it
 
 
 def jar_path() -> str:
@@ -70,13 +71,14 @@ def parse_report(texts: Iterable[str]) -> CpuReport:
     if first.startswith("fault "):
         raise ValueError(f"it cannot be read there: {shown(first, 200)}")
     try:
-        _, cpu, moment, boot, cores, pinned, quota, _, group = first.split(" ")
+        _, cpu, moment, boot, cores, pinned, quota, stopped, group = first.split(" ")
         now = int(moment) * 1e-9
         pools = [CpuPool("", float(cores), boot), CpuPool(f"cores {pinned}", _count(pinned), boot)]
         if float(quota) > 0:
             pools.append(CpuPool(group, float(quota), boot))
         threads = [_thread(row, now) for row in rows]
-        return CpuReport(threads, int(cpu) * 1e-9, now, min(pools, key=lambda pool: pool.cores))
+        pool, throttled = min(pools, key=lambda pool: pool.cores), max(0, int(stopped)) * 1e-9
+        return CpuReport(threads, int(cpu) * 1e-9, now, pool, throttled)
     except ValueError:
         raise ValueError(NONE) from None
 

@@ -45,8 +45,8 @@ SATURATING = 2.0
 
 Only the share of held-back sources is multiplied if the rates of the others do not change.
 """
-EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
-ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, EVEN, "Flink's TASKS", "Flink's NONE")
+FOUND, BY_SPEED = "found by search", "shares by speed"
+ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, "Flink's TASKS", "Flink's NONE")
 """Order in which layouts of equal predictions are tried: first what helps most jobs."""
 
 
@@ -163,7 +163,7 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:
-    """Find layouts for a job: of Flink's modes, an even spread, shares by speed, and a search."""
+    """Find layouts for a job: of Flink's modes, shares by speed, and a search."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
     names, found = {*question.measured.cluster.devices.name}, []
@@ -175,7 +175,6 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
         places: dict[str, Layout | None] = {FOUND: searched(question, budget)}
         if question.spreads:
             speeds = {name: question.speeds[name] for name in question.free}
-            places[EVEN] = question.pinnable(even_layout(graph, question.free))
             places[BY_SPEED] = question.pinnable(layout_by_speed(graph, speeds))
         shares = question.measured.shares
         found += [
@@ -249,28 +248,6 @@ def in_one_group(graph: StreamGraph) -> StreamGraph:
     """
     one_group = ("",) * graph.n_operators
     return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
-
-
-def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
-    """Distribute the subtasks of every operator over the devices in turn.
-
-    Operators whose parallelism is a multiple of the number of devices form a pipeline on each
-    device. Each other operator begins after the last device of the previous one of these.
-
-    >>> from streamplace.model import Operator, Stream
-    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]
-    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map"), Stream("map", "out")])
-    >>> even_layout(graph, ["a", "b"])
-    Layout({'src': ['a'], 'map': ['a', 'b'], 'out': ['b']})
-    """
-    layout: dict[str, list[str]] = {}
-    begin = 0
-    for name, number in parallelism(graph).items():
-        left_over = number % len(devices)
-        first = begin if left_over else 0
-        layout[name] = [devices[(first + i) % len(devices)] for i in range(number)]
-        begin += left_over
-    return Layout(layout)
 
 
 def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:

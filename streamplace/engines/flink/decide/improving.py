@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, hypot, inf, isfinite, log
-from statistics import NormalDist, geometric_mean
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any
 
@@ -249,28 +249,15 @@ class Proposal:
     def interruption_to(self, layout: Layout) -> Interruption:
         """Seconds for which a move to a layout is expected to stop the job.
 
-        What earlier moves took corrects it: of those to cold TaskManagers, or of the others.
+        It takes longest on TaskManagers that have not run the job yet.
         """
-        is_warm, expected = self._expected(layout, self.trials)
-        factors = []
-        for i, trial in enumerate(self.trials):
-            was_warm, then = self._expected(trial.layout, self.trials[:i])
-            if trial.interruption and was_warm == is_warm:
-                factors.append(trial.interruption / then.value)
-        return expected.times(geometric_mean(factors)) if factors else expected
-
-    def _expected(self, layout: Layout, trials: Sequence[Trial]) -> tuple[bool, Interruption]:
-        """Whether all TaskManagers of a layout have run the job, and the expected interruption.
-
-        Earlier moves do not correct it.
-        """
-        used = {device for trial in trials if trial.runs for device in trial.layout.devices}
+        used = {device for trial in self.trials if trial.runs for device in trial.layout.devices}
         cores = cores_of(self.measured.cluster.devices, self.measured.graph)
         warm, cold = (
             [cores.get(device, 1.0) for device in devices]
             for devices in (layout.devices & used, layout.devices - used)
         )
-        return not cold, self.interruptions.on(warm, cold)
+        return self.interruptions.on(warm, cold)
 
     def sentences(self) -> Iterator[str]:
         """Sentences on the measured rate and the next step."""

@@ -36,6 +36,7 @@ from streamplace.engines.flink.cpu.charging import (
     SOURCES_OF_CPU,
     TASKS,
     UNKNOWN,
+    RunningSubtask,
     TaskCpu,
     java_itself,
     kind_of,
@@ -188,6 +189,10 @@ class JobProfile:
     earlier: Observed = field(default_factory=dict)
     # Tasks that are limited by waiting, as far as is known.
     waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
+    # Task → its subtasks, with the increase of their counters, and their CPU.
+    threads: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
+    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    throttled: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def observed(self) -> dict[str, list[Observation]]:
@@ -311,6 +316,8 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         subtasks=_observations(windows, interval, is_limited=flow.is_limited),
         # the threads of tasks wait for Python's processes
         waiting={} if is_python else _waiting_limits(tasks, interval),
+        threads=interval.subtasks,
+        throttled=windows.throttled(number),
     )
 
 

@@ -18,7 +18,7 @@ from streamplace.engines.flink.cpu.charging import (
     thread_loads,
 )
 from streamplace.engines.flink.cpu.dumps import ThreadDumps
-from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.limits import CpuPool, throttled_seconds
 from streamplace.engines.flink.cpu.reporter import CpuReport, Reporters
 from streamplace.engines.flink.cpu.threads import as_number, processes_of, snapshot
 from streamplace.engines.flink.measure.sampling import (
@@ -52,6 +52,7 @@ class _Mark(NamedTuple):
     moment: float
     cluster: ClusterSnapshot
     reports: Mapping[str, CpuReport]  # TaskManager → what its reporter says
+    throttled: Mapping[str, float]  # TaskManager → seconds for which its quota has stopped it
     pending: Mapping[str, Sequence[float]]  # source → records that wait for each of its subtasks
     # Source of Kafka → subtask → its partitions with their offsets.
     offsets: Mapping[str, Mapping[int, Mapping[str, float]]]
@@ -196,12 +197,25 @@ class JobWindows:
         running = [t for t in self.tasks if t.id in self.generated and not t.has_ended]
         pending = {task.id: self._pending(task) for task in running}
         offsets = {task.id: self._offsets(task) if pending[task.id] else {} for task in running}
-        return _Mark(time.monotonic(), cluster, reports, pending, offsets)
+        throttled = {device: throttled_seconds(pid) for device, pid in self.processes.items()}
+        throttled |= {device: report.throttled for device, report in reports.items()}
+        return _Mark(time.monotonic(), cluster, reports, throttled, pending, offsets)
 
     @property
     def pools(self) -> dict[str, CpuPool]:
         """CPU that limits each TaskManager that has a reporter."""
         return {device: report.pool for device, report in self._marks[-1].reports.items()}
+
+    def throttled(self, number: int = 1) -> dict[str, float]:
+        """Part of the time for which the quota of each TaskManager has stopped it."""
+        end = len(self._marks) - 1
+        first, last = self._marks[end - number], self._marks[end]
+        seconds = last.moment - first.moment
+        return {
+            device: min(1.0, max(0.0, last.throttled[device] - stopped) / seconds)
+            for device, stopped in first.throttled.items()
+            if device in last.throttled and seconds > 0
+        }
 
     def unlike_processes(self, number: int = 1) -> Iterator[str]:
         """TaskManagers whose reported threads used another CPU than their process."""

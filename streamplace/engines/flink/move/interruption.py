@@ -9,8 +9,7 @@ It lasts from the last tuple before the savepoint to the first second at 90 % of
     warm up  the sources run already, while Java loads and compiles the code of the job anew
 
 Flink does not report the warm-up. It is work, so it takes longest on the slowest TaskManagers, and
-on *cold* ones: those that have never run the job. The prediction is an interval, and what earlier
-moves of the job took corrects it.
+on *cold* ones: those that have never run the job. The prediction is an interval.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +19,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.display.report import duration
-from streamplace.engines.flink.cpu.threads import PAUSE_SECONDS
 from streamplace.engines.flink.measure.sampling import sent_by
 from streamplace.engines.flink.move.savepoints import latest
 from streamplace.engines.flink.rest.answers import Job
@@ -66,10 +64,6 @@ class Interruption(NamedTuple):
         '9 s (5 to 20 s)'
         """
         return f"{self.value:.0f} s ({self.low:.0f} to {duration(round(self.high))})"
-
-    def times(self, factor: float) -> "Interruption":
-        """The interval, with each end multiplied by a factor."""
-        return Interruption(*(factor * end for end in self))
 
 
 class Interruptions(NamedTuple):
@@ -149,7 +143,7 @@ class SentReadings:
     def _read(self) -> None:
         """Read until the block ends: Flink answers with what it last fetched, and counts anew."""
         ran, before = 0.0, None
-        while not self._ends.wait(PAUSE_SECONDS):
+        while not self._ends.wait(LEAST_INTERVAL / 2):
             with suppress(FlinkError):
                 ran = ran or _ran(_times(self._rest, self._job))
                 document = self._rest.job(self._job)

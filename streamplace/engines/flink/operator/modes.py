@@ -157,6 +157,10 @@ def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Cand
 
     def modes(question: Question) -> list[Candidate]:
         found = [c for c in candidates(question) if c.by_flink and c.name != present]
-        return [replace(c, predicted=c.shown, can_be_pinned=True) for c in found]
+        lines = [f"{MODE_SETTING}: {c.name.split()[-1]}" for c in found]  # none needs pins
+        return [
+            replace(c, predicted=c.shown, can_be_pinned=True, line=line)
+            for c, line in zip(found, lines, strict=True)
+        ]
 
     return modes
