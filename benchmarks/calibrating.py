@@ -200,13 +200,6 @@ def cluster_of(
     )
 
 
-def bare_cluster(devices: Sequence[str], cores: float, bandwidth: float) -> Cluster:
-    """The same devices when nothing is known of Java and the network."""
-    card = {"egress": bandwidth, "ingress": bandwidth}
-    rows = [{"name": name, "mips": cores * MIPS, **card} for name in devices]
-    return cluster_from_tables({"bandwidth": bandwidth, "devices": rows})
-
-
 def java_of(runs: Sequence[Run]) -> float:
     """Core seconds per second that Java takes of a TaskManager, the median of the probes."""
     return median(run["java"] for run in runs if run["placement"] in PROBES)

@@ -26,7 +26,6 @@ from calibrating import (
     TOGETHER,
     Calibration,
     Run,
-    bare_cluster,
     cluster_of,
     java_of,
     sending_of,
@@ -207,20 +206,19 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
 
 
 def judged(runs: list[Run]) -> dict[str, np.ndarray]:
-    """Job → rows of what was measured, predicted, and predicted without calibration."""
+    """Job → rows of what was measured and predicted."""
     by_job: dict[str, dict[str, Run]] = defaultdict(dict)
     for run in runs:
         by_job[run["job"]].setdefault(run["placement"], run)
     whole = {job: s for job, s in by_job.items() if len(s) >= PLACEMENTS + len(PROBES)}
     probed = {job: Calibration(seen[TOGETHER], seen[IN_TURN]) for job, seen in whole.items()}
     cluster = cluster_of(DEVICES, CORES, BANDWIDTH, java_of(runs), sending_of(probed))
-    bare = bare_cluster(DEVICES, CORES, BANDWIDTH)
     found = {}
     for job, seen in whole.items():
         known = probed[job]
         found[job] = np.array(
             [
-                [known.measured(run), known.predicted(run, cluster), known.predicted(run, bare)]
+                [known.measured(run), known.predicted(run, cluster)]
                 for title, run in seen.items()
                 if title not in PROBES
             ]
@@ -237,17 +235,16 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
 def table(found: dict[str, np.ndarray]) -> str:
     """Errors of every job and of all, as Markdown."""
     heads = ("job", "placements", "measured, tuples/s", "median error", "90 % within")
-    heads += ("rank correlation", "median error uncalibrated")
+    heads += ("rank correlation",)
     text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
     shares = {job: rows / rows[:, :1].max() for job, rows in found.items()}
     for job, rows in [*found.items(), ("all", np.concatenate(list(shares.values())))]:
-        error, bare = (np.abs(rows[:, i] / rows[:, 0] - 1) for i in (1, 2))
+        error = np.abs(rows[:, 1] / rows[:, 0] - 1)
         low, high = rows[:, 0].min(), rows[:, 0].max()
         span = "" if job == "all" else f"{low:,.0f}–{high:,.0f}"
         text += (
             f"| {job} | {len(rows)} | {span} | {np.median(error):.1%} | "
-            f"{np.quantile(error, 0.9):.1%} | {rank_correlation(rows[:, 0], rows[:, 1]):.2f} | "
-            f"{np.median(bare):.1%} |\n"
+            f"{np.quantile(error, 0.9):.1%} | {rank_correlation(rows[:, 0], rows[:, 1]):.2f} |\n"
         )
     return text
 

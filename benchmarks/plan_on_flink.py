@@ -12,8 +12,8 @@ order. The limits follow how much slower other virtual machines make the CPU at 
 that does not carry its rate is corrected once: the job is profiled as it runs, and costs are
 re-scaled by what was measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that
 is measured, so that a command that was stopped at any run goes on; it says how long the rest will
-take. Afterwards it prints its tables. Needs Linux with cgroups of version 1, root
-and a JDK, and takes about half a minute a run. ``--table`` measures nothing.
+take. Afterwards it prints what the lines amount to. Needs Linux with cgroups of version 1, root and
+a JDK, and takes about half a minute a run. ``--table`` measures nothing.
 """
 
 import signal
@@ -191,7 +191,7 @@ def planned(bench: Bench, facts: JobFacts) -> list[dict[str, Any]]:
 @click.option("--file", "name", default=FILE, show_default=True, help="File in assets/.")
 @click.option("--table", is_flag=True, help="Measure nothing.")
 def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
-    """Measure what is missing, then print the tables."""
+    """Measure what is missing, then print what it amounts to."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     file = output / "assets" / name
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
-"""Tables of plans that a real Flink carried out, from the lines that were measured."""
+"""What plans that a real Flink carried out amount to, from the lines that were measured."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from flink_jobs import UNSEEN
@@ -32,7 +31,7 @@ def is_carried(shares: Sequence[float]) -> bool:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """All tables and what they amount to, as Markdown."""
+    """What the lines amount to, as Markdown."""
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     runs = [row for row in rows if row["kind"] == "run"]
     judged = [
@@ -43,31 +42,11 @@ def summary(rows: Sequence[Row]) -> str:
     eight = [row for row in rows if row["kind"] == "eight"]
     corrections = [row for row in rows if row["kind"] == "correction"]
     parts = (
-        pair_table(judged),
         counted(judged),
         *holding(judged, runs, corrections, facts),
         *covered(judged, runs, eight, facts),
-        "On eight TaskManagers:",
-        error_table(facts, eight),
     )
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def pair_table(judged: Sequence[tuple[Row, Outcomes]]) -> str:
-    """A row for every pair of job and rate."""
-    heads = ("job", "tuples/s", "machines", "predicted", "received", "carried")
-    heads += ("one less: predicted", "received", "carried")
-    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
-    for pair, shares in judged:
-        machines = " + ".join(f"{n} {name}" for name, n in pair["machines"].items())
-        cells = [pair["job"], f"{pair['rate']:,.0f}", machines]
-        for which in ("plan", "less"):
-            seen = shares[which]
-            times = f"{sum(share >= CARRIED for share in seen)} of {len(seen)}"
-            cells += [f"{pair[which]['predicted'] / pair['rate']:.2f}"]
-            cells += [f"{float(np.median(seen)):.3f}", times]
-        text += f"| {' | '.join(cells)} |\n"
-    return text
+    return "\n\n".join(parts) + "\n"
 
 
 def counted(judged: Sequence[tuple[Row, Outcomes]]) -> str:
@@ -173,25 +152,3 @@ def covered(
                 f"mean; their median half-width is {np.median(widths):.0%}."
             )
     return sentences
-
-
-def error_table(facts: Mapping[str, JobFacts], eight: Sequence[Row]) -> str:
-    """Errors of predictions for eight TaskManagers, of every job and of all."""
-    errors: dict[str, list[float]] = defaultdict(list)
-    measured: dict[str, list[float]] = defaultdict(list)
-    for row in eight:
-        seen = facts[row["job"]].throughput(row["rates"])
-        measured[row["job"]].append(seen)
-        errors[row["job"]].append(row["predicted"] / seen - 1)
-    heads = ("job", "placements", "measured, tuples/s", "median error", "90 % within", "mean error")
-    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
-    every: list[tuple[str, list[float]]] = [*errors.items()]
-    if errors:
-        every.append(("all", np.concatenate([*errors.values()]).tolist()))
-    for job, own in every:
-        seen = measured.get(job, [])
-        span = f"{min(seen):,.0f}–{max(seen):,.0f}" if seen else ""
-        cells: list[Any] = [job, len(own), span, f"{np.median(np.abs(own)):.1%}"]
-        cells += [f"{np.quantile(np.abs(own), 0.9):.1%}", f"{np.mean(own):+.1%}"]
-        text += f"| {' | '.join(map(str, cells))} |\n"
-    return text

@@ -49,7 +49,7 @@ VARIED = re.compile(r"Its CPU per tuple varied by (\d+)%")
 def of_calibration(path: Path) -> Iterator[LedgerEntry]:
     """Placements whose rate was predicted from probes of the same job."""
     for job, rows in judged(read_rows(path)).items():
-        for measured, predicted, _ in rows.tolist():
+        for measured, predicted in rows.tolist():
             yield _entry(job, predicted, measured, True, path.stem)
 
 
