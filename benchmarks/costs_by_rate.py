@@ -7,15 +7,13 @@ Protocol: two TaskManagers of this machine, parallelism 2, as many slots, Java's
 alone, the rates in random order, every job started anew for each, watched for 15 s after a warm-up
 of 25 s; runs in which another process takes more than a tenth of the machine are left out. A line
 of ``assets/costs-by-rate.jsonl`` is appended after each run, so that a stopped command goes on.
-``--check`` measures nothing: it fits each job at one rate and compares what that predicts at higher
-rates with what was measured there: of operators, and of whole clusters but for compilers, as plans
-charge them: operators, threads that send and receive, and a constant for Java.
+``--check`` measures nothing: it fits each job at one rate and compares what that predicts of its
+operators at higher rates with what was measured there.
 """
 
 import random
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,19 +24,9 @@ from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.cpu.charging import (
-    COMPILERS,
-    NETWORK,
-    OBSERVATION,
-    ThreadLoad,
-    cores_by_kind,
-    java_itself,
-    kind_of,
-)
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.cost_fit import Observation, constant_cores
-from streamplace.engines.flink.measure.streams import BYTES_OF_A_TUPLE, remote_shares, sending_cost
 from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
@@ -54,8 +42,6 @@ SETTINGS: dict[str, str | int | float] = {
 }
 WARM_UP, SECONDS = 25.0, 15.0
 MOST_OTHERS = 0.1
-ASSUMED_BYTES = 100.0
-"""Payload of a tuple, which the runs do not tell."""
 FITTED = {"nexmark-q3", "riot-etl", "word-count", "meter readings", "payment rules"}
 """Jobs whose runs the priors come from; the others judge them."""
 NAMES = (*sorted(FITTED), *UNSEEN)
@@ -151,8 +137,7 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
 
 def checked(rows: list[Row]) -> str:
     """Errors of the CPU that a fit at one rate predicts for higher ones, as Markdown."""
-    text = "| jobs | fitted at | asked at | median error | largest | without a fixed part "
-    text += "| cluster: median error | largest |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    text = "| jobs | fitted at | asked at | median error | largest |\n|---|---:|---:|---:|---:|\n"
     by_job = {(row["job"], row["offered"]): row for row in rows}
     for kind, jobs in (("of the prior", sorted(FITTED)), ("others", list(UNSEEN))):
         for low in RATES[:3]:
@@ -165,18 +150,9 @@ def checked(rows: list[Row]) -> str:
                 if not pairs:
                     continue
                 errors = [predicted(fitted, asked) / cores(asked) - 1 for fitted, asked in pairs]
-                plain = [
-                    predicted(fitted, asked, is_fitted=False) / cores(asked) - 1
-                    for fitted, asked in pairs
-                ]
-                sizes = [abs(error) for error in errors]
-                totals = [
-                    predicted_total(fitted, asked) / total(asked) - 1 for fitted, asked in pairs
-                ]
                 text += (
-                    f"| {len(pairs)} {kind} | {low:,} | {high:,} | {median(sizes):.0%} | "
-                    f"{max(errors, key=abs):+.0%} | {median(map(abs, plain)):.0%} | "
-                    f"{median(map(abs, totals)):.0%} | {max(totals, key=abs):+.0%} |\n"
+                    f"| {len(pairs)} {kind} | {low:,} | {high:,} | {median(map(abs, errors)):.0%} "
+                    f"| {max(errors, key=abs):+.0%} |\n"
                 )
     return text
 
@@ -184,41 +160,6 @@ def checked(rows: list[Row]) -> str:
 def cores(row: Row) -> float:
     """Cores of all subtasks of a job, with what is charged to them."""
     return float(sum(subtask["cores"] for subtask in row["subtasks"]))
-
-
-def total(row: Row) -> float:
-    """Cores of all threads of a cluster, but for compilers."""
-    threads = [thread for own in row["threads"].values() for thread in own]
-    counted = ((kind_of(name), amount) for name, amount, *_ in threads)
-    return float(sum(amount for kind, amount in counted if kind not in (COMPILERS, OBSERVATION)))
-
-
-def predicted_total(row: Row, target: Row) -> float:
-    """Cores of all threads at the rates of another row, by a fit to one."""
-    kinds = {
-        device: cores_by_kind(ThreadLoad(name, amount) for name, amount, *_ in own)
-        for device, own in row["threads"].items()
-    }
-    cost = sending_cost(
-        Observation(remote(row, device), loads.get(NETWORK, 0.0)) for device, loads in kinds.items()
-    )
-    assert cost is not None
-    network = sum(cost.fixed + cost.per_byte * remote(target, device) for device in kinds)
-    return predicted(row, target) + network + len(kinds) * java_itself(kinds.values())
-
-
-def remote(row: Row, device: str) -> float:
-    """Bytes that a device exchanges per second, if all tuples are of `ASSUMED_BYTES`."""
-    places: dict[str, list[str]] = {task: [] for task in row["tasks"]}
-    for subtask in row["subtasks"]:
-        places[subtask["task"]].append(subtask["device"])
-    crossing = sum(
-        row["tasks"][target]["in"]
-        * remote_shares(Counter(places[source]), Counter(places[target])).get(device, 0.0)
-        for source, target, kind in row["edges"]
-        if kind != "forward"
-    )
-    return (ASSUMED_BYTES + BYTES_OF_A_TUPLE) * crossing
 
 
 def taken_in(row: Row, task: str) -> float:
@@ -242,14 +183,14 @@ def observed(row: Row, task: str) -> list[Observation]:
     ]
 
 
-def predicted(row: Row, target: Row, *, is_fitted: bool = True) -> float:
-    """Cores at the rates of another row, by a fit to one, or as if all of them were per tuple."""
+def predicted(row: Row, target: Row) -> float:
+    """Cores at the rates of another row, by a fit to one."""
     ids = {facts["name"]: task for task, facts in target["tasks"].items()}
     total = 0.0
     for task, facts in row["tasks"].items():
         subtasks, rate = observed(row, task), taken_in(row, task)
         used = sum(subtask.cores for subtask in subtasks)
-        fixed = constant_cores(used, rate, subtasks if is_fitted else [], len(subtasks))
+        fixed = constant_cores(used, rate, subtasks, len(subtasks))
         wanted = taken_in(target, ids[facts["name"]])
         total += fixed + (used - fixed) * (wanted / rate if rate > 0 else 0.0)
     return total
