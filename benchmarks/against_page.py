@@ -81,7 +81,7 @@ def results(rows: Sequence[Row]) -> str:
         return "No cell is complete yet."
     disturbed = sum(row["disturbed"] for row in rows)
     head = f"{len(cells)} cells; {disturbed} runs were disturbed and do not count."
-    parts = [head, "\n".join(_by_kind(cells)), "\n".join(_by_cell(cells)), "\n".join(_facts(cells))]
+    parts = [head, "\n".join(_by_kind(cells)), "\n".join(_facts(cells))]
     return "\n\n".join(parts)
 
 
@@ -107,18 +107,6 @@ def _by_kind(cells: Sequence[Compared]) -> Iterator[str]:
             f"{worst.gain:.2f} | {best.cell.job} {best.gain:.2f} | "
             f"{' | '.join(f'{ratio:.2f}' for ratio in alone)} |"
         )
-
-
-def _by_cell(cells: Sequence[Compared]) -> Iterator[str]:
-    heads = ("job", "clusters", *ARMS, "one try", "to the best of Flink's")
-    yield f"| {' | '.join(heads)} |"
-    yield f"|---|---|{'---:|' * (len(heads) - 2)}"
-    limit = min(LOSS, math.exp(-noise(cells)))
-    for cell in sorted(cells, key=lambda cell: (cell.cell.job, cell.cell.kind)):
-        rates = [f"{cell.rates[arm]:,.0f}" for arm in ARMS]
-        gain = f"**{cell.gain:.2f}**" if cell.gain < limit else f"{cell.gain:.2f}"
-        texts = (cell.cell.job, cell.cell.kind, *rates, f"{cell.first:.2f}", gain)
-        yield f"| {' | '.join(texts)} |"
 
 
 def _facts(cells: Sequence[Compared]) -> Iterator[str]:
