@@ -1,13 +1,12 @@
-"""CPU of operators by all sources at once, against that of the threads; and plans by each.
+"""CPU of operators by all sources at once, against that of the threads.
 
     STREAMPLACE_KAFKA=… python benchmarks/cpu_sources.py
 
 Protocol: two TaskManagers of this machine with the reporter, Java's first compiler alone, metrics
 fetched every 10 s as by default. Each job runs for `WARM_UP` seconds, and is then measured for
-`SECONDS`, by its threads and from REST alone: by the reporter, by dumps, by busy time, and by
-busy time as before dumps (process CPU, cut at the busy time, nothing for Java). Plans are for twice
-the rate, of machines of `CORES` cores. Needs JDK 17 and, for the job on Kafka, its jars. On a busy
-machine, repeat it: threads that wait for a core are on one for a dump.
+`SECONDS`, by its threads and from REST alone: by the reporter, by dumps, and by busy time. Needs
+JDK 17 and, for the job on Kafka, its jars. On a busy machine, repeat it: threads that wait for a
+core are on one for a dump.
 """
 
 import math
@@ -16,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,28 +27,20 @@ from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES
 from kafka import broker, kafka_flink, kafka_jars, kafka_jobs
 
-from streamplace.engines.flink.advise.advise import left_for_operators
-from streamplace.engines.flink.cpu.charging import OF_PROCESS, TaskCpu
 from streamplace.engines.flink.cpu.reporter import Reporters, jar_path
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure import windows
-from streamplace.engines.flink.measure.cluster import HEADROOM, capacity, measured_cluster
+from streamplace.engines.flink.measure.cluster import capacity, measured_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import CpuOrigin, JobProfile, profile_of
+from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.errors import ProblemError
-from streamplace.io.ledger import errors_for
-from streamplace.placers.registry import Budget
-from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.planner import planned
-from streamplace.planning.problem import PlannerSettings
 
 WARM_UP, SECONDS, PARALLELISM = 45.0, 40.0, 2
-CORES, MIPS, TIMES, LAYOUTS = 0.25, 2500.0, 2, 30
-THREADS, BEFORE, BESIDE = "threads", "busy time, as before", "jobs beside"
-FROM_REST = ("reporter", "dumps", "busy time", BEFORE)
+MIPS, LAYOUTS = 2500.0, 30
+THREADS, BESIDE = "threads", "jobs beside"
+FROM_REST = ("reporter", "dumps", "busy time")
 DEVICES = ("one", "two")
 SETTINGS: dict[str, str | int | float] = {
     "taskmanager.numberOfTaskSlots": 4,
@@ -92,12 +83,12 @@ def main() -> None:
                 found[name] = run(cluster.rest, uploaded, jobs)
             for source, of in found[name].items():
                 cores = " ".join(f"{own:.3f}" for own in of.cores.values())
-                print(f"{name}, {source}: {cores}; {of.machines} machines", flush=True)
+                print(f"{name}, {source}: {cores}", flush=True)
     print(as_tables(found))
 
 
 def table_of_jobs(folder: Path, jars: Mapping[str, Path]) -> dict[str, Any]:
-    """Jobs by name; the last one of each is planned."""
+    """Jobs by name; the last one of each is profiled."""
     rocks = {"state.backend.type": "rocksdb"}
 
     @contextmanager
@@ -133,7 +124,6 @@ class Measured(NamedTuple):
     """What one source says of a job."""
 
     cores: dict[str, float]  # operator of any job → cores
-    machines: int  # for twice the rate
     rates: list[float]  # logarithm of the rates of layouts
 
 
@@ -178,10 +168,7 @@ def measured(rest: Rest, job: str) -> dict[str, Measured]:
         answer[name] = said_by(profile, of, cluster)
     mark = by_dumps._marks[-1]
     by_dumps._marks[-1] = mark._replace(cluster=replace(mark.cluster, dumps={}))
-    profile = profile_of(by_dumps)
-    answer["busy time"] = said_by(profile, by_dumps, cluster)
-    answer[BEFORE] = said_by(as_before(by_dumps, profile), by_dumps, cluster)
-    del answer[BEFORE].cores[BESIDE]
+    answer["busy time"] = said_by(profile_of(by_dumps), by_dumps, cluster)
     return answer
 
 
@@ -190,42 +177,12 @@ def said_by(profile: JobProfile, of: JobWindows, cluster: Any) -> Measured:
     cores = {task.name: profile.cpu[task.id].cores for task in profile.tasks}
     others = of.last().cluster.cpu.items()
     cores[BESIDE] = sum(cpu.cores for (job, _, _), cpu in others if job != of.job)
-    graph = measured_graph(profile, MIPS)
-    return Measured(cores, machines_of(profile), rates_of(profile, graph, cluster))
+    return Measured(cores, rates_of(profile, cluster))
 
 
-def as_before(of: JobWindows, profile: JobProfile) -> JobProfile:
-    """CPU of processes by busy time, cut at it, as before dumps were taken."""
-    interval = of.last()
-    cpu = {}
-    for task in profile.tasks:
-        total = 0.0
-        for subtask, _ in interval.subtasks[task.id]:
-            process = sum(load.cores for load in interval.cluster.estimated[subtask.device].loads)
-            beside = [s for s in interval.cluster.subtasks if s.device == subtask.device]
-            part = subtask.busy / sum(s.busy for s in beside if not math.isnan(s.busy))
-            own = [s.busy for s, _ in interval.subtasks[task.id]]
-            busy = (interval.activity[task.id].busy or 0.0) * subtask.busy / sum(own)
-            total += 0.0 if math.isnan(part) else min(busy, part * process)
-        cpu[task.id] = TaskCpu(total, OF_PROCESS)
-    present = profile.present._replace(java=None)
-    return replace(profile, cpu=cpu, present=present, origin=CpuOrigin(""), subtasks={})
-
-
-def machines_of(profile: JobProfile) -> int:
-    """Machines that a plan for twice the rate has; 0 if none is sure to carry it."""
-    graph = measured_graph(profile, MIPS)
-    offers = Catalogue.of([Offer("box", 1.0, mips=CORES * MIPS)], slot_sharing=True)
-    left = left_for_operators(offers, profile.java, profile.sending, MIPS)
-    settings = PlannerSettings(HEADROOM, errors=errors_for(graph), budget=Budget(None, 20_000))
-    with suppress(ProblemError):
-        return round(planned(graph.at_rate(TIMES * graph.source_rate), left, settings).cost)
-    return 0
-
-
-def rates_of(profile: JobProfile, graph: Any, cluster: Any) -> list[float]:
+def rates_of(profile: JobProfile, cluster: Any) -> list[float]:
     """Logarithms of the rates that random layouts carry, by the model."""
-    rng = np.random.default_rng(0)
+    graph, rng = measured_graph(profile, MIPS), np.random.default_rng(0)
     answer = []
     for _ in range(LAYOUTS):
         layout = {
@@ -236,10 +193,10 @@ def rates_of(profile: JobProfile, graph: Any, cluster: Any) -> list[float]:
 
 
 def as_tables(found: Mapping[str, Mapping[str, Measured]]) -> str:
-    """Errors against the threads: of operators, of rates, and machines."""
-    heads = ("source", "operators: median error", "90 % within", "rates: 90 % within", *found)
+    """Errors against the threads: of operators, and of rates."""
+    heads = ("source", "operators: median error", "90 % within", "rates: 90 % within")
     text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
-    for source in (THREADS, *FROM_REST):
+    for source in FROM_REST:
         errors, rates = [], []
         for by in found.values():
             true, said = by[THREADS], by[source]
@@ -251,8 +208,7 @@ def as_tables(found: Mapping[str, Mapping[str, Measured]]) -> str:
             rates += [abs(math.expm1(b - a)) for a, b in zip(true.rates, said.rates, strict=True)]
         cells = [f"{np.quantile(values, q):.0%}" for values, q in
                  ((errors, 0.5), (errors, 0.9), (rates, 0.9))]  # fmt: skip
-        plans = [str(by[source].machines) for by in found.values()]
-        text += f"| {source} | {' | '.join([*cells, *plans])} |\n"
+        text += f"| {source} | {' | '.join(cells)} |\n"
     return text
 
 
