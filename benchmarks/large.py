@@ -195,7 +195,7 @@ class Parts(NamedTuple):
         return cls(loads, graph, (power / power.sum()).tolist())
 
 
-def mt_kahypar(problem: Problem) -> Placed:
+def mt_kahypar(problem: Problem, *, is_thorough: bool = False) -> Placed:
     """Least cut within the devices' shares, and its CPU seconds."""
     import mtkahypar
 
@@ -203,8 +203,8 @@ def mt_kahypar(problem: Problem) -> Placed:
     tail = np.repeat(np.arange(n), np.diff(parts.graph.start))
     once = tail < parts.graph.neighbour
     edges = np.stack([tail[once], parts.graph.neighbour[once]], axis=1)
-    partitioner = mtkahypar.initialize(1)
-    context = partitioner.context_from_preset(mtkahypar.PresetType.DEFAULT)
+    partitioner, presets = mtkahypar.initialize(1), mtkahypar.PresetType
+    context = partitioner.context_from_preset(presets.QUALITY if is_thorough else presets.DEFAULT)
     context.set_partitioning_parameters(len(parts.power), IMBALANCE, mtkahypar.Objective.CUT)
     whole = int(parts.loads.sum())
     context.set_individual_target_block_weights(
@@ -218,11 +218,11 @@ def mt_kahypar(problem: Problem) -> Placed:
     start = time.process_time()
     part = graph.partition(context).get_partition()
     seconds = time.process_time() - start
-    return Placed(problem.placement(np.array(part, np.int32)), seconds)
+    return Placed(problem.placement(problem.repaired(part)), seconds)
 
 
-def kahip(problem: Problem) -> Placed:
-    """Least cut by its configuration ``fast``, and its CPU seconds; its parts are equal."""
+def kahip(problem: Problem, *, is_thorough: bool = False) -> Placed:
+    """Least cut into equal parts, by its configuration ``strong`` or ``fast``; its CPU seconds."""
     import kahip as package
 
     parts = Parts.of(problem)
@@ -234,11 +234,12 @@ def kahip(problem: Problem) -> Placed:
     )
     weights, start, edges, neighbours = (column.tolist() for column in columns)
     since = time.process_time()
+    mode = package.STRONG if is_thorough else package.FAST
     _, part = package.kaffpa(
-        weights, start, edges, neighbours, len(parts.power), IMBALANCE, True, 0, package.FAST
+        weights, start, edges, neighbours, len(parts.power), IMBALANCE, True, 0, mode
     )
     seconds = time.process_time() - since
-    return Placed(problem.placement(np.array(part, np.int32)), seconds)
+    return Placed(problem.placement(problem.repaired(part)), seconds)
 
 
 def installed() -> dict[str, Partitioner]:

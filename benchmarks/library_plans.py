@@ -7,27 +7,23 @@ checker values. Each plan is made in this process, which has compiled all kernel
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
-from pathlib import Path
 
 from library_documents import BITS_PART
 from library_proofs import check, value_of
-from library_runs import LibraryRun, read_runs
+from library_runs import SECONDS, LibraryRun
 from plan import AUTOSCALER
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import StreamplaceError
 from streamplace.library.documents import BITS
 from streamplace.library.folder import Library, LibraryEntry
-from streamplace.placers import stopwatch
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.search import first_fit_machines
 
-SECONDS = (0.1, 1.0)
 MIPS = 2500.0
 Machines = list[list]
 Planner = Callable[[StreamGraph, Catalogue], Machines]
@@ -75,21 +71,17 @@ def graph_and_offers(document: dict) -> tuple[StreamGraph, Catalogue]:
     return graph, Catalogue.of(offers)
 
 
-def planner(seconds: float) -> Planner:
-    """Planner of streamplace with so much processor time."""
-
-    def machines(graph: StreamGraph, catalogue: Catalogue) -> Machines:
-        result = plan(graph, offers=catalogue, keep_parallelism=True, budget=Budget(seconds))
-        contents: dict[str, Counter] = {name: Counter() for name in result.cluster.devices.name}
-        for operator, places in result.subtasks().items():
-            for machine, count in places.items():
-                contents[machine][int(operator[1:])] += count
-        return [
-            [int(name.partition("-")[0][1:]), [[v, a] for v, a in sorted(on.items())]]
-            for name, on in contents.items()
-        ]
-
-    return machines
+def planned(graph: StreamGraph, catalogue: Catalogue) -> Machines:
+    """Plan of streamplace."""
+    result = plan(graph, offers=catalogue, keep_parallelism=True, budget=Budget(SECONDS))
+    contents: dict[str, Counter] = {name: Counter() for name in result.cluster.devices.name}
+    for operator, places in result.subtasks().items():
+        for machine, count in places.items():
+            contents[machine][int(operator[1:])] += count
+    return [
+        [int(name.partition("-")[0][1:]), [[v, a] for v, a in sorted(on.items())]]
+        for name, on in contents.items()
+    ]
 
 
 def first_fit(graph: StreamGraph, catalogue: Catalogue) -> Machines:
@@ -108,42 +100,21 @@ def autoscaler(graph: StreamGraph, catalogue: Catalogue) -> Machines:
     return first_fit(graph.at_rate(graph.source_rate * AUTOSCALER), catalogue)
 
 
-METHODS: tuple[tuple[str, float, Planner], ...] = (
-    *(("plan", seconds, planner(seconds)) for seconds in SECONDS),
-    ("first fit", 1.0, first_fit),
-    ("autoscaler's rule", 1.0, autoscaler),
-)
+METHODS: dict[str, Planner] = {
+    "plan": planned,
+    "first fit": first_fit,
+    "autoscaler's rule": autoscaler,
+}
 
 
-def planner_runs(
-    library: Library, entries: Sequence[LibraryEntry], results: Path
-) -> Iterator[LibraryRun]:
-    """Run what a file of results does not have yet; yield all runs."""
-    stopwatch.clock = time.process_time
-    present, warm = read_runs(results), False
-    with results.open("a") as file:
-        for entry in entries:
-            document = json.loads(library.instance_file(entry.instance).read_bytes())
-            document |= {"name": entry.instance}
-            for name, limit, method in METHODS:
-                key = (entry.instance, entry.objective, name, limit)
-                if key not in present:
-                    if not warm:
-                        planned(document, name, limit, method)
-                        warm = True
-                    run = planned(document, name, limit, method)
-                    file.write(json.dumps(asdict(run)) + "\n")
-                    file.flush()
-                    present[key] = run
-                yield present[key]
-
-
-def planned(document: dict, name: str, limit: float, method: Planner) -> LibraryRun:
+def planner_run(library: Library, entry: LibraryEntry, method: str) -> LibraryRun:
     """Make a plan, and have the checker value it."""
+    document = json.loads(library.instance_file(entry.instance).read_bytes())
+    question = graph_and_offers({**document, "name": entry.instance})
     machines, value, begin = [], None, time.process_time()
     with suppress(StreamplaceError):  # no plan within the budget
-        machines = method(*graph_and_offers(document))
+        machines = METHODS[method](*question)
     seconds = round(time.process_time() - begin, 3)
     with suppress(check.RefusedError):
         value = float(value_of(document, {"machines": machines}))
-    return LibraryRun(document["name"], "plan", name, limit, value, seconds)
+    return LibraryRun(entry.instance, "plan", method, value, seconds)
