@@ -43,7 +43,7 @@ from streamplace.engines.flink.watch.deciding import JobModel
 from streamplace.engines.flink.watch.modelling import JobModeller, limit_of
 from streamplace.io.ledger import NOISE, user_runs
 from streamplace.io.store import Store
-from streamplace.model.graph import CPU_OF
+from streamplace.model.graph import CONSISTENCY_ERROR, CPU_OF
 from streamplace.model.prediction_intervals import PredictionErrors, RateInterval
 from streamplace.placers.registry import Budget
 
@@ -276,6 +276,16 @@ def test_a_layout_whose_interval_is_below_the_best_rate_is_tried_only_for_a_reas
     assert "tried because predictions of this job were off by 3.0 times" in told
 
 
+def test_a_profile_by_which_the_present_layout_carries_nothing_is_no_error_of_the_command() -> None:
+    """All layouts may be as good then."""
+    made = World({START: 100.0, "a": 90.0}).propose("job0")
+    graph = replace(made.measured.graph, attributes={"mips": 100.0, CONSISTENCY_ERROR: -1.0})
+    measured = replace(made.measured, graph=graph, is_limited=False)
+    doubtful = replace(made, question=replace(made.question, measured=measured))
+    assert doubtful.worst_error > 3
+    assert doubtful.gain(made.candidates[0]) > 0
+
+
 @pytest.mark.parametrize(
     ("predicted", "there", "line", "is_tried"),
     [
@@ -359,7 +369,9 @@ def test_a_job_that_keeps_up_is_not_moved() -> None:
     """Nobody offers more; with a rate that is asked for, it is moved where the model says so."""
     world = World({START: 100.0, "a": 300.0}, offered=80.0)
     assert world.improved().job == "job0"
-    assert [*world.propose("job0").sentences()][-1].endswith("for a higher rate, give --rate")
+    told = [*world.propose("job0").sentences()]
+    assert told[-1].endswith("for a higher rate, give --rate")
+    assert told[-2].endswith("its present layout should carry 100 tuples/s (100 to 100)")
     asked = replace(world, asked=200.0)
     improved = asked.improved()
     assert (asked.where, improved.where.name) == ("a", "a")

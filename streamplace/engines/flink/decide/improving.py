@@ -81,7 +81,8 @@ class Trial:
     back: float = 0.0  # seconds for which the move back to it, after further trials, did
     line: str = ""  # line of configuration with which Flink reaches about this rate without pins
     failure: str = ""  # why the job did not run there
-    predicted: RateInterval | None = None  # before it was tried; None of the layout before
+    # Before it was tried; of the layout before, only if the job keeps up.
+    predicted: RateInterval | None = None
     is_pinned: bool = True  # whether Flink itself would not place the job so
     repeats: tuple[float, ...] = ()  # tuples/s that were measured there earlier, in order
     # Seconds for which its move was expected to interrupt the job.
@@ -91,9 +92,17 @@ class Trial:
     def present(cls, question: Question) -> "Trial":
         """The layout in which a job was measured, and the rate that it sustains there."""
         measured, rates = question.measured, question.rates
-        rate = float(rates.sustained.sum())
-        is_pinned = question.is_placed
-        return cls(PRESENT, question.present, rate, measured.is_limited, is_pinned=is_pinned)
+        predicted = None  # a job that keeps up may carry more there, as elsewhere
+        if not measured.is_limited:
+            predicted = candidate(question, PRESENT, question.present).predicted
+        return cls(
+            PRESENT,
+            question.present,
+            float(rates.sustained.sum()),
+            measured.is_limited,
+            predicted=predicted,
+            is_pinned=question.is_placed,
+        )
 
     @property
     def stopped(self) -> float:
@@ -216,11 +225,11 @@ class Proposal:
         errors = [
             abs(log(trial.rate / trial.predicted.value))
             for trial in self.trials
-            if trial.predicted is not None and trial.runs and trial.predicted.value > 0
-            if not trial.predicted.low <= trial.rate <= trial.predicted.high
+            if trial.predicted is not None and trial.runs and 0 < trial.predicted.value < inf
+            if trial.predicted.holds(trial.rate, is_limited=trial.is_limited) is False
         ]
         if (trust := self.question.rates.contradiction) is not None:
-            errors.append(abs(log(1 + trust.error)))
+            errors.append(abs(log(max(NOISE, 1 + trust.error))))
         return max(errors, default=0.0)
 
     def is_tried(self, other: Candidate) -> bool:
@@ -283,8 +292,7 @@ class Proposal:
                 f"only {listed(sorted(measured.held_back))} can send more in another layout; "
                 f"the other sources keep up, and all rates include their {digits(kept)} tuples/s"
             )
-        if not measured.is_limited:
-            carried = candidate(self.question, PRESENT, self.question.present).predicted
+        if not measured.is_limited and (carried := self.where.predicted) is not None:
             yield f"the job keeps up with its sources; its present layout should carry {carried}"
         if self.question.rate is None and not measured.is_limited:
             yield "so moving it gains nothing; to place it for a higher rate, give --rate"
