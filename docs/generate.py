@@ -199,11 +199,17 @@ def commands() -> str:
     rows = dict(sorted(rows.items()))
     times = Counter(pair for _, options in rows.values() for pair in set(options))
     shared = sorted(pair for pair, number in times.items() if number > 1)
-    lines = ["**Shared by several commands**", "", *(f"- {row}: {text}" for row, text in shared)]
+    users = {pair: tuple(name for name in rows if pair in rows[name][1]) for pair in shared}
+    first = {own: next(pair for pair in shared if users[pair] == own) for own in users.values()}
+    lines = ["**Shared by several commands**", ""]
+    for own, leader in first.items():
+        group = [pair for pair in shared if users[pair] == own]
+        lines += [f"- {row}: {text}" for row, text in group[:1]]
+        lines += [f"    - {row}: {text}" for row, text in group if (row, text) != leader]
     for name, (about, options) in rows.items():
         lines += ["", f"**`streamplace {name}`** {about}", ""]
         lines += [f"- {row}: {text}" for row, text in options if (row, text) not in shared]
-        lines += _names([pair for pair in options if pair in shared], "")
+        lines += _names([pair for pair in options if pair in first.values()], "")
         if name == "generate FAMILY":
             for family, (_, own) in families.items():
                 words = f"`{family.split()[1]}`: "
@@ -276,7 +282,7 @@ def _placer(placer: Any) -> str:
     explained = _parameters(inspect.getdoc(placer.function) or "")
     texts = placer.texts()
     return _list(
-        (f"{placer.name}:{name}={default}", explained[name])
+        (f"{placer.name}:{name}={default}", explained[name].partition(". ")[0].rstrip("."))
         for name, default in texts.items()
         if name not in OF_LEARNED
     )
@@ -301,7 +307,8 @@ def _fields(part: dict[str, Any], *, first: bool) -> str:
         for name, field in part["properties"].items()
     ]
     title = "" if first else f"**{_noun(part['title'])}**\n\n"
-    about = f"{part['description']}\n\n" if "description" in part else ""
+    text = part.get("description", "").partition("\n")[0]
+    about = f"{text}\n\n" if text else ""
     return f"{title}{about}" + "\n".join(rows) + "\n"
 
 

@@ -1,6 +1,6 @@
 """Puts files outside `docs/` to which pages link on the built site, and corrects the links.
 
-CONTRIBUTING and two READMEs are pages in the navigation; programs are copied as
+CONTRIBUTING and READMEs beside the code are pages in the navigation; programs are copied as
 they are. A link to what is neither becomes plain words.
 """
 
@@ -15,6 +15,10 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "sim/README.md": "reference/streamsim.md",
     "streamplace/papers/README.md": "results/differences.md",
+    "streamplace/engines/flink/README.md": "explanation/flink.md",
+    "streamplace/engines/flink/pin/README.md": "explanation/pinning.md",
+    "streamplace/planning/README.md": "explanation/plans.md",
+    "streamplace/learn/README.md": "explanation/training.md",
 }
 """Pages outside `docs/`, and where they are on the site."""
 COPIED = frozenset({".py", ".java", ".cff", ".json", ".toml"})
