@@ -115,7 +115,8 @@ def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
         ("bandwidth", cluster.bandwidth_bps, speed),
         ("latency", cluster.latency_s, plain),
     ):
-        usual = _most_common(matrix[remote])
+        counts = Counter(matrix[remote].tolist())
+        usual = min(counts, key=lambda value: (-counts[value], value), default=None)
         if usual is not None:
             tables[key] = written(usual)
         for a, b in np.argwhere(remote & (matrix != usual)).tolist():
@@ -168,7 +169,7 @@ def _device(devices: Devices, d: int) -> dict[str, Any]:
         if value == rule.default and name != "mips":
             continue
         if name in ("mips", "reserved"):
-            row[name] = _written_mips(value)
+            row[name] = f"{float(value)!r} MIPS" if value >= LARGEST_PLAIN_MIPS else plain(value)
         elif name in ("egress", "ingress"):
             row[name] = _written_bps(value, devices.mips[d])
         else:
@@ -178,13 +179,3 @@ def _device(devices: Devices, d: int) -> dict[str, Any]:
 
 def _written_bps(bps: float, mips: float) -> float | str:
     return f"{float(bps)!r} bps" if is_unusual_bandwidth(bps, mips) else plain(bps)
-
-
-def _written_mips(mips: float) -> float | str:
-    return f"{float(mips)!r} MIPS" if mips >= LARGEST_PLAIN_MIPS else plain(mips)
-
-
-def _most_common(values: Floats) -> float | None:
-    """Most frequent value, the smallest of equally frequent ones; None if there are no values."""
-    counts: Counter[float] = Counter(values.tolist())
-    return min(counts, key=lambda value: (-counts[value], value), default=None)

@@ -229,21 +229,11 @@ class Library:
         self.instance(name)
         return self.folder / name / "instance.json"
 
-    def solution_file(self, entry: LibraryEntry) -> Path:
-        """File of the best known solution of an entry."""
-        return self.folder / entry.instance / f"{entry.objective}.solution.json"
-
-    def certificate_file(self, entry: LibraryEntry) -> Path:
-        """File of the certificate of an entry's bound."""
-        return self.folder / entry.instance / f"{entry.objective}.certificate.json"
-
     def files(self, entry: LibraryEntry) -> list[Path]:
         """Instance, solution and certificate of an entry, in order of the checker's arguments."""
-        return [
-            self.instance_file(entry.instance),
-            self.solution_file(entry),
-            self.certificate_file(entry),
-        ]
+        instance = self.instance_file(entry.instance)
+        parts = ("solution", "certificate")
+        return [instance, *(instance.with_name(f"{entry.objective}.{p}.json") for p in parts)]
 
     def changed_file(self, entry: LibraryEntry) -> str | None:
         """Name of a file of an entry that has not its checksum in the manifest, if there is one."""

@@ -121,12 +121,6 @@ def least_jobs(confidence: float) -> int:
     return max(1, ceil(1 / (1 - confidence) - ROUNDING) - 1)
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise SettingError unless a confidence is between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise SettingError(f"the confidence is {confidence:g}; it must be above 0 and below 1")
-
-
 @dataclass(frozen=True, slots=True)
 class PredictionErrors:
     """Quantiles of measured / predicted rates at a confidence.
@@ -150,7 +144,8 @@ class PredictionErrors:
     @classmethod
     def of(cls, scores: Scores, confidence: float, origin: str) -> "PredictionErrors":
         """Compute the quantiles of scores at a confidence."""
-        check_confidence(confidence)
+        if not 0 < confidence < 1:
+            raise SettingError(f"the confidence is {confidence:g}; it must be above 0 and below 1")
         distances = {job: [abs(score) for score in of_job] for job, of_job in scores.items()}
         shortfalls = {job: [-score for score in of_job] for job, of_job in scores.items()}
         width = conformal_quantile(distances, confidence)

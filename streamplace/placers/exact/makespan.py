@@ -564,7 +564,7 @@ def prove_stages(
     """Improve the stages, from a plan, until the budget ends or the best pass is proven."""
     tables, by_content = [], {}
     for stage in stages.stages:
-        key = _content(stage)
+        key = stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
         if key not in by_content:
             by_content[key] = BoundsTable(stage, classes)
         by_content[key].take(start.within(stage), meter)
@@ -595,11 +595,6 @@ def _slack(tasks: Tasks) -> Slack:
     path = max(float(through.max()), np.finfo(np.float64).tiny)
     along = before.min(axis=1)[tasks.source] + after.min(axis=1)[tasks.target]
     return Slack(1 - through / path, 1 - along / path)
-
-
-def _content(stage: Stage) -> tuple[object, ...]:
-    """Key that equal stages share."""
-    return stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
 
 
 def _shortest_path(tables: list[Floats]) -> tuple[float, list[int]]:
