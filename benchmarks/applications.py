@@ -38,7 +38,7 @@ FULL, MOST = 0.9, 3.0
 """At the rate in the file the heaviest operator fills this part of a device, all this many."""
 
 
-def look(
+def profiled_graph(
     rest: Rest, jar: str, entry: str, rate: float, seconds: float
 ) -> tuple[dict[str, Any], list[str]]:
     """Graph of a job that runs alone, after a while, and what could not be measured."""
@@ -46,9 +46,9 @@ def look(
     try:
         rest.wait_running(job)
         time.sleep(WARM_UP_SECONDS)
-        seen = profile(rest, job, seconds)
-        graph = graph_to_dict(measured_graph(seen, MIPS))
-        return graph, [doubt for doubt in seen.doubts if not doubt.startswith("rate of ")]
+        profiled = profile(rest, job, seconds)
+        graph = graph_to_dict(measured_graph(profiled, MIPS))
+        return graph, [doubt for doubt in profiled.doubts if not doubt.startswith("rate of ")]
     finally:
         rest.cancel(job)
 
@@ -64,10 +64,10 @@ def always(document: dict[str, Any]) -> list[float]:
     return [row.get("constant", 0) / MIPS for row in document["operators"]]
 
 
-def highest_multiple(document: dict[str, Any], one: float, together: float) -> float:
+def highest_multiple(document: dict[str, Any], alone: float, together: float) -> float:
     """Multiple of the rates at which an operator takes as many cores, or all do together."""
     cores, constant = load(document), always(document)
-    times = [(one - k) / c for c, k in zip(cores, constant, strict=True) if c]
+    times = [(alone - k) / c for c, k in zip(cores, constant, strict=True) if c]
     times.append((together - sum(constant)) / sum(cores))
     if min(times) <= 0:
         raise SystemExit(f"{document['name']}: constant loads leave nothing for tuples")
@@ -88,40 +88,44 @@ def rounded(number: float, digits: int) -> float:
     return float(f"{number:.{digits - 1}e}")
 
 
-def merged(known: dict[str, Any], seen: dict[str, Any], doubts: list[str]) -> dict[str, Any]:
+def merged(
+    application: dict[str, Any], measured: dict[str, Any], doubts: list[str]
+) -> dict[str, Any]:
     """Put what was measured into what is known of an application."""
-    costs = {row["name"]: row for row in seen["operators"]}
-    flows, streams = (sorted(of["streams"], key=ends) for of in (seen, known))
-    if set(costs) != {row["name"] for row in known["operators"]} or (
+    costs = {row["name"]: row for row in measured["operators"]}
+    flows, streams = (sorted(of["streams"], key=ends) for of in (measured, application))
+    if set(costs) != {row["name"] for row in application["operators"]} or (
         [ends(row) for row in flows] != [ends(row) for row in streams]
     ):
-        raise SystemExit(f"{known['name']}: the job's operators and streams are not the file's")
-    windows = {row["name"] for row in known["operators"] if "window" in row}
-    for row in known["operators"]:
+        raise SystemExit(
+            f"{application['name']}: the job's operators and streams are not the file's"
+        )
+    windows = {row["name"] for row in application["operators"] if "window" in row}
+    for row in application["operators"]:
         row["ipt"] = rounded(costs[row["name"]]["ipt"], 3)
         row["payload"] = rounded(costs[row["name"]].get("payload", 0), 3)
         row.pop("constant", None)
         if "constant" in costs[row["name"]]:
             row["constant"] = rounded(costs[row["name"]]["constant"], 3)
     for row, flow in zip(streams, flows, strict=True):
-        carried, said = flow.get("selectivity", 1.0), row.get("selectivity", 1.0)
-        if row["from"] not in windows and abs(carried - said) > ALIKE * said:
+        carried, stated = flow.get("selectivity", 1.0), row.get("selectivity", 1.0)
+        if row["from"] not in windows and abs(carried - stated) > ALIKE * stated:
             row["selectivity"] = rounded(carried, 2)
         row.pop("payload", None)
         if "payload" in flow:
             row["payload"] = rounded(flow["payload"], 3)
-    source = next(row for row in known["operators"] if "rate" in row)
+    source = next(row for row in application["operators"] if "rate" in row)
     source["rate"] = 1000.0
-    source["rate"] = rounded(1000 * highest_multiple(known, FULL, MOST), 2)
-    known["attributes"].pop("unmeasured", None)
-    if doubts := [*doubts, *rarities(seen)]:
-        known["attributes"]["unmeasured"] = "; ".join(doubts)
-    return known
+    source["rate"] = rounded(1000 * highest_multiple(application, FULL, MOST), 2)
+    application["attributes"].pop("unmeasured", None)
+    if doubts := [*doubts, *rarities(measured)]:
+        application["attributes"]["unmeasured"] = "; ".join(doubts)
+    return application
 
 
-def rarities(seen: dict[str, Any]) -> list[str]:
+def rarities(measured: dict[str, Any]) -> list[str]:
     """Doubts about operators that took in too few tuples for their cost per tuple to mean much."""
-    graph = graph_from_dict(seen)
+    graph = graph_from_dict(measured)
     return [
         f"ipt of {name}: of few tuples"
         for name, rate in zip(graph.operators.name, graph.input_rate, strict=True)
@@ -140,22 +144,22 @@ def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
         jar = rest.upload(built)
         for name in names:
             path = FOLDER / f"{name}.json"
-            known = json.loads(path.read_text("utf-8"))
-            entry = Path(known["attributes"]["job"]).stem
-            glance, _ = look(rest, jar, entry, GLANCE_RATE, 5)
+            application = json.loads(path.read_text("utf-8"))
+            entry = Path(application["attributes"]["job"]).stem
+            glance, _ = profiled_graph(rest, jar, entry, GLANCE_RATE, 5)
             rate = GLANCE_RATE * highest_multiple(glance, CORES, CORES)
-            seen, doubts = look(rest, jar, entry, rate, seconds)
-            known = merged(known, seen, doubts)
-            write_graph(graph_from_dict(known), path)
-            told = known["attributes"].get("unmeasured", "everything was measured")
-            cores = sum(load(seen)) + sum(always(seen))
-            print(f"{name}: {cores:.2f} cores at {rate:.0f} tuples/s; {told}", flush=True)
+            measured, doubts = profiled_graph(rest, jar, entry, rate, seconds)
+            application = merged(application, measured, doubts)
+            write_graph(graph_from_dict(application), path)
+            unmeasured = application["attributes"].get("unmeasured", "everything was measured")
+            cores = sum(load(measured)) + sum(always(measured))
+            print(f"{name}: {cores:.2f} cores at {rate:.0f} tuples/s; {unmeasured}", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Measure the applications on a real Flink.")
     parser.add_argument("names", nargs="*", help="such as word-count; all, where none is named")
     parser.add_argument("--seconds", type=float, default=20, help="measured of each")
-    given = parser.parse_args()
+    options = parser.parse_args()
     every = sorted(path.stem for path in FOLDER.glob("*.json"))
-    measure(find_flink(), given.names or every, given.seconds)
+    measure(find_flink(), options.names or every, options.seconds)

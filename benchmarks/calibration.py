@@ -104,18 +104,18 @@ def watch(cluster: LocalCluster, rest: Rest, job: str, *, probe: bool) -> dict[s
     """Measure a job within its limits; for a probe, also where the CPU goes."""
     _, tasks, edges = read_plan(rest, job)
     start, before = time.monotonic(), cpu_seconds(cluster)
-    seen = sample(rest, job, [task.id for task in tasks], SECONDS)
+    activity = sample(rest, job, [task.id for task in tasks], SECONDS)
     after, span = cpu_seconds(cluster), time.monotonic() - start
     release(cluster)
     name_of = {task.id: task.name for task in tasks}
     row: dict[str, Any] = {
         "rates": {
             name_of[task]: {
-                "in": round(one.records_in, 1),
-                "out": round(one.records_out, 1),
-                "bytes": round(one.rates.get("numBytesIn", 0.0)),
+                "in": round(task_activity.records_in, 1),
+                "out": round(task_activity.records_out, 1),
+                "bytes": round(task_activity.rates.get("numBytesIn", 0.0)),
             }
-            for task, one in seen.items()
+            for task, task_activity in activity.items()
         },
         "edges": [(name_of[e.source], name_of[e.target], e.partitioning) for e in edges],
     }
@@ -166,13 +166,13 @@ def placements(job: str, counts: dict[str, int]) -> dict[str, dict[str, list[str
         turn[name] = [DEVICES[(i + j) % len(DEVICES)] for j in range(n)]
         i += n
     together = {v: [DEVICES[0]] * n for v, n in counts.items()}
-    found = dict(zip(PROBES, (together, turn, together), strict=True))
+    vectors_of = dict(zip(PROBES, (together, turn, together), strict=True))
     rng = np.random.default_rng(sum(map(ord, job)))
-    while len(found) < PLACEMENTS + len(PROBES):
+    while len(vectors_of) < PLACEMENTS + len(PROBES):
         vectors = drawn(counts, rng)
-        if vectors not in found.values():
-            found[str(len(found) - len(PROBES) + 1)] = vectors
-    return found
+        if vectors not in vectors_of.values():
+            vectors_of[str(len(vectors_of) - len(PROBES) + 1)] = vectors
+    return vectors_of
 
 
 def measure(flink: Flink, jobs: list[str], output: Path) -> None:
@@ -210,35 +210,37 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
     by_job: dict[str, dict[str, Run]] = defaultdict(dict)
     for run in runs:
         by_job[run["job"]].setdefault(run["placement"], run)
-    whole = {job: s for job, s in by_job.items() if len(s) >= PLACEMENTS + len(PROBES)}
-    probed = {job: Calibration(seen[TOGETHER], seen[IN_TURN]) for job, seen in whole.items()}
+    complete = {job: s for job, s in by_job.items() if len(s) >= PLACEMENTS + len(PROBES)}
+    probed = {
+        job: Calibration(placed[TOGETHER], placed[IN_TURN]) for job, placed in complete.items()
+    }
     cluster = cluster_of(DEVICES, CORES, BANDWIDTH, java_of(runs), sending_of(probed))
-    found = {}
-    for job, seen in whole.items():
-        known = probed[job]
-        found[job] = np.array(
+    results = {}
+    for job, placed in complete.items():
+        calibration = probed[job]
+        results[job] = np.array(
             [
-                [known.measured(run), known.predicted(run, cluster)]
-                for title, run in seen.items()
+                [calibration.measured(run), calibration.predicted(run, cluster)]
+                for title, run in placed.items()
                 if title not in PROBES
             ]
         )
-    return found
+    return results
 
 
-def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+def rank_correlation(measured: np.ndarray, predicted: np.ndarray) -> float:
     """Spearman's."""
-    ranks = [np.argsort(np.argsort(numbers)) for numbers in (one, other)]
+    ranks = [np.argsort(np.argsort(numbers)) for numbers in (measured, predicted)]
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def table(found: dict[str, np.ndarray]) -> str:
+def table(results: dict[str, np.ndarray]) -> str:
     """Errors of every job and of all, as Markdown."""
     heads = ("job", "placements", "measured, tuples/s", "median error", "90 % within")
     heads += ("rank correlation",)
     text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
-    shares = {job: rows / rows[:, :1].max() for job, rows in found.items()}
-    for job, rows in [*found.items(), ("all", np.concatenate(list(shares.values())))]:
+    shares = {job: rows / rows[:, :1].max() for job, rows in results.items()}
+    for job, rows in [*results.items(), ("all", np.concatenate(list(shares.values())))]:
         error = np.abs(rows[:, 1] / rows[:, 0] - 1)
         low, high = rows[:, 0].min(), rows[:, 0].max()
         span = "" if job == "all" else f"{low:,.0f}–{high:,.0f}"
@@ -249,13 +251,13 @@ def table(found: dict[str, np.ndarray]) -> str:
     return text
 
 
-def ratios(found: dict[str, np.ndarray]) -> str:
+def ratios(results: dict[str, np.ndarray]) -> str:
     """Errors of predicted ratios of two placements of a job, of which the profile's errors cancel.
 
     Each pair counts in the direction in which the prediction promises a gain.
     """
     errors: list[float] = []
-    for rows in found.values():
+    for rows in results.values():
         measured, predicted = rows[:, 0], rows[:, 1]
         for i, j in permutations(range(len(rows)), 2):
             if predicted[i] > predicted[j]:
@@ -268,11 +270,11 @@ def ratios(found: dict[str, np.ndarray]) -> str:
     )
 
 
-def draw(found: dict[str, np.ndarray], path: Path) -> None:
+def draw(results: dict[str, np.ndarray], path: Path) -> None:
     """Predicted over measured, as shares of the best measured placement of the job."""
     figure, (axis,) = new_figure(1, width=5.0, height=4.5)
     axis.plot([0, 1.1], [0, 1.1], color=GREY, linewidth=0.8)
-    for i, (job, rows) in enumerate(found.items()):
+    for i, (job, rows) in enumerate(results.items()):
         best = rows[:, 0].max()
         axis.scatter(
             rows[:, 0] / best,
@@ -294,15 +296,15 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs", help="folder")
     parser.add_argument("--jobs", default=",".join(JOBS), help="such as riot-etl,word-count")
     parser.add_argument("--table", action="store_true", help="measure nothing")
-    given = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    file = given.output / "assets" / "calibration.jsonl"
+    file = options.output / "assets" / "calibration.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
-    if not given.table:
-        measure(find_flink(), given.jobs.split(","), file)
-    found = judged(read_rows(file))
-    print(f"{table(found)}\n{ratios(found)}")
-    draw(found, file.with_suffix(".svg"))
+    if not options.table:
+        measure(find_flink(), options.jobs.split(","), file)
+    results = judged(read_rows(file))
+    print(f"{table(results)}\n{ratios(results)}")
+    draw(results, file.with_suffix(".svg"))
 
 
 if __name__ == "__main__":

@@ -70,11 +70,11 @@ def imported(name: str, folder: Path) -> StreamGraph:
     """A network as OpenVINO represents it; weights lie where they are used before a pass begins."""
     import openvino
 
-    model, given = NETWORKS[name]()
-    inputs = given if isinstance(given, tuple) else (given,)
+    model, example = NETWORKS[name]()
+    inputs = example if isinstance(example, tuple) else (example,)
     file = folder / f"{name}.xml"
-    shapes = [list(one.shape) for one in inputs]
-    openvino.save_model(openvino.convert_model(model, example_input=given, input=shapes), file)
+    shapes = [list(tensor.shape) for tensor in inputs]
+    openvino.save_model(openvino.convert_model(model, example_input=example, input=shapes), file)
     (graph,) = FORMATS["openvino"].read(file)
     file.with_suffix(".bin").unlink()
     assert isinstance(graph, StreamGraph)
@@ -106,8 +106,8 @@ def problem_of(name: str, folder: Path) -> Problem:
     graph = imported(name, folder)
     devices = [Device(device) for device in NAMES]
     cluster = Cluster.of(devices, bandwidth=LINKS, latency=LATENCY)
-    told = PAPER[name]
-    costs = seconds(graph, told["CPU"] / 1e3, told["GPU"] / 1e3)
+    published_ms = PAPER[name]
+    costs = seconds(graph, published_ms["CPU"] / 1e3, published_ms["GPU"] / 1e3)
     return Problem(graph, cluster, chained(graph).constraints, costs)
 
 
@@ -137,33 +137,33 @@ def ablated(left_out: str) -> str:
 def row_of(name: str, folder: Path, epochs: int, budget: float) -> dict[str, object]:
     """Milliseconds of every method on one network, and the highest bound."""
     problem = problem_of(name, folder)
-    found, bound = {}, 0.0
+    results, bound = {}, 0.0
     for device, title in ((CPU, "CPU-only"), (GPU, "GPU-only")):
-        whole = np.full((1, problem.n_operators), device, np.int32)
-        found[title] = float(MAKESPAN.values(problem, whole)[0])
+        alone = np.full((1, problem.n_operators), device, np.int32)
+        results[title] = float(MAKESPAN.values(problem, alone)[0])
     for title in ("heft", "anneal", "auto", "exact:workers=2"):
         result = named_placer(title).place(problem, MAKESPAN, budget=Budget(budget))
-        found[title.partition(":")[0]] = result.value
+        results[title.partition(":")[0]] = result.value
         bound = max(bound, result.bound or 0.0)
     if epochs:
-        found |= trained(problem, folder / name, epochs)
+        results |= trained(problem, folder / name, epochs)
     size = problem.graph.n_operators, problem.graph.n_streams
-    told = {method: 1e3 * value for method, value in found.items()}
+    ms = {method: 1e3 * value for method, value in results.items()}
     nodes = size[0] if problem.rules is None else problem.rules.n_units
-    return {"network": name, "size": size, "nodes": nodes, "bound": 1e3 * bound, "ms": told}
+    return {"network": name, "size": size, "nodes": nodes, "bound": 1e3 * bound, "ms": ms}
 
 
 def trained(problem: Problem, run: Path, epochs: int) -> dict[str, float]:
     """Seconds of what was learned on one network."""
 
-    def one(model: str, what: str, options: str = "") -> float:
+    def best_of(model: str, what: str, options: str = "") -> float:
         return learned(model, problem, run.with_name(f"{run.name}-{what}"), epochs, options)
 
-    found = {"hdp": one("hdp", "hdp"), "hsdag": one("hsdag", "hsdag", ablated(""))}
-    found["hsdag with work"] = one("hsdag", "work")
+    results = {"hdp": best_of("hdp", "hdp"), "hsdag": best_of("hsdag", "hsdag", ablated(""))}
+    results["hsdag with work"] = best_of("hsdag", "work")
     for trait in TABLE_3:
-        found[f"hsdag without {trait}"] = one("hsdag", f"no-{trait}", ablated(trait))
-    return found
+        results[f"hsdag without {trait}"] = best_of("hsdag", f"no-{trait}", ablated(trait))
+    return results
 
 
 def published(method: str, network: str) -> float | None:
@@ -175,16 +175,16 @@ def published(method: str, network: str) -> float | None:
 
 def table(rows: list[dict]) -> str:
     """Methods down, networks across; milliseconds, in brackets the paper's."""
-    found = []
+    lines = []
     for method in rows[0]["ms"]:
         cells = {}
         for row in rows:
-            told = published(method, row["network"])
+            theirs = published(method, row["network"])
             ms = f"{row['ms'][method]:.2f}"
-            cells[row["network"]] = ms if told is None else f"{ms} ({told:g})"
-        found.append({"ms, in brackets the paper's": method, **cells})
+            cells[row["network"]] = ms if theirs is None else f"{ms} ({theirs:g})"
+        lines.append({"ms, in brackets the paper's": method, **cells})
     bounds = {row["network"]: f"{row['bound']:.2f}" for row in rows}
-    return markdown([*found, {"ms, in brackets the paper's": "proven bound", **bounds}])
+    return markdown([*lines, {"ms, in brackets the paper's": "proven bound", **bounds}])
 
 
 def main() -> None:
@@ -193,14 +193,14 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--epochs", type=int, default=200, help="of every training; 0 for none")
     parser.add_argument("--seconds", type=float, default=10.0, help="of every search")
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
     rows = []
     for name in NETWORKS:
-        rows.append(row_of(name, given.output, given.epochs, given.seconds))
+        rows.append(row_of(name, options.output, options.epochs, options.seconds))
         print(rows[-1], flush=True)
-    (given.output / "hsdag.json").write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-    (given.output / "hsdag.md").write_text(table(rows), "utf-8")
+    (options.output / "hsdag.json").write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    (options.output / "hsdag.md").write_text(table(rows), "utf-8")
     print(table(rows), end="")
 
 

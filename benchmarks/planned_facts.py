@@ -98,7 +98,7 @@ class JobFacts:
         to be: the only stream of an operator carries all that it writes, or copies of it.
         """
         names = self.graph.operators.name
-        found = {}
+        ratios = {}
         streams = self.graph.streams
         number = np.bincount(streams.source, minlength=len(names))
         for u, v, selectivity in zip(
@@ -107,12 +107,12 @@ class JobFacts:
             streams.selectivity.tolist(),
             strict=True,
         ):
-            seen = self.rates[names[u]]
-            ratio = selectivity * (seen["in"] or seen["out"]) / seen["out"]
+            rates = self.rates[names[u]]
+            ratio = selectivity * (rates["in"] or rates["out"]) / rates["out"]
             if number[u] == 1 or abs(ratio - 1) < MOMENTS:
                 ratio = max(1.0, round(ratio))
-            found[names[u], names[v]] = ratio
-        return found
+            ratios[names[u], names[v]] = ratio
+        return ratios
 
     def dearer(self, factor: float) -> "JobFacts":
         """Facts of a job whose operators and streams take so many times the CPU."""
@@ -125,14 +125,14 @@ class JobFacts:
     def limited(self, max_rates: Mapping[str, float]) -> "JobFacts":
         """Facts of a job of which some operators have these largest rates of a subtask."""
         rows = self.graph.operators
-        known = dict(zip(rows.name, rows.max_rate.tolist(), strict=True)) | dict(max_rates)
-        rows = replace(rows, max_rate=np.array([known[name] for name in rows.name]))
+        limits = dict(zip(rows.name, rows.max_rate.tolist(), strict=True)) | dict(max_rates)
+        rows = replace(rows, max_rate=np.array([limits[name] for name in rows.name]))
         return replace(self, graph=self.graph.with_operators(rows))
 
-    def capacity(self, where: Row) -> float:
+    def capacity(self, deployment: Row) -> float:
         """Tuples/s of the sources that a deployment carries by prediction."""
-        cluster = self.cluster(where["cores"])
-        split, placement = _deployed(self.graph, cluster, where["vectors"])
+        cluster = self.cluster(deployment["cores"])
+        split, placement = _deployed(self.graph, cluster, deployment["vectors"])
         return capacity(split, cluster, placement)
 
     def cluster(self, cores: Mapping[str, float]) -> Cluster:
@@ -175,17 +175,17 @@ class JobFacts:
 
     def is_steady(self, rates: Rates) -> bool:
         """Whether all operators sustained about the same."""
-        found = self._in_source_tuples(rates)
-        return max(found) <= (1 + STEADY) * min(found)
+        sustained = self._in_source_tuples(rates)
+        return max(sustained) <= (1 + STEADY) * min(sustained)
 
     def _in_source_tuples(self, rates: Rates) -> list[float]:
         expected = self.graph.input_rate / self.graph.source_rate
-        found = []
+        sustained = []
         for name, per_tuple in zip(self.graph.operators.name, expected.tolist(), strict=True):
             tuples = rates[name]["in"] or rates[name]["out"]
             if tuples >= LEAST_RATE:
-                found.append(tuples / per_tuple)
-        return found
+                sustained.append(tuples / per_tuple)
+        return sustained
 
 
 def key_groups(job: str) -> int:
@@ -217,17 +217,17 @@ def _deployed(
     return split, Placement.of(names, cluster.devices.name, assignment)
 
 
-def rates_of(seen: Mapping[str, Activity]) -> Rates:
+def rates_of(activity: Mapping[str, Activity]) -> Rates:
     """Tuples/s of every operator, each between its own moments."""
     return {
-        name: {"in": round(one.records_in, 1), "out": round(one.records_out, 1)}
-        for name, one in seen.items()
+        name: {"in": round(own.records_in, 1), "out": round(own.records_out, 1)}
+        for name, own in activity.items()
     }
 
 
-def rates_together(seen: Mapping[str, Activity]) -> Rates:
+def rates_together(activity: Mapping[str, Activity]) -> Rates:
     """Tuples/s of every operator, of all between the same two updates of Flink's counters."""
-    readings = {name: one.readings for name, one in seen.items()}
+    readings = {name: own.readings for name, own in activity.items()}
     anchor = next(iter(readings.values()))
     rounds = []
     for moment, _ in anchor:
@@ -241,7 +241,7 @@ def rates_together(seen: Mapping[str, Activity]) -> Rates:
         ):
             rounds.append(near)
     if len(rounds) < 2:
-        return rates_of(seen)
+        return rates_of(activity)
     first, last = rounds[0], rounds[-1]
     span = mean(last[name][0] - first[name][0] for name in readings)
     return {
