@@ -29,7 +29,7 @@ from flink_jars import build_jar
 from flink_jobs import ROOT, SOURCES
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 from measured_rows import append_row, read_rows
-from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases, plan_text
+from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases
 from watched_page import draw, page_text
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
@@ -143,7 +143,7 @@ def run_arm(site: Site, day: Phases, options: Sequence[str] | None) -> dict[str,
     """Pass a day."""
     site.warm_up()
     beginning = time.time() + 15
-    plan = plan_text(day.phases, day.seconds, day.capacity)
+    plan = day.text()
     job, arguments = site.start(plan, beginning)
     limit(site.cluster, dict.fromkeys(DEVICES, CORES))
     moments: list[Moment] = []

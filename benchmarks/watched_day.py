@@ -105,42 +105,33 @@ class PhaseResult(NamedTuple):
     is_settled: bool
 
 
-def plan_text(phases: Sequence[Phase], seconds: float, capacity: float) -> str:
-    """File that the job reads: a line for each phase, and one after which nothing arrives.
-
-    >>> print(plan_text([Phase("noon", 0.5), Phase("night", 0.1, 0.3)], 60, 1000))
-    0 500 0 1
-    60 100 0.3 1
-    120 0 0 1
-    """
-    lines = [
-        f"{i * seconds:g} {one.rate * capacity:g} {one.share:g} {one.work:g}"
-        for i, one in enumerate(phases)
-    ]
-    return "\n".join([*lines, f"{len(phases) * seconds:g} 0 0 1"])
-
-
-def arrived(phases: Sequence[Phase], seconds: float, capacity: float, now: float) -> float:
-    """Tuples that have arrived until a second of the day.
-
-    >>> arrived([Phase("noon", 0.5), Phase("night", 0.1)], 60, 1000, 70.0)
-    31000.0
-    """
-    spans = (min(max(now - i * seconds, 0.0), seconds) for i in range(len(phases)))
-    return sum(one.rate * capacity * span for one, span in zip(phases, spans, strict=True))
-
-
 @dataclass(frozen=True)
 class Phases:
-    """The day, with the length of a phase and the rate of 1."""
+    """The day, with the length of a phase and the rate of 1.
+
+    >>> day = Phases([Phase("noon", 0.5), Phase("night", 0.1, 0.3)], 60, 1000)
+    >>> day.arrived(70.0), day.at(70.0).name
+    (31000.0, 'night')
+    """
 
     phases: Sequence[Phase]
     seconds: float
     capacity: float
 
+    def text(self) -> str:
+        """File that the job reads: a line for each phase, and one after which nothing arrives."""
+        lines = [
+            f"{i * self.seconds:g} {phase.rate * self.capacity:g} {phase.share:g} {phase.work:g}"
+            for i, phase in enumerate(self.phases)
+        ]
+        return "\n".join([*lines, f"{self.end:g} 0 0 1"])
+
     def arrived(self, second: float) -> float:
-        """Tuples that have arrived."""
-        return arrived(self.phases, self.seconds, self.capacity, second)
+        """Tuples that have arrived until a second of the day."""
+        return sum(
+            phase.rate * self.capacity * min(max(second - i * self.seconds, 0.0), self.seconds)
+            for i, phase in enumerate(self.phases)
+        )
 
     def at(self, second: float) -> Phase:
         """The phase at a moment."""
@@ -154,36 +145,30 @@ class Phases:
     @property
     def loss(self) -> float:
         """Second at which a TaskManager is killed."""
-        return next((i * self.seconds for i, one in enumerate(self.phases) if one.is_lost), -1.0)
+        losses = (i * self.seconds for i, phase in enumerate(self.phases) if phase.is_lost)
+        return next(losses, -1.0)
 
-
-def results_of(
-    phases: Sequence[Phase],
-    seconds: float,
-    capacity: float,
-    moments: Sequence[Moment],
-    moves: Sequence[Move],
-) -> list[PhaseResult]:
-    """Judge every phase of a day that was measured."""
-    found = []
-    for i, phase in enumerate(phases):
-        start, end = i * seconds, (i + 1) * seconds
-        own = [one for one in moments if start <= one.second < end]
-        most = LAG_SECONDS * phase.rate * capacity
-        timely = [one.waits <= most and one.machines > 0 for one in own]
-        pairs = zip(own, timely, strict=True)
-        last = [fine for one, fine in pairs if one.second >= end - LAST_SECONDS]
-        number = sum(start <= move.second < end for move in moves)
-        found.append(
-            PhaseResult(
-                phase.name,
-                float(np.mean(timely)) if timely else 0.0,
-                float(np.mean([one.machines for one in own])) if own else 0.0,
-                number,
-                bool(last) and all(last) and number <= 1,
+    def results(self, moments: Sequence[Moment], moves: Sequence[Move]) -> list[PhaseResult]:
+        """Judge every phase of a day that was measured."""
+        results = []
+        for i, phase in enumerate(self.phases):
+            start, end = i * self.seconds, (i + 1) * self.seconds
+            own = [moment for moment in moments if start <= moment.second < end]
+            most = LAG_SECONDS * phase.rate * self.capacity
+            timely = [moment.waits <= most and moment.machines > 0 for moment in own]
+            pairs = zip(own, timely, strict=True)
+            last = [fine for moment, fine in pairs if moment.second >= end - LAST_SECONDS]
+            number = sum(start <= move.second < end for move in moves)
+            results.append(
+                PhaseResult(
+                    phase.name,
+                    float(np.mean(timely)) if timely else 0.0,
+                    float(np.mean([moment.machines for moment in own])) if own else 0.0,
+                    number,
+                    bool(last) and all(last) and number <= 1,
+                )
             )
-        )
-    return found
+        return results
 
 
 def outage_quantile(moves: Sequence[Move], quantile: float = 0.95) -> float | None:

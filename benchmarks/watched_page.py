@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from watched_day import LAG_SECONDS, Moment, Move, Phase, Phases, outage_quantile, results_of
+from watched_day import LAG_SECONDS, Moment, Move, Phase, Phases, outage_quantile
 
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 
@@ -25,10 +25,9 @@ def page_text(rows: Sequence[Row]) -> str:
         return "## Results\n\nNothing has been measured yet.\n"
     parts = ["## Results\n"]
     for row in days:
-        phases = [Phase(**phase) for phase in row["phases"]]
         moments = moments_of(row)
         moves = [Move(*move) for move in row["moves"]]
-        results = results_of(phases, row["seconds"], row["capacity"], moments, moves)
+        results = phases_of(row).results(moments, moves)
         outage = outage_quantile(moves)
         is_known = row["read"] is not None and row["counted"] is not None
         missing = f"{row['read'] - row['counted']:,.0f}" if is_known else "unknown"
@@ -51,6 +50,11 @@ def page_text(rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
+def phases_of(row: Row) -> Phases:
+    """The day of an arm."""
+    return Phases([Phase(**phase) for phase in row["phases"]], row["seconds"], row["capacity"])
+
+
 def moments_of(row: Row) -> list[Moment]:
     """Moments of an arm.
 
@@ -71,8 +75,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     days = [row for row in rows if "moments" in row]
     figure, axes = new_figure(1, rows=3, width=8.0, height=1.9)
     for row in days:
-        every = [Phase(**phase) for phase in row["phases"]]
-        phases = Phases(every, row["seconds"], row["capacity"])
+        phases = phases_of(row)
         moments = [moment for moment in moments_of(row) if 0 <= moment.second <= phases.end]
         minutes = [moment.second / 60 for moment in moments]
         pairs = list(zip(moments, moments[STEP:], strict=False))

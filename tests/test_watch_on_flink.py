@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-import watch_on_flink
 import watched_day
 import watched_page
+
+DAY = watched_day.Phases(watched_day.DAY, 60.0, 100.0)
 
 
 def moments(seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
@@ -15,21 +16,18 @@ def moments(seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
 
 def test_tuples_that_wait_too_long_are_not_in_time() -> None:
     """At 70 tuples/s, 500 wait for 7 s, and at 10 for 50 s."""
-    day = watch_on_flink.DAY
-    found = watched_day.results_of(day, 60.0, 100.0, moments(360, 500.0), [])
-    assert {one.name: one.in_time for one in found if one.name in ("noon", "night")} == {
-        "noon": 1.0,
-        "night": 0.0,
-    }
+    results = DAY.results(moments(360, 500.0), [])
+    in_time = {phase.name: phase.in_time for phase in results}
+    assert (in_time["noon"], in_time["night"]) == (1.0, 0.0)
 
 
 def test_a_job_that_does_not_run_or_moves_twice_is_not_settled() -> None:
-    gone = watched_day.results_of(watched_day.DAY, 60.0, 100.0, moments(360, machines=0), [])
+    gone = DAY.results(moments(360, machines=0), [])
     assert not any(phase.is_settled for phase in gone)
     outages = {61.0: 1.0, 90.0: 3.0, 130.0: None}
     moves = [watched_day.Move(at, "move", outage) for at, outage in outages.items()]
-    found = watched_day.results_of(watched_day.DAY, 60.0, 100.0, moments(360), moves)
-    settled = [(phase.moves, phase.is_settled) for phase in found[:3]]
+    results = DAY.results(moments(360), moves)
+    settled = [(phase.moves, phase.is_settled) for phase in results[:3]]
     assert settled == [(0, True), (2, False), (1, True)]
     assert watched_day.outage_quantile(moves, 0.5) == 2.0
     assert watched_day.outage_quantile(moves[2:]) is None
@@ -54,5 +52,5 @@ def row() -> dict[str, Any]:
 def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(row: dict[str, Any]) -> None:
     """After a start Flink tells some of them alone, and what was read before was read."""
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
-    found = watched_page.moments_of(row)
-    assert [(one.read, one.waits) for one in found] == [(900, 100), (900, 200), (1150, 50)]
+    read = [(moment.read, moment.waits) for moment in watched_page.moments_of(row)]
+    assert read == [(900, 100), (900, 200), (1150, 50)]
