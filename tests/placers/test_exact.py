@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, reject
+from hypothesis import given
 from hypothesis import strategies as st
-from placer_cases import best_of_all, counted, interrupt
+from placer_cases import best_of_all, counted, interrupt, small_problems
 from problems import layered
 
-from streamplace.errors import ProblemError
 from streamplace.families.branched import Branched, branched
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
@@ -41,103 +40,11 @@ def stressed(k: int, depth: int, seed: int) -> Problem:
     return Problem(graph.at_rate(2e4), Cluster.uniform(5))
 
 
-numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
-
-
-@st.composite
-def graphs(draw: Callable[..., Any], most_operators: int, sources: int) -> StreamGraph:
-    """Small graphs in which some weights are equal and some are zero."""
-    n = draw(st.integers(sources + 1, most_operators))
-    operators = [
-        Operator(
-            f"o{i}",
-            ipt=draw(numbers) * 1e6,
-            payload=draw(numbers) * 1e3,
-            rate=draw(st.sampled_from([0.5, 1.0, 2.0])) if i < sources else 0.0,
-        )
-        for i in range(n)
-    ]
-    pairs = [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)]
-    extra = draw(
-        st.lists(st.tuples(st.integers(0, n - 1), st.integers(sources, n - 1)), max_size=3)
-    )
-    pairs += [(u, v) for u, v in extra if u < v]
-    streams = [
-        Stream(
-            f"o{u}",
-            f"o{v}",
-            selectivity=draw(numbers) + 0.1,
-            partitioning=draw(st.sampled_from(["", "", "", "chained"])),
-            ipt=draw(st.sampled_from([0, 0, 2e5])),
-        )
-        for u, v in pairs
-    ]
-    return StreamGraph.of("small", operators, streams)
-
-
-@st.composite
-def clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
-    """Clusters of every kind: equal devices, mixed ones, capped NICs, several cores, overheads."""
-    if draw(st.booleans()):
-        return Cluster.uniform(n, mips=1, bandwidth="8 kbps")
-    several = st.sampled_from([1.0, 1.0, 2.0])
-    devices = [
-        Device(
-            f"d{i}",
-            mips=draw(several),
-            cores=int(draw(several)),
-            egress=draw(st.sampled_from([np.inf, 12e3])),
-            ingress=draw(st.sampled_from([np.inf, 9e3])),
-            reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
-        )
-        for i in range(n)
-    ]
-    links = [[8e3 * draw(several) for _ in range(n)] for _ in range(n)]
-    overhead, gap = (draw(st.sampled_from([0.0, 0.05])) for _ in range(2))
-    per_byte = draw(st.sampled_from([0.0, 5e-5]))
-    return Cluster.of(
-        devices, bandwidth=np.array(links), overhead=overhead, gap=gap, overhead_per_byte=per_byte
-    )
-
-
-@st.composite
-def problems(draw: Callable[..., Any], sources: int = 1, most_operators: int = 6) -> Problem | None:
-    """Small problems, with constraints that can be met."""
-    n_devices = draw(st.integers(1, 3))
-    graph = draw(graphs(most_operators, sources))
-    names, devices = graph.operators.name, [f"d{i}" for i in range(n_devices)]
-    pick = st.sampled_from(names)
-    rules = Constraints()
-    if draw(st.booleans()):
-        a, b, c, d = (draw(pick) for _ in range(4))
-        allowed = draw(st.sets(st.sampled_from(devices), min_size=1))
-        apart = n_devices > 1 and len({a, b, c, d}) == 4
-        rules = (
-            Constraints(
-                colocate=[{a, b}],
-                allowed={a: frozenset(allowed)} if not apart else {},
-                exlocate=[{b, c}] if apart else [],
-                pin={d: draw(st.sampled_from(devices))},
-            )
-            if d not in (a, b)
-            else Constraints(colocate=[{a, b}])
-        )
-    cost = None
-    if draw(st.integers(0, 4)) == 0:
-        cells = st.lists(numbers, min_size=n_devices, max_size=n_devices)
-        cost = np.array([draw(cells) for _ in names])
-    cluster = draw(clusters(n_devices))
-    try:
-        return Problem(graph, cluster, rules, cost)
-    except ProblemError:  # the ends of a chained stream must not share a device
-        reject()
-
-
 @pytest.mark.parametrize("sources", [1, 2, 3])
 @given(data=st.data())
 def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> None:
     """Small problems of all kinds, against every placement there is."""
-    problem = data.draw(problems(sources))
+    problem = data.draw(small_problems(sources))
     result = solved(problem)
     assert result.value == pytest.approx(best_of_all(problem), abs=1e-9)
     assert result.bound == pytest.approx(result.value, abs=1e-6)
@@ -149,14 +56,14 @@ def test_the_bound_holds_however_early_the_budget_ends(
     sources: int, data: st.DataObject, evaluations: int
 ) -> None:
     """What is claimed after a few evaluations is true."""
-    problem = data.draw(problems(sources))
+    problem = data.draw(small_problems(sources))
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_of_all(problem)
     assert result.value <= optimum + 1e-9
     assert result.bound >= optimum - 1e-9
 
 
-@given(problems(most_operators=5), st.floats(1.01, 3))
+@given(small_problems(most=5), st.floats(1.01, 3))
 def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> None:
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
     units, unit = units_of(problem)

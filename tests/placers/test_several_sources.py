@@ -1,17 +1,17 @@
 """Exact with several groups of sources: bounds against every placement, regions, enumeration."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from placer_cases import all_legal, best_of_all
+from placer_cases import all_legal, best_of_all, small_problems
 
 from streamplace.families.branched import Branched, branched
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.exact import several_sources
 from streamplace.placers.exact.enumeration import are_few, legal_placements
@@ -20,42 +20,7 @@ from streamplace.placers.exact.units import units_of
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
-numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3])
-
-
-@st.composite
-def limited(draw: Callable[..., Any], sources: int) -> Problem:
-    """Small problems in which constant loads and largest rates limit as well."""
-    n = sources + draw(st.integers(0, 3))
-    operators = [
-        Operator(
-            f"o{i}",
-            ipt=draw(numbers) * 1e6,
-            payload=draw(numbers) * 1e3,
-            rate=draw(st.sampled_from([1e-6, 0.5, 1.0, 2.0])) if i < sources else 0.0,
-            constant=draw(st.sampled_from([0.0, 0.0, 0.1, 0.4])),
-            max_rate=draw(st.sampled_from([0.0, 0.0, 1.5])),
-        )
-        for i in range(n)
-    ]
-    ends = [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)]
-    more = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))
-    ends += [(u, v) for u, v in draw(st.lists(more, max_size=3)) if u < v and v >= sources]
-    streams = [Stream(f"o{u}", f"o{v}", selectivity=draw(numbers)) for u, v in ends]
-    devices = [
-        Device(
-            f"d{i}",
-            mips=draw(st.sampled_from([1.0, 1.0, 2.0])),
-            cores=draw(st.sampled_from([1, 1, 2])),
-            egress=draw(st.sampled_from([np.inf, 12e3])),
-        )
-        for i in range(draw(st.integers(2, 3)))
-    ]
-    overhead = draw(st.sampled_from([0.0, 0.05]))
-    cluster = Cluster.of(devices, bandwidth="8 kbps", overhead=overhead)
-    apart = [{"o0", f"o{n - 1}"}] if draw(st.booleans()) else []
-    rules = Constraints(exlocate=apart)
-    return Problem(StreamGraph.of("limited", operators, streams), cluster, rules)
+limited = partial(small_problems, is_limited=True)
 
 
 def proven(problem: Problem, budget: Budget) -> Result:
@@ -67,7 +32,7 @@ def proven(problem: Problem, budget: Budget) -> Result:
 @given(data=st.data())
 def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObject) -> None:
     """Orders of up to four groups; all placements of more."""
-    problem = data.draw(limited(sources))
+    problem = data.draw(limited(sources, sources + 3))
     result = proven(problem, Budget(seconds=20))
     assert result.value == pytest.approx(best_of_all(problem), abs=1e-8)
     assert result.bound == pytest.approx(result.value, abs=2e-8)
@@ -79,7 +44,7 @@ def test_no_placement_that_keeps_up_is_less_loaded_than_is_said(
     sources: int, data: st.DataObject
 ) -> None:
     """By the load of the bottleneck that users see, also where subtasks have several limits."""
-    problem = data.draw(limited(sources))
+    problem = data.draw(limited(sources, sources + 3))
     result, judge = proven(problem, Budget(seconds=20)), OBJECTIVES["throughput"]
     if result.least_load is None or problem.n_devices**problem.n_operators > 100:
         return
@@ -92,7 +57,7 @@ def test_no_placement_that_keeps_up_is_less_loaded_than_is_said(
 @given(data=st.data(), evaluations=st.integers(1, 2000))
 def test_the_bound_of_many_groups_holds(data: st.DataObject, evaluations: int) -> None:
     """Linear programmes over the rates of five sources, where placements count as too many."""
-    problem = data.draw(limited(5))
+    problem = data.draw(limited(5, 8))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(several_sources, "MOST_PLACEMENTS", 0)
         result = proven(problem, Budget(evaluations=evaluations))
@@ -153,7 +118,7 @@ def test_the_corners_of_a_region_surround_it(rows: list[list[float]], point: lis
             assert inside @ direction <= (corners @ direction).max() + 1e-7
 
 
-@given(limited(2))
+@given(limited(2, 5))
 def test_all_placements_are_listed_once_but_for_equal_devices(problem: Problem) -> None:
     """Against all numbers in base D."""
     units, unit = units_of(problem)

@@ -1,17 +1,20 @@
 """Every placer on every tiny problem."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import reject
+from hypothesis import strategies as st
 from problems import PROBLEMS
 from streamsim import throughput
 
-from streamplace.errors import PlacementError
-from streamplace.model import Problem
+from streamplace.errors import PlacementError, ProblemError
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
@@ -115,3 +118,105 @@ def counted(rows: list[int]) -> Objective:
         return throughput.evaluate(problem, placements)
 
     return replace(throughput, evaluate=evaluate)
+
+
+WEIGHTS = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
+
+
+@st.composite
+def _graphs(draw: Callable[..., Any], sources: int, most: int, is_limited: bool) -> StreamGraph:
+    """Small graphs in which some weights are equal and some are zero."""
+    n = draw(st.integers(sources + 1, most))
+    constants = st.sampled_from([0.0, 0.0, 0.1, 0.4] if is_limited else [0.0])
+    max_rates = st.sampled_from([0.0, 0.0, 1.5] if is_limited else [0.0])
+    rates = st.sampled_from([1e-6, 0.5, 1.0, 2.0] if is_limited else [0.5, 1.0, 2.0])
+    operators = [
+        Operator(
+            f"o{i}",
+            ipt=draw(WEIGHTS) * 1e6,
+            payload=draw(WEIGHTS) * 1e3,
+            rate=draw(rates) if i < sources else 0.0,
+            constant=draw(constants),
+            max_rate=draw(max_rates),
+        )
+        for i in range(n)
+    ]
+    pairs = [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)]
+    extra = draw(
+        st.lists(st.tuples(st.integers(0, n - 1), st.integers(sources, n - 1)), max_size=3)
+    )
+    pairs += [(u, v) for u, v in extra if u < v]
+    streams = [
+        Stream(
+            f"o{u}",
+            f"o{v}",
+            selectivity=draw(WEIGHTS) + 0.1,
+            partitioning=draw(st.sampled_from(["", "", "", "chained"])),
+            ipt=draw(st.sampled_from([0, 0, 2e5])),
+        )
+        for u, v in pairs
+    ]
+    return StreamGraph.of("small", operators, streams)
+
+
+@st.composite
+def _clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
+    """Clusters of every kind: equal devices, mixed ones, capped NICs, several cores, overheads."""
+    if draw(st.booleans()):
+        return Cluster.uniform(n, mips=1, bandwidth="8 kbps")
+    several = st.sampled_from([1.0, 1.0, 2.0])
+    devices = [
+        Device(
+            f"d{i}",
+            mips=draw(several),
+            cores=int(draw(several)),
+            egress=draw(st.sampled_from([np.inf, 12e3])),
+            ingress=draw(st.sampled_from([np.inf, 9e3])),
+            reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
+        )
+        for i in range(n)
+    ]
+    links = [[8e3 * draw(several) for _ in range(n)] for _ in range(n)]
+    overhead, gap = (draw(st.sampled_from([0.0, 0.05])) for _ in range(2))
+    per_byte = draw(st.sampled_from([0.0, 5e-5]))
+    return Cluster.of(
+        devices, bandwidth=np.array(links), overhead=overhead, gap=gap, overhead_per_byte=per_byte
+    )
+
+
+@st.composite
+def small_problems(
+    draw: Callable[..., Any], sources: int = 1, most: int = 6, is_limited: bool = False
+) -> Problem | None:
+    """Problems of few operators, with constraints that can be met.
+
+    In limited ones, operators use CPU at any rate, and have largest rates.
+    """
+    n_devices = draw(st.integers(1, 3))
+    graph = draw(_graphs(sources, most, is_limited))
+    names, devices = graph.operators.name, [f"d{i}" for i in range(n_devices)]
+    pick = st.sampled_from(names)
+    rules = Constraints()
+    if draw(st.booleans()):
+        a, b, c, d = (draw(pick) for _ in range(4))
+        allowed = draw(st.sets(st.sampled_from(devices), min_size=1))
+        apart = n_devices > 1 and len({a, b, c, d}) == 4
+        rules = (
+            Constraints(
+                colocate=[{a, b}],
+                allowed={a: frozenset(allowed)} if not apart else {},
+                exlocate=[{b, c}] if apart else [],
+                pin={d: draw(st.sampled_from(devices))},
+            )
+            if d not in (a, b)
+            else Constraints(colocate=[{a, b}])
+        )
+    cost = None
+    if draw(st.integers(0, 4)) == 0:
+        cells = st.lists(WEIGHTS, min_size=n_devices, max_size=n_devices)
+        cost = np.array([draw(cells) for _ in names])
+    cluster = draw(_clusters(n_devices))
+    try:
+        return Problem(graph, cluster, rules, cost)
+    except ProblemError:  # the ends of a chained stream must not share a device
+        reject()
