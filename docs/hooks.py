@@ -1,6 +1,6 @@
 """Puts files outside `docs/` to which pages link on the built site, and corrects the links.
 
-CONTRIBUTING and READMEs beside the code are pages in the navigation; programs are copied as
+README, CONTRIBUTING and READMEs beside the code are pages in the navigation; programs are copied as
 they are. A link to what is neither becomes plain words.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 PAGES = {
+    "README.md": "results/overview.md",
     "CONTRIBUTING.md": "contributing.md",
     "sim/README.md": "reference/streamsim.md",
     "streamplace/papers/README.md": "results/differences.md",

@@ -220,6 +220,12 @@ def test_generated_parts_of_a_page_are_those_of_today(page: Path) -> None:
     assert text == generator().filled(text), "run python docs/generate.py"
 
 
+def test_pictures_of_recorded_runs_are_those_of_today() -> None:
+    for name, draw in module_of(ROOT / "docs" / "pictures.py").FILES.items():
+        drawn = (ROOT / "docs" / "assets" / name).read_text(encoding="utf-8")
+        assert drawn == draw(), "run python docs/generate.py"
+
+
 @pytest.mark.parametrize("words", ["placers", *(f"file {name}" for name in FILES)])
 def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
     rows = re.findall(r"^ *- `.*", generator().generated(words), re.MULTILINE)

@@ -114,7 +114,10 @@ def test_the_conda_recipe_requires_what_the_package_does() -> None:
     assert host == requirements("pip", *system["requires"])
 
 
-BROUGHT = {"pydantic_core": "pydantic", "llvmlite": "numba", "pandas": "ortools", "google": "onnx"}
+BROUGHT = {
+    **{"pydantic_core": "pydantic", "llvmlite": "numba", "pandas": "ortools", "google": "onnx"},
+    "yaml": "lightkube",
+}
 """Packages that come with another one, which needs them or contains them."""
 
 
