@@ -10,6 +10,8 @@ PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 BY_NAME = {
     *("assignment", "busy", "chain", "parallelism", "parts"),
     *("priority", "queues", "schedule", "sources", "utilisation"),
+    *("bounds", "machines", "free", "reserves"),
+    *("aliases", "devices_used", "measures", "paired", "placers", "rates", "trained_on"),
 }
 """Fields that may be tables whose keys are names."""
 
@@ -22,6 +24,8 @@ def fields(document: Any) -> Iterator[str]:
     elif isinstance(document, dict):
         for name, value in document.items():
             yield name
+            if name == "subtasks":  # operator → machine → number
+                continue
             is_table = name in BY_NAME and isinstance(value, dict)
             yield from fields(list(value.values()) if is_table else value)
 
@@ -43,3 +47,14 @@ def test_the_fields_of_a_stream_graph_are_explained(
 def test_the_fields_of_a_task_graph_are_explained(run: Callable, tasks: str) -> None:
     placed = run("place", tasks, "--placer", "heft", "--json")
     assert not unexplained(placed.out, run("simulate", tasks, "present.json", "--json").out)
+
+
+def test_the_fields_of_plans_and_comparisons_are_explained(run: Callable, graph: str) -> None:
+    Path("offers.toml").write_text('offers = [{name = "one", price = 1, cores = 8}]')
+    Path("day.csv").write_text("time,rate\n0,1000\n3600,2000\n7200,500\n")
+    few = ("--offers", "offers.toml", "--evaluations", "200", "--json")
+    plan = run("plan", graph, "--rate", "1000", *few)
+    hours = run("plan", graph, "--trace", "day.csv", *few)
+    schedule = run("plan", graph, "--trace", "day.csv", "--schedule", "--policy", "all", *few)
+    compared = run("compare", graph, "--placers", "metis,exact", "--jobs", "1", "--json")
+    assert not unexplained(plan.out, hours.out, schedule.out, compared.out)
