@@ -49,33 +49,43 @@ def changed(operator: StandIn, patch: dict[str, Any], timeout: float = 240.0) ->
         print(*told, sep="\n")
 
 
-def check_job(operator: StandIn) -> None:
-    """One job runs, from a savepoint or a checkpoint of the one before."""
+@pytest.fixture
+def job(operator: StandIn) -> str:
+    """Id of the job before the change."""
+    (job,) = rest_of(NAMESPACE, "count").live_jobs()
+    return job
+
+
+def check_job(operator: StandIn, before: str) -> None:
+    """One job runs: the one of before, or one from its savepoint or checkpoint."""
     operator.await_stable()
     rest = rest_of(NAMESPACE, "count")
     awaited(lambda: len(rest.live_jobs()) == 1)
     (job,) = rest.live_jobs()
     rest.wait_running(job, 120.0)
-    assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
+    restored = rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
+    assert restored is not None or job == before
 
 
 def test_an_api_server_that_is_gone_for_20_s_is_waited_for(
-    pods: PodCluster, operator: StandIn
+    pods: PodCluster, operator: StandIn, job: str
 ) -> None:
     with pods.stopped("apiserver", 20.0):
         assert changed(operator, TASKS).step is PatchStep.KEPT
     assert operator.get()["spec"] == merged(operator.spec, TASKS)
-    check_job(operator)
+    check_job(operator, job)
 
 
-def test_an_operator_that_is_gone_for_60_s_is_waited_for(operator: StandIn) -> None:
+def test_an_operator_that_is_gone_for_60_s_is_waited_for(operator: StandIn, job: str) -> None:
     with operator.gone(60.0):
         assert changed(operator, TASKS).step is PatchStep.KEPT
     assert operator.get()["spec"] == merged(operator.spec, TASKS)
-    check_job(operator)
+    check_job(operator, job)
 
 
-def test_a_node_that_is_lost_meanwhile_is_replaced(pods: PodCluster, operator: StandIn) -> None:
+def test_a_node_that_is_lost_meanwhile_is_replaced(
+    pods: PodCluster, operator: StandIn, job: str
+) -> None:
     selector = "app%3Dcount,component%3Dtaskmanager"
     (pod,) = pods.call("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")[
         "items"
@@ -89,7 +99,7 @@ def test_a_node_that_is_lost_meanwhile_is_replaced(pods: PodCluster, operator: S
         lost.unlink()
     is_kept = result.step is PatchStep.KEPT
     assert operator.get()["spec"] == (merged(operator.spec, TASKS) if is_kept else operator.spec)
-    check_job(operator)
+    check_job(operator, job)
 
 
 @pytest.mark.parametrize(
@@ -101,17 +111,17 @@ def test_a_node_that_is_lost_meanwhile_is_replaced(pods: PodCluster, operator: S
     ids=["image", "savepoint"],
 )
 def test_a_change_that_cannot_be_taken_up_is_taken_back(
-    operator: StandIn, patch: dict[str, Any]
+    operator: StandIn, job: str, patch: dict[str, Any]
 ) -> None:
-    assert changed(operator, patch, 60.0).step is PatchStep.RETURNED
+    assert changed(operator, patch, 90.0).step is PatchStep.RETURNED
     assert operator.get()["spec"] == operator.spec
-    check_job(operator)
+    check_job(operator, job)
 
 
-def test_a_change_by_another_hand_meanwhile_is_left(operator: StandIn) -> None:
+def test_a_change_by_another_hand_meanwhile_is_left(operator: StandIn, job: str) -> None:
     timer = Timer(3.0, operator.change, kwargs={"pipeline.object-reuse": "true"})
     timer.start()
     assert changed(operator, TASKS).step is PatchStep.CONFLICT
     both = {"flinkConfiguration": {MODE: "TASKS", "pipeline.object-reuse": "true"}}
     assert operator.get()["spec"] == merged(operator.spec, both)
-    check_job(operator)
+    check_job(operator, job)

@@ -9,6 +9,7 @@ others have changed since. The first Ctrl-C takes the change back; the second on
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import Any
 
@@ -150,6 +151,7 @@ class PatchTransaction:
     _interrupts: int = field(default=0, init=False)
     _resource: FlinkResource | None = field(default=None, init=False)
     _seconds: float | None = field(default=None, init=False)
+    _patched_at: str = field(default="", init=False)  # UTC, as events have it
 
     @classmethod
     def begin(
@@ -295,6 +297,7 @@ class PatchTransaction:
         assert self._resource is not None
         version = self._resource.document["metadata"]["resourceVersion"]
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
+        self._patched_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.api.patch(self._resource.path, document)
         self._save(is_patched=True)
 
@@ -334,12 +337,13 @@ class PatchTransaction:
             with suppress(FlinkError):
                 rows = self.api.get(f"/api/v1/namespaces/{resource.namespace}/events")["items"]
                 warnings = [
-                    row["message"]
+                    (str(row.get("lastTimestamp") or row.get("eventTime")), str(row["message"]))
                     for row in rows
                     if row.get("type") == "Warning"
                     and str(row["involvedObject"].get("name", "")).startswith(resource.name)
                 ]
-                text = next(reversed(warnings), "")
+                when, text = max(warnings, default=("", ""))
+                text = text if when >= self._patched_at else ""  # of this change
         return f": {shown(text, 300)}" if text else ""
 
     def _save(self, **changes: object) -> None:
