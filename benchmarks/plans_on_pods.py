@@ -1,14 +1,15 @@
 """Plans of equal pods, applied by their patches, against one pod fewer and the autoscaler's rule.
 
-    PYTHONPATH=tests/support STREAMPLACE_KUBERNETES=… python benchmarks/plans_on_pods.py ROWS.jsonl
+    PYTHONPATH=tests/support STREAMPLACE_KUBERNETES=… python benchmarks/plans_on_pods.py [JOB…]
 
 Protocol: a job whose operators set no parallelism runs at a base rate on two pods of `NOW` cores,
 with the reporter. `flink advise` plans pods of `SIZES` cores for multiples of that rate. Its patch
 is applied, together with the arguments for that rate, and the job is measured once it is steady;
 likewise with one pod fewer. Beside it stand the pods by the rule of Flink's autoscaler (busy time
-at a utilization of 0.7, pods as now), and the pods as they are. Each row is written when it is
-measured, and rows that are there are not measured again. With STREAMPLACE_OPERATOR, a real operator
-starts the jobs; else a stand-in does. Each start is from nothing, as generators keep their splits.
+at a utilization of 0.7, pods as now), and the pods as they are. A line of
+``assets/plans-on-pods.jsonl`` is appended for every plan, and plans that are there are not measured
+again. With STREAMPLACE_OPERATOR, a real operator starts the jobs, else a stand-in. Each start is
+from nothing, as generators keep their splits.
 """
 
 import json
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from flink_jars import build_jar
-from flink_jobs import JOBS, SOURCES, UNSEEN
+from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from operator_stand_in import StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster, kubernetes
 
@@ -32,6 +33,7 @@ from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.mounting import reporter_files
 from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
 
+FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {
     "word-count": 6_000,
     "click-analytics": 3_000,
@@ -45,11 +47,11 @@ CARRIED, UTILIZATION, PATIENCE = 0.97, 0.7, 45.0
 ADDRESS = f"kubernetes:{NAMESPACE}/job"
 
 
-def main(path: Path) -> None:
-    """Measure what is missing, and print the table."""
+def main(jobs: Sequence[str], path: Path = FILE) -> None:
+    """Measure what is missing of some jobs, and print the table of all."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     known = {(row["job"], row["times"]) for row in rows}
-    missing = {job: [n for n in TIMES if (job, n) not in known] for job in BASE}
+    missing = {job: [n for n in TIMES if (job, n) not in known] for job in jobs}
     with tempfile.TemporaryDirectory() as name:
         folder, flink = Path(name), find_flink(None)
         if any(missing.values()):
@@ -200,4 +202,4 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1:] or [*BASE])
