@@ -132,7 +132,7 @@ class JarSettings(AsPlaced):
     )
     room: Room = option(
         "--room N",
-        "Number of devices that may join later, as given to 'flink config'.",
+        "Number of TaskManagers that may join later, as given to 'flink config'.",
         WHERE,
         default=0,
     )

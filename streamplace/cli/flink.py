@@ -171,19 +171,19 @@ class ConfigSettings(VerbSettings):
     cluster: ClusterFile = option("--cluster FILE", "Cluster file (TOML).", WHERE)
     room: Room = option(
         "--room N",
-        "Number of devices that may join later, as new-1, new-2, …, without restarting the others.",
+        "Number of TaskManagers that may join later, as new-1, new-2, …, without restarts.",
         WHERE,
         default=0,
     )
     subtasks: bool = option(
         "--subtasks",
-        "Allow the subtasks of an operator to be placed on several devices. Each file then has "
+        "Allow the subtasks of an operator to be on several TaskManagers. Each file then has "
         "about 200 lines instead of 3.",
     )
     layers: Annotated[Count, Interval(le=1000)] | None = option(
         "--layers N",
         "With --subtasks: number of operators, of all jobs together, that may have unequal numbers "
-        "of subtasks on one device.  [default: 32 on up to 8 devices, 2 on 100]",
+        "of subtasks on one TaskManager.  [default: 32 for up to 8, 2 for 100]",
     )
 
     def check(self) -> None:

@@ -234,7 +234,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
     )
     max_interruption: Seconds = option(
         "--max-interruption TIME",
-        "Time for which all trials may stop the job, going back included.  [default: no limit]",
+        "Time for which all tries may stop the job, going back included.  [default: no limit]",
         HOW_LONG,
         default=inf,
     )
