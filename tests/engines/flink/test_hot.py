@@ -26,7 +26,6 @@ from streamplace.engines.flink.decide.hot import (
     ManagerTime,
     SubtaskTime,
     hot_causes,
-    hot_facts,
     hot_lines,
     why_hot,
 )
@@ -90,10 +89,10 @@ def job(own: ManagerTime = HALF, **facts: Any) -> HotJob:
 )
 def test_each_cause_is_told_by_its_number(hot: HotJob, cause: str, number: str) -> None:
     """Just above its boundary, and just below it another one, or none."""
-    (found,) = hot_causes(hot)
-    assert (found.cause, number in found.number) == (cause, True), found
-    assert found.remedy
-    assert found.device == ("b" if cause == "network" else "a")
+    ((where, why),) = hot_causes(hot).items()
+    assert (why.split(":")[0], number in why) == (cause, True), why
+    assert not why.endswith(": ")
+    assert where == (f"{HOT}src on b" if cause == "network" else f"{HOT}sum on a")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +105,7 @@ def test_each_cause_is_told_by_its_number(hot: HotJob, cause: str, number: str) 
     ],
 )
 def test_a_job_without_a_cause_says_so(clean: HotJob) -> None:
-    assert hot_causes(clean) == []
+    assert hot_causes(clean) == {}
     assert hot_lines({}) == [NOT_HOT]
 
 
@@ -139,13 +138,13 @@ def test_the_time_for_which_a_quota_stops_a_process_is_read_from_its_group(
 
 
 def test_of_a_job_that_is_held_back_at_least_the_busiest_operator_is_told() -> None:
-    (found,) = hot_causes(job(blocked=0.1, hot={"busy": 0.6}))
-    assert (found.operator, found.cause) == ("sum", "work")
+    ((where, why),) = hot_causes(job(blocked=0.1, hot={"busy": 0.6})).items()
+    assert (where, why.split(":")[0]) == (f"{HOT}sum on a", "work")
 
 
 def test_causes_fit_on_one_screen() -> None:
-    (cause,) = hot_causes(job())
-    lines = hot_lines(hot_facts([cause._replace(device=f"a-{i}") for i in range(40)]))
+    ((where, why),) = hot_causes(job()).items()
+    lines = hot_lines({f"{where}-{i}": why for i in range(40)})
     assert len(lines) == MOST_LINES + 1
     assert lines[-1] == "and 28 other places (--json has all)"
     assert lines[0] == (

@@ -77,6 +77,7 @@ class HotPlace:
 
     def __init__(self, job: HotJob, subtask: SubtaskTime) -> None:
         self.job, self.subtask = job, subtask
+        self.name = f"{HOT}{subtask.operator} on {subtask.device}"
         self.manager = manager = job.managers.get(subtask.device, ManagerTime(0.0, inf))
         self.is_full = manager.is_full or manager.throttled >= PART
         shares = job.shares.get(subtask.operator, ())
@@ -174,36 +175,27 @@ ROWS = (
 """Causes, of which the first that holds counts."""
 
 
-class HotCause(NamedTuple):
-    """Why an operator limits a job on a TaskManager."""
-
-    device: str
-    operator: str
-    cause: str
-    number: str
-    remedy: str
-
-
-def hot_causes(job: HotJob) -> list[HotCause]:
-    """Return the causes for each operator that limits a job, on each of its TaskManagers.
+def hot_causes(job: HotJob) -> dict[str, str]:
+    """Return where operators limit a job → why, and what would help, as attributes of its graph.
 
     In a job whose sources are held back, at least the busiest operator does.
     """
     least = BUSY if job.is_limited else FULL
-    busiest: dict[tuple[str, str], HotPlace] = {}
+    busiest: dict[str, HotPlace] = {}
     places = [HotPlace(job, one) for one in sorted(job.subtasks, key=lambda own: own.busy)]
     for place in places:
         if place.subtask.busy >= least or (job.is_limited and place.cannot_send):
-            busiest[place.subtask.operator, place.subtask.device] = place
-    found = []
-    for place in busiest.values() or (places[-1:] if job.is_limited else ()):
+            busiest[place.name] = place
+    if job.is_limited and not busiest:
+        busiest = {place.name: place for place in places[-1:]}
+    found = {}
+    for name, place in sorted(busiest.items()):
         row = next(row for row in ROWS if row.holds(place))
         remedy = row.remedy
         if row.may_move and place.pays:
             remedy = f"a move (flink move): {job.gain} instead of {digits(job.rate)}"
-        where = place.subtask.device, place.subtask.operator
-        found.append(HotCause(*where, row.cause, row.number.format(place), remedy))
-    return sorted(found)
+        found[name] = f"{row.cause}: {row.number.format(place)}; what would help: {remedy}"
+    return found
 
 
 def why_hot(
@@ -219,7 +211,7 @@ def why_hot(
         question = Question.of(rest, job, measured, layout, None, errors)
         found = candidates(question, Budget(evaluations=EVALUATIONS))
         gain = max((c.predicted for c in found), key=lambda rate: rate.value, default=None)
-    return hot_facts(hot_causes(hot_job(profile, gain, unused)))
+    return hot_causes(hot_job(profile, gain, unused))
 
 
 def hot_job(
@@ -276,15 +268,6 @@ def hot_job(
         gain,
         is_limited=profile.is_limited,
     )
-
-
-def hot_facts(causes: Sequence[HotCause]) -> dict[str, str]:
-    """Attributes of a graph: where it is hot → why, and what would help."""
-    return {
-        f"{HOT}{one.operator} on {one.device}": f"{one.cause}: {one.number}; what would help: "
-        f"{one.remedy}"
-        for one in causes
-    }
 
 
 def hot_lines(facts: Mapping[str, str]) -> list[str]:
