@@ -234,7 +234,10 @@ def test_a_neighbour_on_the_host_is_told(
         job = submitted(cluster.rest, jar, "HotJob", *f"1 {HEAVY}".split())
         await_flow(cluster.rest, job)
         for _ in range(3 * (os.cpu_count() or 1)):
-            burning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            burning = subprocess.Popen(
+                [sys.executable, "-c", "while True: pass"],
+                start_new_session=True,  # else the kernel shares cores by sessions
+            )
             stack.callback(burning.kill)
         answer = run("flink", "profile", "--rest", cluster.url, "--json")
     assert hot_in(answer) == {("work", "neighbours")}, answer
