@@ -22,6 +22,7 @@ best measured layout.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from math import exp, hypot, inf, isfinite, log
 from statistics import NormalDist
 from types import MappingProxyType
@@ -344,7 +345,12 @@ class Proposal:
         words = [self.why_none] if self.where.is_limited and self.target is None else []
         if self.line and not words:
             words = [f"Flink's own setting gives about this rate without pins: {self.line}"]
-        lost = sum(trial.stopped for trial in others if trial is not self.where) + self.where.back
+        earlier = accumulate((trial.rate for trial in self.trials), max)
+        lost = self.where.back + sum(
+            trial.stopped - trial.back
+            for trial, best in zip(others, earlier, strict=False)
+            if trial.rate <= best
+        )
         if lost:
             words.append(f"tries that gained nothing stopped the job for {duration(lost)}")
         return Report(
