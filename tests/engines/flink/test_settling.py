@@ -360,7 +360,7 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
 
 @pytest.mark.parametrize(
     ("deployed", "expected"),
-    [(10_000, "9 s (8 to 11 s)"), (15_800, "4 s (3 to 6 s)"), (0, "4 s (3 to 6 s)")],
+    [(10_000, "10 s (8 to 13 s)"), (15_800, "5 s (3 to 8 s)"), (0, "5 s (3 to 8 s)")],
 )
 def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     deployed: int, expected: str
