@@ -21,6 +21,7 @@ from streamplace.engines.flink.decide.candidates import Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.rest.plan import layout_of
+from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import MOVE, errors_for
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, shown
@@ -204,14 +205,23 @@ def why_hot(
     """Attributes for the graph of a profiled job: where it is hot → why, and what would help."""
     gain, unused = None, list[str]()
     if profile.is_limited:
-        measured, rest = engine.measurement(profile, graph), engine.rest
-        layout = layout_of(rest, job, rest.running_job(job))
-        unused = [name for name in measured.cluster.devices.name if name not in layout.devices]
-        errors = errors_for(graph, by=MOVE)
-        question = Question.of(rest, job, measured, layout, None, errors)
-        found = candidates(question, Budget(evaluations=EVALUATIONS))
-        gain = max((c.predicted for c in found), key=lambda rate: rate.value, default=None)
+        try:
+            gain, unused = _elsewhere(engine, job, profile, graph)
+        except StreamplaceError as error:  # it may have ended since; its profile is still of use
+            profile.doubts.append(f"what a move would gain is not known: {error}")
     return hot_causes(hot_job(profile, gain, unused))
+
+
+def _elsewhere(
+    engine: FlinkEngine, job: str, profile: JobProfile, graph: StreamGraph
+) -> tuple[RateInterval | None, list[str]]:
+    """Rate of the best predicted layout, and TaskManagers without the job."""
+    measured, rest = engine.measurement(profile, graph), engine.rest
+    layout = layout_of(rest, job, rest.running_job(job))
+    question = Question.of(rest, job, measured, layout, None, errors_for(graph, by=MOVE))
+    found = candidates(question, Budget(evaluations=EVALUATIONS))
+    gain = max((c.predicted for c in found), key=lambda rate: rate.value, default=None)
+    return gain, [name for name in measured.cluster.devices.name if name not in layout.devices]
 
 
 def hot_job(
