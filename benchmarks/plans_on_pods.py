@@ -35,7 +35,7 @@ from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {
-    "word-count": 6_000,
+    "word-count": 15_000,
     "click-analytics": 3_000,
     "riot-stats": 3_000,
     "yahoo-streaming": 6_000,

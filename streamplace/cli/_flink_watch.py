@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -19,6 +19,7 @@ from streamplace.settings.flink import FlinkWatchSettings
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.layout import Layout
+    from streamplace.engines.flink.operator.resource import FlinkResource
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.log import WatchLog
@@ -56,6 +57,7 @@ def watch_(
     """
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.layout import Layout
+    from streamplace.engines.flink.operator.resource import FlinkResource
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.modelling import JobModeller
     from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
@@ -70,6 +72,8 @@ def watch_(
             engine, program = settings.engine(say), settings.program(jar, arguments)
             guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
+            if settings.apply and isinstance(engine.rest.resource, FlinkResource):
+                _watch_pods(settings, engine, engine.rest.resource, jar, stack)
             job = first_job(engine.rest, store, settings.job)
             document = engine.rest.job(job)
             deployment, may_start = watchable(engine.rest, job), settings.apply or settings.spare
@@ -96,6 +100,59 @@ def watch_(
             watch.begin(job, placement)
     except KeyboardInterrupt:
         say(INTERRUPTED if log is not None and log.is_starting else STOPPED)
+
+
+def _watch_pods(
+    settings: FlinkWatchSettings,
+    engine: "FlinkEngine",
+    resource: "FlinkResource",
+    jar: Path | None,
+    stack: ExitStack,
+) -> NoReturn:
+    """Let the number of pods of a job that Flink's operator owns follow its rate, by patches."""
+    from streamplace.engines.flink.operator.api import usual_api
+    from streamplace.engines.flink.operator.modes import check_change
+    from streamplace.engines.flink.watch.log import WatchLog
+    from streamplace.engines.flink.watch.pods import (
+        MORE,
+        PodModeller,
+        PodMover,
+        PodRounds,
+        watch_pods,
+    )
+    from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
+    from streamplace.engines.flink.watch.watch import watchable
+    from streamplace.io.store import Store
+
+    for given, what in (
+        (jar, "JAR"),
+        (settings.placement, "--placement"),
+        (settings.spare, "--spare"),
+        (settings.cluster, "--cluster"),
+    ):
+        if given:
+            raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
+    api, job = usual_api(), engine.job(settings.job)
+    deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
+    check_change(api, resource)
+    log = WatchLog.claimed(Store.usual(), resource.title, name, say)
+    most = settings.at_most or MORE * deployment.task_managers
+    mover = None
+    if not deployment.has_autoscaler:
+        resume_by = f"streamplace flink watch --rest {settings.rest} --apply"
+        mover = PodMover(api, resource, log, settings.timeout, resume_by)
+    model_of = PodModeller(engine, settings.seconds, most)
+    rounds = PodRounds(
+        engine.rest, log, settings.judge(), settings.guards(), model_of, mover, most=most
+    )
+    if settings.metrics is not None:
+        metrics = WatchMetrics(name)
+        stack.enter_context(served(metrics, settings.metrics))
+        rounds.on_round = metrics.add
+    say(f"deployment: {deployment}")
+    if mover is None:
+        say("note: the watch only looks, because Flink's autoscaler chooses the parallelism")
+    watch_pods(api, resource, rounds)
 
 
 def _mover(

@@ -10,6 +10,7 @@ from command_lines import settings_file
 from fake_flink import write_program
 
 from streamplace.engines.flink.program.program import Program, remember
+from streamplace.engines.flink.watch import pods as watch_pods
 from streamplace.engines.flink.watch.watch import Watch
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/flink-clusters.md"
@@ -36,23 +37,26 @@ def check_row(run: Callable[..., Any], name: str, rest: str, job: str, folder: P
     given = ("--rest", rest, "--job", job)
     own = settings_file(folder, seconds=2, patience=4)
     offered = ("--rate", "2x", "--offers", str(folder / "offers.toml"), "--budget", "0.1")
-    tried, _, applied = move.partition(", ")
     moved = ("--savepoints", (folder / "saved").as_uri())
     lines = [
         _check(run("flink", "profile", *given, *own), profile),
         _check(run("flink", "advise", *given, *own, *offered), advise),
-        _check(run("flink", "move", *given, *own, *moved, "--dry-run"), tried),
+        _check(run("flink", "move", *given, *own, *moved, "--dry-run"), move),
     ]
     remember(job, Program(folder / "job.jar", "Job"))
     home = settings_file(folder, seconds=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Watch, "begin", lambda *_: "")
-        lines.append(
-            _check(run("flink", "watch", *given, *home, *moved, "--apply"), applied or move)
-        )
+        patch.setattr(watch_pods, "watch_pods", interrupted)
+        lines.append(_check(run("flink", "watch", *given, *home, *moved, "--apply"), move))
         lines.append(_check(run("flink", "watch", *given), watch))
     (line,) = {line for line in lines if line}
     return line
+
+
+def interrupted(*_: object) -> None:
+    """Stop a watch as a user does."""
+    raise KeyboardInterrupt
 
 
 def _check(answer: Any, cell: str) -> str:

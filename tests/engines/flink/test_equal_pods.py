@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from fake_flink import Shop, advised, task_manager
+from fake_flink import LazyFlink, Shop, advised, task_manager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_stand_in import MODE, specification
@@ -25,6 +25,7 @@ from streamplace.engines.flink.deployment import DEPLOYMENT
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource
+from streamplace.engines.flink.watch.pods import PodModeller
 from streamplace.errors import ProblemError, SettingError
 from streamplace.model import Cluster, Operator, Stream, StreamGraph
 from streamplace.placers.registry import Budget
@@ -150,6 +151,14 @@ def test_replicas_are_changed_where_they_count() -> None:
         assert patch.document["spec"]["taskManager"] == {"replicas": 3}
 
 
+def test_what_is_requested_is_less_than_the_limit_by_its_factor() -> None:
+    own = resource(flinkConfiguration={"kubernetes.taskmanager.cpu.limit-factor": "2.0"})
+    patch = EqualPods(offer(4), 1, 1, 1, "NONE").patch(
+        own, 2500.0, None, plan(job(0.5), [offer(1)])[1]
+    )
+    assert patch.document["spec"] == {"taskManager": {"resource": {"cpu": 2}}}
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
@@ -168,16 +177,17 @@ def test_who_else_changes_the_specification_is_told(changes: dict[str, Any], wor
     assert ("job" in patch.document["spec"]) == (word != "autoscaler")
 
 
-def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -> None:
-    """The job of three operators takes 0.26 cores at 100 tuples/s, on 2 cores of each pod."""
-    application = {
+def application(shop: Shop) -> LazyFlink:
+    """A job of three operators, which take 0.26 cores at 100 tuples/s, on pods of 2 cores each."""
+    settings = {
         "execution.target": "kubernetes-application",
         "kubernetes.cluster-id": "count",
         "kubernetes.namespace": "flink",
         "$internal.flink.version": "v2_3",
         "parallelism.default": "2",
+        SLOTS: "2",
     }
-    flink = shop(settings=application)
+    flink = shop(settings=settings)
     bare = {"managedMemory": 100}
     managers = [
         task_manager(device, []) | {"totalResource": bare, "freeResource": bare}
@@ -185,6 +195,11 @@ def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -
     ]
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+    return flink
+
+
+def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -> None:
+    flink = application(shop)
     offers = Catalogue.of([Offer("pod", 0.5, cores=1), Offer("large", 0.9, cores=2)])
     assert any(line.startswith("# change in") for line in advised(flink, "20x", offers).commands)
     rest = flink.rest
@@ -202,3 +217,15 @@ def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -
     assert advice.commands[-1].startswith("kubectl patch flinkdeployment count --namespace flink ")
     with pytest.raises(SettingError):
         engine.advise("job", "2x", Cluster.uniform(2), QUICK)
+
+
+def test_a_watch_expects_more_of_more_pods(shop: Shop) -> None:
+    """Up to the parallelism that the program sets."""
+    engine = FlinkEngine(application(shop).rest, patience=0.0)
+    model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())
+    assert model.sizes == (1, 2, 3, 4)
+    assert model.here.devices == ["pod-0", "pod-1"]
+    carried = {other.machines: other.carries.value for other in model.others}
+    assert sorted(carried) == [1, 3, 4]
+    assert carried[1] <= model.here.carries.value <= carried[3] <= carried[4]
+    assert all(other.carries.low <= other.carries.value for other in model.others)

@@ -23,7 +23,8 @@ from streamplace.engines.flink.decide.slot_assignment import (
     parallelism,
 )
 from streamplace.engines.flink.deployment import JobDeployment
-from streamplace.engines.flink.measure.cluster import MeasuredCluster, capacity
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.measure.cluster import POD_CPU_FACTOR, MeasuredCluster, capacity
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.rest.client import Rest
@@ -135,7 +136,8 @@ class EqualPods:
         manager = resource.spec.get("taskManager") or {}
         present, settings = manager.get("resource") or {}, resource.configuration
         replicas, needed = manager.get("replicas"), float(self.offer.memory)
-        cpu = round(self.offer.cores * parsed_mips(self.offer.mips) / mips, 3)
+        limit = self.offer.cores * parsed_mips(self.offer.mips) / mips
+        cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # what is requested
         rows: list[tuple[str, Any, Any]] = [("taskManager/resource/cpu", cpu, present.get("cpu"))]
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
@@ -221,7 +223,7 @@ def planned_pods(
             "tuples/s in the layouts that Flink may choose; add larger offers, or lower the rate"
         )
     only = replace(catalogue, offers=(best.offer,))
-    carried = _carried(graph, only, job, shares, best)
+    carried = carried_on(graph, only, job, shares, best)
     exact = replace(best.offer, at_least=best.number, at_most=best.number)
     fixed = _as_deployed(graph, job, best.parallelism)
     plan = planned(fixed, replace(only, offers=(exact,)), replace(settings, keep_parallelism=True))
@@ -261,12 +263,12 @@ def _on_pods(
             continue
         for mode in modes:
             pods = EqualPods(offer, number, slots, parallel, mode)
-            if _carried(graph, only, job, shares, pods) >= needed:
+            if carried_on(graph, only, job, shares, pods) >= needed:
                 return pods
     return None
 
 
-def _carried(
+def carried_on(
     graph: StreamGraph, only: Catalogue, job: JobOnPods, shares: Shares, pods: EqualPods
 ) -> float:
     """Least tuples/s that a job carries on pods, over the layouts that Flink may choose."""
@@ -277,10 +279,18 @@ def _carried(
         overhead=only.overhead,
         overhead_per_byte=only.overhead_per_byte,
     )
-    graph = _as_deployed(graph, job, pods.parallelism)
+    deployed = _as_deployed(graph, job, pods.parallelism)
     known = shares if pods.parallelism == job.parallelism else {}
-    possible = layouts(graph, dict.fromkeys(names, pods.slots), cast(Mode, pods.mode))
-    return graph.source_rate * min(capacity(graph, cluster, layout, known) for layout in possible)
+    return graph.source_rate * min(
+        capacity(deployed, cluster, layout, known) for layout in layouts_on(graph, job, pods)
+    )
+
+
+def layouts_on(graph: StreamGraph, job: JobOnPods, pods: EqualPods) -> list[Layout]:
+    """Layouts of a job that Flink may choose on pods, which are numbered."""
+    names = [f"{pods.offer.name}-{i}" for i in range(pods.number)]
+    deployed = _as_deployed(graph, job, pods.parallelism)
+    return layouts(deployed, dict.fromkeys(names, pods.slots), cast(Mode, pods.mode))
 
 
 def _keeps_parallelism(graph: StreamGraph, job: JobOnPods) -> bool:

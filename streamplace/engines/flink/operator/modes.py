@@ -48,22 +48,7 @@ class ModeTrials:
         resume_by: str,
     ) -> "ModeTrials":
         """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
-        if resource.kind == SESSION_JOB:
-            raise FlinkError(
-                f"a balance mode is one of the cluster of {resource.title}, which "
-                "its other jobs share; change it in the FlinkDeployment of the cluster"
-            )
-        if resource.job.get("upgradeMode", "stateless") == "stateless":
-            raise FlinkError(
-                f"{resource.title} has upgradeMode stateless, so each change "
-                "loses the state of the job; set it to savepoint or last-state"
-            )
-        if resource.lifecycle != STABLE or not resource.is_reconciled:
-            raise FlinkError(
-                f"{resource.title} is {resource.lifecycle or 'not taken up'}, not {STABLE}; wait "
-                "for it"
-            )
-        api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
+        check_change(api, resource)
         own = replace(improver, decides=_modes_beside(resource))
         return cls(api, resource, own, timeout, resume_by)
 
@@ -120,6 +105,25 @@ class ModeTrials:
         if not ended.is_kept:
             return replace(proposal, trials=trials), ended
         return replace(after[-1], trials=trials, where=trial), ended
+
+
+def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
+    """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
+    if resource.kind == SESSION_JOB:
+        raise FlinkError(
+            f"pods and balance mode are those of the cluster of {resource.title}, which its "
+            "other jobs share; change them in the FlinkDeployment of the cluster"
+        )
+    if resource.job.get("upgradeMode", "stateless") == "stateless":
+        raise FlinkError(
+            f"{resource.title} has upgradeMode stateless, so each change "
+            "loses the state of the job; set it to savepoint or last-state"
+        )
+    if resource.lifecycle != STABLE or not resource.is_reconciled:
+        raise FlinkError(
+            f"{resource.title} is {resource.lifecycle or 'not taken up'}, not {STABLE}; wait for it"
+        )
+    api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
 
 
 def finish(

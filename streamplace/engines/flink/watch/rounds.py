@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Protocol
 
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.measure.source_lag import source_flow
@@ -15,27 +16,41 @@ from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.savepoints import checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import layout_of
-from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.deciding import (
     Conclude,
     FinishMove,
     Guards,
     JobModel,
     JobSample,
+    LayoutOption,
     Measure,
     PastMove,
     RateJudge,
     RoundObservation,
+    WatchChoice,
     WatchRules,
     WatchState,
     decide,
 )
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.errors import StreamplaceError
-from streamplace.io.watches import BEGUN, WatchRound, seconds_since, utc_now
+from streamplace.io.watches import BEGUN, WatchDecision, WatchRound, seconds_since, utc_now
 
 MeasureJob = Callable[[str, Set[str], Sequence[Trial]], JobModel]
 """Measures a job, given the TaskManagers that are there, and the layouts that were tried before."""
+
+
+class RoundMover(Protocol):
+    """Carries out decisions, each at most once."""
+
+    def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
+        """Move a job to the chosen layout; return the id of the job that runs afterwards."""
+
+    def finish(self, number: int) -> str | None:
+        """Find the outcome of a decision, and finish it; return the job that runs."""
+
+    def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
+        """Write the measured rate after a move."""
 
 
 def sample_of(rest: Rest, job: str, at: float) -> JobSample:
@@ -71,7 +86,7 @@ class JobRounds:
     policy: RateJudge  # its `seconds` pass from the beginning of one round to that of the next
     guards: Guards
     model_of: MeasureJob
-    mover: WatchMover | None  # moves the job; None moves nothing
+    mover: RoundMover | None  # moves the job; None moves nothing
     # Clock for waiting; a clock that is set does not affect it.
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day

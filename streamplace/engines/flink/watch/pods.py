@@ -1,0 +1,214 @@
+"""Watch a job of Flink's operator: its number of pods follows its rate, by patches.
+
+Pods have other names after each start of the cluster, and the job may have another id. So the
+resource is the job that is watched, its pods are numbered, and a plan is a number of equal pods
+with one parallelism. What decides, and when, is as in watches of other jobs.
+"""
+
+import time
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from streamplace.engines.flink.advise.equal_pods import (
+    EqualPods,
+    JobOnPods,
+    carried_on,
+    layouts_on,
+)
+from streamplace.engines.flink.decide.improving import Trial
+from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.measure.cluster import measured_cluster
+from streamplace.engines.flink.operator.api import KubernetesApi
+from streamplace.engines.flink.operator.patch_table import PatchStep
+from streamplace.engines.flink.operator.patching import (
+    Patched,
+    PatchJournal,
+    PatchTransaction,
+)
+from streamplace.engines.flink.operator.resource import FlinkResource, read_specification
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, only_job
+from streamplace.engines.flink.rest.plan import layout_of
+from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices
+from streamplace.engines.flink.watch.deciding import (
+    JobModel,
+    LayoutOption,
+    RoundObservation,
+    WatchChoice,
+)
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.modelling import limit_of, plan_sizes
+from streamplace.engines.flink.watch.rounds import JobRounds
+from streamplace.errors import SettingError
+from streamplace.io.ledger import errors_for
+from streamplace.io.watches import MOVED, RETURNED, UNBEGUN, WatchDecision, utc_now
+from streamplace.model.graph import KEEPS_PARALLELISM
+from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.units import digits
+from streamplace.planning.offers import Catalogue, Offer
+
+MORE = 2
+"""Most pods if the user sets no limit, as a multiple of those at the beginning (judgement)."""
+
+
+def numbered(layout: Layout) -> Layout:
+    """Layout on pods by number, in place of names that change.
+
+    >>> numbered(Layout({"map": ["count-taskmanager-3-2", "count-taskmanager-3-1"]}))
+    Layout({'map': ['pod-1', 'pod-0']})
+    """
+    names = {name: f"pod-{i}" for i, name in enumerate(sorted(layout.devices))}
+    return Layout({task: [names[name] for name in own] for task, own in layout.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class PodModeller:
+    """Measures a job, and predicts what it carries on other numbers of pods."""
+
+    engine: FlinkEngine
+    seconds: float  # length of a window of measurement
+    most: int  # pods
+
+    def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
+        """Measure the job, as `JobModeller` does; its layouts are those of equal pods."""
+        rest, own = self.engine.rest, self.engine.job()
+        deployment = self.engine.deployment(own)
+        measured = self.engine.measure(own, self.seconds)
+        graph, present = measured.graph, layout_of(rest, own, rest.running_job(own))
+        rates = JobRates(measured, present.by_task(graph))
+        operators = graph.operators
+        graph = graph.with_operators(replace(operators, ipt=rates.factors[0] * operators.ipt))
+        offer = replace(Offer.of_device(measured.cluster.devices[0]), name="pod")
+        costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
+        only = Catalogue((offer,), *costs, slot_sharing=True)
+        facts = JobOnPods.of(rest, deployment, measured_cluster(rest, self.engine.mips, None))
+        slots, errors = int(rest.settings().get("taskmanager.numberOfTaskSlots", "1")), None
+        errors = errors_for(graph)
+
+        def option(number: int, parallel: int) -> LayoutOption:
+            pods = EqualPods(offer, number, slots, parallel, facts.mode)
+            rate = carried_on(graph, only, facts, measured.shares, pods)
+            interval = RateInterval(rate, rate, rate)
+            if errors is not None:
+                interval = errors.interval(rate)._replace(low=errors.at_least(rate))
+            layout = layouts_on(graph, facts, pods)[0]
+            return LayoutOption(layout, interval, is_known=rates.contradiction is None)
+
+        now = len(present.devices)
+        here = replace(option(now, facts.parallelism), layout=numbered(present))
+        limit = min([n for n in operators.max_parallelism.tolist() if n], default=self.most * slots)
+        keeps = any(KEEPS_PARALLELISM + name in graph.attributes for name in operators.name)
+        sizes = [] if keeps else [n for n in plan_sizes(self.most) if n * slots <= limit]
+        return JobModel(
+            here,
+            tuple(option(n, n * slots) for n in sizes if n != now),
+            tuple(sorted({*sizes, now})),
+            limit_of(measured, present.by_task(graph)),
+            float(rates.sustained.sum()) / graph.source_rate,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PodMover:
+    """Carries out the decisions of a watch by patches, each at most once."""
+
+    api: KubernetesApi
+    resource: FlinkResource
+    log: WatchLog
+    timeout: float  # seconds in which a changed specification must be stable
+    resume_by: str
+
+    def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
+        """Change the number of pods to that of the chosen layout; return the job."""
+        target = choice.target or here
+        decision = WatchDecision(
+            utc_now(),
+            "return" if choice.returns else "move",
+            job,
+            job,
+            target.layout.to_json(),
+            (here.machines, target.machines),
+            choice.words,
+            None if target.measured is not None else target.carries,
+        )
+        most = max(len(devices) for devices in target.layout.values())
+        number = self.log.begin(decision)
+        now = read_specification(self.api, self.resource.namespace, self.resource.name)
+        replicas = (now.spec.get("taskManager") or {}).get("replicas")
+        patch = {"job": {"parallelism": most}}
+        if replicas is not None or now.spec.get("mode") == "standalone":
+            patch["taskManager"] = {"replicas": target.machines}
+        journal = PatchJournal(
+            namespace=self.resource.namespace,
+            name=self.resource.name,
+            before=dict(now.spec),
+            patch=patch,
+            resume_by=self.resume_by,
+        )
+        return self._ended(number, PatchTransaction.begin(self.api, journal, *self._how))
+
+    def finish(self, number: int) -> str:
+        """Finish a change that was interrupted, or find that nothing was begun; return the job."""
+        owner = f"{self.resource.namespace}/{self.resource.name}"
+        try:
+            return self._ended(number, PatchTransaction.resume(self.api, owner, *self._how))
+        except SettingError as error:  # no journal
+            decision = self.log.decisions[number]
+            self.log.end(number, UNBEGUN, str(error), decision.job)
+            return decision.job
+
+    def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
+        """Write the measured rate after a change, beside the predicted one."""
+        self.log.note_rate(decision, rate)
+        if decision.carries is not None:
+            predicted = decision.carries
+            self.log.tell(
+                f"{digits(rate)} tuples/s were measured there, {predicted} were predicted"
+            )
+
+    @property
+    def _how(self) -> tuple[Callable[[FlinkResource], bool], Callable[[str], None], float]:
+        """How a change is carried out; the next round measures the rate, which is no condition."""
+        return lambda _: True, self.log.tell, self.timeout
+
+    def _ended(self, number: int, change: PatchTransaction) -> str:
+        ended: Patched = change.run()
+        states = {PatchStep.KEPT: MOVED, PatchStep.UNCHANGED: UNBEGUN, PatchStep.CONFLICT: UNBEGUN}
+        job = self.log.decisions[number].job
+        self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
+        self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}")
+        return job
+
+
+@dataclass(slots=True)
+class PodRounds(JobRounds):
+    """Rounds of a job whose pods are numbered."""
+
+    most: int = 1  # pods
+
+    def _observe(self, job: str) -> RoundObservation:
+        found = JobRounds._observe(self, only_job(self.rest, None))
+        layout = numbered(found.sample.layout)
+        pods = frozenset(f"pod-{i}" for i in range(max(self.most, len(layout.devices))))
+        return replace(found, sample=replace(found.sample, job=job, layout=layout, managers=pods))
+
+
+def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -> NoReturn:
+    """Watch a job until its resource is deleted or suspended, which raises FlinkError."""
+    notices = Notices(rounds.log.tell)
+    while True:
+        if rounds.is_due:
+            try:
+                now = read_specification(api, resource.namespace, resource.name)
+            except NoAnswer as error:
+                notices(str(error))
+            else:
+                now.check()
+                try:
+                    rounds.pass_round(resource.title)
+                    notices("")
+                except FlinkError as error:  # the job may be restarting
+                    notices(str(error))
+        time.sleep(CHECK_SECONDS)

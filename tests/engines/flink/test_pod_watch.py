@@ -1,0 +1,155 @@
+"""Watches that change the number of pods of a FlinkDeployment by patches."""
+
+from collections.abc import Iterator, Sequence, Set
+
+import pytest
+from operator_stand_in import StandIn, reconciled, specification
+from pods import NAMESPACE, PodCluster
+
+from streamplace.control.policy import POLICIES
+from streamplace.control.problem import MoveTerms
+from streamplace.engines.flink.decide.improving import Trial
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.move.savepoints import CheckpointTotals
+from streamplace.engines.flink.operator.api import usual_api
+from streamplace.engines.flink.operator.patching import PatchJournal, PatchTransaction, merged
+from streamplace.engines.flink.operator.resource import read_resource
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.watch import pods as watching
+from streamplace.engines.flink.watch import rounds as passing
+from streamplace.engines.flink.watch.deciding import (
+    Guards,
+    JobModel,
+    JobSample,
+    LayoutOption,
+    RateJudge,
+    WatchChoice,
+)
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.pods import PodMover, PodRounds
+from streamplace.io.store import Store
+from streamplace.io.watches import MOVED, UNBEGUN, WatchDecision
+from streamplace.model.prediction_intervals import RateInterval
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+TITLE = f"FlinkDeployment {NAMESPACE}/count"
+DECISION = WatchDecision("", "move", TITLE, TITLE, {"count": ["pod-0", "pod-1"]}, (1, 2), "more")
+
+
+@pytest.fixture
+def operator(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+    with reconciled(pods, "count") as running:
+        yield running
+
+
+def mover() -> PodMover:
+    log = WatchLog.claimed(Store.usual(), TITLE, "count", lambda _: None)
+    api = usual_api()
+    return PodMover(api, read_resource(api, NAMESPACE, "count"), log, 5.0, "watch again")
+
+
+def option(pods: int, slots: int = 1) -> LayoutOption:
+    names = [f"pod-{i % pods}" for i in range(pods * slots)]
+    return LayoutOption(Layout({"count": names}), RateInterval(1.0, 2.0, 3.0))
+
+
+def choice(pods: int, slots: int = 1) -> WatchChoice:
+    return WatchChoice("more", option(pods, slots))
+
+
+def test_more_pods_are_a_patch_of_the_parallelism(operator: StandIn) -> None:
+    own = mover()
+    assert own.carry_out(TITLE, option(1), choice(3, slots=2)) == TITLE
+    assert operator.get()["spec"] == merged(operator.spec, {"job": {"parallelism": 6}})
+    (decision,) = own.log.moves
+    assert (decision.state, decision.machines, decision.after) == (MOVED, (1, 3), TITLE)
+
+
+def test_replicas_are_changed_where_they_count(
+    pods: PodCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+    spec = merged(specification(), {"mode": "standalone", "taskManager": {"replicas": 1}})
+    with reconciled(pods, "count", spec) as operator:
+        mover().carry_out(TITLE, option(1), choice(3))
+        assert operator.get()["spec"]["taskManager"]["replicas"] == 3
+
+
+def test_what_was_not_begun_is_known_to_be_so(operator: StandIn) -> None:
+    """The process ended between the decision and the patch."""
+    own = mover()
+    number = own.log.begin(DECISION)
+    assert own.finish(number) == TITLE
+    assert own.log.decisions[number].state == UNBEGUN
+    assert operator.get()["spec"] == operator.spec
+
+
+def test_a_change_that_was_interrupted_is_finished(operator: StandIn) -> None:
+    """By the next process, from its journal."""
+    patch = {"job": {"parallelism": 2}}
+    journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
+    begun = PatchTransaction.begin(usual_api(), journal, lambda _: True, lambda _: None, 5.0)
+    begun._save(holder=None)  # as of a process that has ended
+    own = mover()
+    number = own.log.begin(DECISION)
+    assert own.finish(number) == TITLE
+    assert own.log.decisions[number].state == MOVED
+    assert operator.get()["spec"] == merged(operator.spec, patch)
+
+
+@pytest.mark.parametrize("has_autoscaler", [False, True])
+def test_pods_follow_a_rate_that_grows_and_falls(
+    operator: StandIn, monkeypatch: pytest.MonkeyPatch, has_autoscaler: bool
+) -> None:
+    """A pod carries 100 tuples/s; no patch is undone while the rate stays as it is.
+
+    Beside an autoscaler, nothing is changed.
+    """
+    own, clock, backlog = mover(), [0.0], [0.0]
+
+    def offered() -> float:
+        return 150.0 if 3_600 <= clock[0] < 7_200 else 50.0
+
+    def pods_now() -> int:
+        number: int = operator.get()["spec"]["job"]["parallelism"]
+        return number
+
+    def model_of(job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
+        every = {
+            n: LayoutOption(option(n).layout, RateInterval(*[100.0 * n] * 3)) for n in (1, 2, 3)
+        }
+        return JobModel(every.pop(pods_now()), tuple(every.values()), (1, 2, 3))
+
+    def sample_of(rest: Rest, job: str, at: float) -> JobSample:
+        """Its names change with each start."""
+        number = pods_now()
+        carried = min(offered() + backlog[0] / 60, 100.0 * number)
+        backlog[0] = max(0.0, backlog[0] + 60 * (offered() - carried))
+        start = len(operator.taken_up)
+        names = [f"count-taskmanager-{start}-{i + 1}" for i in range(number)]
+        totals = CheckpointTotals(int(at), 0)
+        layout = Layout({"count": names})
+        limited = backlog[0] > 0
+        return JobSample(
+            at, job, carried, limited, backlog[0], layout, totals, layout.devices, float(start)
+        )
+
+    monkeypatch.setattr(passing, "sample_of", sample_of)
+    monkeypatch.setattr(watching, "only_job", lambda *_: f"{len(operator.taken_up):032x}")
+    rounds = PodRounds(
+        Rest("http://localhost:1"),
+        own.log,
+        RateJudge(POLICIES["work-function"], 60.0, MoveTerms(price=600.0, lag=60.0)),
+        Guards(120.0),
+        model_of,
+        None if has_autoscaler else own,
+        monotonic=lambda: clock[0],
+        most=3,
+    )
+    while clock[0] < 14_400:
+        rounds.pass_round(TITLE)
+        clock[0] += 60.0
+    numbers = [spec["job"]["parallelism"] for spec in operator.taken_up]
+    assert numbers == ([1] if has_autoscaler else [1, 2, 1])
+    assert all(decision.measured for decision in own.log.moves)
