@@ -342,8 +342,9 @@ class Proposal:
             for other in self.candidates
             if not self.is_tried(other)
         ]
-        words = [self.why_none] if self.where.is_limited and self.target is None else []
-        if self.line and not words:
+        is_told = others and self.where.is_limited and self.target is None
+        words = [self.why_none] if is_told else []  # without tries, before the table
+        if self.line and others and not words:
             words = [f"Flink's own setting gives about this rate without pins: {self.line}"]
         earlier = accumulate((trial.rate for trial in self.trials), max)
         lost = self.where.back + sum(
@@ -443,7 +444,7 @@ class JobImprover:
         errors = errors_for(measured.graph, by=MOVE)
         question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
         if (against := question.rates.contradiction) is not None and not trials:
-            self.tell(f"note: {against}; layouts are tried and measured nevertheless")
+            self.tell(f"note: {against}, and predictions may be as far off")
         found = tuple(self.decides(question))
         present = Trial.present(question)
         expected = expected_interruptions(rest, job)
