@@ -195,7 +195,7 @@ def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
     none = advised(shop(), machines=Catalogue.of([Offer("box", 1.0, cores=4)]))
     assert [machine.name for machine in none.current.unmatched] == ["dev-0", "dev-1", "dev-2"]
     text = " ".join(str(none).split())
-    assert "Today: 0 machines that cost 0 per hour; " in text
+    assert "Today: 3 machines that run the job; " in text
     assert "No offer has the cores, speed and memory of dev-0, dev-1, dev-2" in text
     assert any("the cost of sending a tuple to another TaskManager" in one for one in none.notes)
 

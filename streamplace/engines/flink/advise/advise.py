@@ -108,6 +108,11 @@ class CurrentMachines:
         """TaskManagers without a matching offer."""
         return [machine for machine in self.machines if machine.offer is None]
 
+    @property
+    def has_cost(self) -> bool:
+        """Whether an offer matches a TaskManager."""
+        return self.is_priced and len(self.unmatched) < len(self.machines)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advice(Displayed):
@@ -242,9 +247,11 @@ def _source(name: str, flow: SourceFlow) -> str:
 
 def _today(advice: Advice) -> Iterator[str]:
     current = advice.current
-    number = len(current.machines) - len(current.unmatched)
-    cost = f"cost {current.cost:g} per hour" if current.is_priced else "run the job"
-    text = f"Today: {counted(number, 'machine')} that {cost}"
+    if current.has_cost:
+        number = len(current.machines) - len(current.unmatched)
+        text = f"Today: {counted(number, 'machine')} that cost {current.cost:g} per hour"
+    else:
+        text = f"Today: {counted(len(current.machines), 'machine')} that run the job"
     if (carried := advice.carried) is not None:
         low, value, high = map(digits, carried)
         if not math.isfinite(carried.value):
@@ -287,7 +294,7 @@ def _plan(plan: PlanResult) -> Iterator[Part]:
 
 
 def _change(advice: Advice) -> Iterator[str]:
-    if advice.current.is_priced:
+    if advice.current.has_cost:
         yield _gain(advice)
     if not advice.commands:
         yield "Today's machines carry the rate and cost no more than the plan: change nothing."
