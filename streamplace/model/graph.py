@@ -215,6 +215,12 @@ class StreamGraph(Caching, Pictured):
         """Tuples/s of all sources together."""
         return float(self.operators.rate.sum())
 
+    @property
+    def kept_parallelism(self) -> list[str]:
+        """Operators whose parallelism plans keep, as attributes say."""
+        names = self.operators.name
+        return [name for name in names if self.attributes.get(KEEPS_PARALLELISM + name)]
+
     def at_rate(self, rate: Quantity) -> "StreamGraph":
         """Return the same graph with its sources' rates scaled to a total rate.
 

@@ -18,7 +18,7 @@ import numpy as np
 from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.buffers import MessageLoads
-from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
+from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import quoted, suggestion
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.planning.offers import Catalogue
@@ -203,7 +203,8 @@ def unchained(graph: StreamGraph) -> StreamGraph:
 def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
     """Whether each operator is named in ``fixed`` or by an attribute, or all are, [N]."""
     names = graph.operators.name
-    marked = np.array([bool(graph.attributes.get(KEEPS_PARALLELISM + name)) for name in names])
+    kept = {*graph.kept_parallelism}
+    marked = np.array([name in kept for name in names])
     if isinstance(fixed, bool):
         return marked | fixed
     if unknown := set(fixed).difference(names):

@@ -9,7 +9,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import inf
 from os import PathLike
 from pathlib import Path
 from statistics import mean
@@ -60,7 +59,7 @@ from streamplace.errors import SettingError
 from streamplace.io.files import write_text
 from streamplace.io.ledger import NOISE
 from streamplace.model.cluster import Cluster
-from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
+from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted, shown
 from streamplace.model.mixins import Displayed
 from streamplace.model.prediction_intervals import RateInterval
@@ -498,17 +497,16 @@ def _notes(
             f"include it, give overhead in the file of {kind}"
         )
     yield from _notes_on_busiest(plan, profile)
-    facts = job.graph.attributes
-    if receivers := [v for v in job.graph.operators.name if KEEPS_PARALLELISM + v in facts]:
+    if receivers := job.graph.kept_parallelism:
         yield (
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
             f"keeps the parallelism of {listed(receivers)}"
         )
     if others := deployment.others:
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
-    if deployment.has_equal_pods:
-        pass
-    elif deployment.is_unpinned and deployment.kubernetes and sum(plan.machines.values()) > 1:
+    is_placed_by_flink = deployment.is_unpinned and deployment.kubernetes
+    is_planned_so = deployment.has_equal_pods
+    if is_placed_by_flink and not is_planned_so and sum(plan.machines.values()) > 1:
         yield (
             "nothing can be pinned to pods that are all alike, so Flink distributes the subtasks, "
             "and the plan may carry less than in its own placement"
@@ -567,7 +565,7 @@ def current_machines(
 def pods_as_now(cluster: MeasuredCluster) -> Catalogue:
     """Offer of pods as those that there are, at a price of 1 each."""
     device = cluster.devices[0]
-    memory = inf if device.memory is None else device.memory
+    memory = math.inf if device.memory is None else device.memory
     return Catalogue((Offer("pod", 1.0, device.mips, device.cores, memory),))
 
 

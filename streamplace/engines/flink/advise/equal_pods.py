@@ -33,7 +33,7 @@ from streamplace.engines.text import quoted_yaml
 from streamplace.errors import ProblemError
 from streamplace.io.ledger import NOISE
 from streamplace.model.cluster import Cluster
-from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
+from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
 from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.model.units import mips as parsed_mips
@@ -135,15 +135,15 @@ class EqualPods:
         """
         manager = resource.spec.get("taskManager") or {}
         present, settings = manager.get("resource") or {}, resource.configuration
-        replicas, needed = manager.get("replicas"), float(self.offer.memory)
+        needed = float(self.offer.memory)
         limit = self.offer.cores * parsed_mips(self.offer.mips) / mips
         cpu = round(limit / float(settings.get(POD_CPU_FACTOR, "1")), 3)  # what is requested
         rows: list[tuple[str, Any, Any]] = [("taskManager/resource/cpu", cpu, present.get("cpu"))]
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
             rows.append(("taskManager/resource/memory", size, present.get("memory")))
-        if replicas is not None or resource.spec.get("mode") == "standalone":
-            rows.append(("taskManager/replicas", self.number, replicas))
+        if resource.counts_pods:
+            rows.append(("taskManager/replicas", self.number, manager.get("replicas")))
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
             (MODE_SETTING, self.mode, "NONE"),
@@ -295,9 +295,7 @@ def layouts_on(graph: StreamGraph, job: JobOnPods, pods: EqualPods) -> list[Layo
 
 def _keeps_parallelism(graph: StreamGraph, job: JobOnPods) -> bool:
     """Whether the parallelism stays: receivers of a broadcast would get other copies of tuples."""
-    return job.keeps_parallelism or any(
-        KEEPS_PARALLELISM + name in graph.attributes for name in graph.operators.name
-    )
+    return job.keeps_parallelism or bool(graph.kept_parallelism)
 
 
 def _fixed(graph: StreamGraph, job: JobOnPods) -> dict[str, int]:

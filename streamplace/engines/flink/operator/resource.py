@@ -76,6 +76,12 @@ class FlinkResource:
         return job
 
     @property
+    def counts_pods(self) -> bool:
+        """Whether the specification has the number of pods, which else follows the parallelism."""
+        manager = self.spec.get("taskManager") or {}
+        return manager.get("replicas") is not None or self.spec.get("mode") == "standalone"
+
+    @property
     def lifecycle(self) -> str:
         """State of the resource, such as STABLE; empty if the operator has not reported one."""
         return str(self.status.get("lifecycleState") or "")
