@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.log import WatchLog
+    from streamplace.engines.flink.watch.rounds import JobRounds
 
 STOPPED = "stopped watching; the job keeps running"
 INTERRUPTED = (
@@ -60,7 +61,6 @@ def watch_(
     from streamplace.engines.flink.operator.resource import FlinkResource
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.modelling import JobModeller
-    from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch, first_job, watchable
     from streamplace.io.store import Store
@@ -87,10 +87,7 @@ def watch_(
             model_of = JobModeller(improver, settings.at_most)
             moves = mover if settings.apply else None
             rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves)
-            if settings.metrics is not None:
-                metrics = WatchMetrics(str(document["name"]))
-                stack.enter_context(served(metrics, settings.metrics))
-                rounds.on_round = metrics.add
+            _serve_metrics(settings, rounds, str(document["name"]), stack)
             say(f"deployment: {deployment}")
             if deployment.obstacle:
                 say(f"note: the watch only looks, because {deployment.obstacle}")
@@ -120,7 +117,6 @@ def _watch_pods(
         PodRounds,
         watch_pods,
     )
-    from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
     from streamplace.engines.flink.watch.watch import watchable
     from streamplace.io.store import Store
 
@@ -145,14 +141,23 @@ def _watch_pods(
     rounds = PodRounds(
         engine.rest, log, settings.judge(), settings.guards(), model_of, mover, most=most
     )
-    if settings.metrics is not None:
-        metrics = WatchMetrics(name)
-        stack.enter_context(served(metrics, settings.metrics))
-        rounds.on_round = metrics.add
+    _serve_metrics(settings, rounds, name, stack)
     say(f"deployment: {deployment}")
     if mover is None:
         say("note: the watch only looks, because Flink's autoscaler chooses the parallelism")
     watch_pods(api, resource, rounds)
+
+
+def _serve_metrics(
+    settings: FlinkWatchSettings, rounds: "JobRounds", name: str, stack: ExitStack
+) -> None:
+    """Serve the metrics of all rounds, if a port is given, until the stack is closed."""
+    from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
+
+    if settings.metrics is not None:
+        metrics = WatchMetrics(name)
+        stack.enter_context(served(metrics, settings.metrics))
+        rounds.on_round = metrics.add
 
 
 def _mover(
