@@ -98,6 +98,11 @@ class Rows:
         query = f"UPDATE {table.name} SET document = ? WHERE id = ?"
         self.database.execute(query, (_text(table, row), number))
 
+    def put_all(self, table: Table[T], owner: str, row: T) -> None:
+        """Replace the rows of an owner; do nothing if they were deleted."""
+        query = f"UPDATE {table.name} SET document = ? WHERE owner = ?"
+        self.database.execute(query, (_text(table, row), owner))
+
     def delete(self, table: Table[Any], owner: str) -> None:
         """Delete the rows of an owner."""
         self.database.execute(f"DELETE FROM {table.name} WHERE owner = ?", (owner,))

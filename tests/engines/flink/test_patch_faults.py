@@ -15,6 +15,7 @@ from streamplace.engines.flink.operator.patching import (
     Patched,
     PatchJournal,
     PatchTransaction,
+    claimed,
     merged,
 )
 from streamplace.engines.flink.operator.resource import rest_of
@@ -42,7 +43,9 @@ def operator(pods: PodCluster) -> Iterator[StandIn]:
 def changed(operator: StandIn, patch: dict[str, Any], timeout: float = 240.0) -> Patched:
     journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
     told: list[str] = []
-    transaction = PatchTransaction.begin(usual_api(), journal, lambda _: True, told.append, timeout)
+    transaction = PatchTransaction(
+        usual_api(), claimed(journal), lambda _: True, told.append, timeout
+    )
     try:
         return transaction.run()
     finally:

@@ -24,6 +24,8 @@ from streamplace.engines.flink.operator.patching import (
     Patched,
     PatchJournal,
     PatchTransaction,
+    claimed,
+    claimed_again,
     inverse,
     merged,
 )
@@ -85,7 +87,7 @@ def journal(patch: dict[str, Any] = TASKS) -> PatchJournal:
 
 
 def changed(api: KubernetesApi, patch: dict[str, Any] = TASKS, measure: Any = better) -> Patched:
-    return PatchTransaction.begin(api, journal(patch), measure, lambda _: None, 3.0).run()
+    return PatchTransaction(api, claimed(journal(patch)), measure, lambda _: None, 3.0).run()
 
 
 def test_a_better_change_is_kept(api: KubernetesApi, operator: StandIn) -> None:
@@ -179,19 +181,19 @@ class Disturbed:
 def test_a_killed_change_is_finished(
     api: KubernetesApi, operator: StandIn, measure: Any, kills: str
 ) -> None:
-    transaction = PatchTransaction.begin(api, journal(), measure, lambda _: None, 3.0)
+    transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
     transaction.api = Disturbed(api, kills=kills)  # type: ignore[assignment]
     with pytest.raises(MemoryError):
         transaction.run()
     owner = journal().owner
     with pytest.raises(FlinkError):
-        PatchTransaction.begin(api, journal(), measure, lambda _: None, 3.0)
-    result = PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0).run()
+        PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
+    result = PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0).run()
     is_kept = measure is better
     assert result.is_kept is is_kept
     assert operator.get()["spec"] == (journal().after if is_kept else specification())
     with pytest.raises(SettingError):
-        PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0)
+        PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0)
 
 
 @pytest.mark.parametrize("last", range(1, 7))
@@ -200,13 +202,13 @@ def test_a_change_that_is_killed_at_any_request_is_finished(
     api: KubernetesApi, operator: StandIn, measure: Any, last: int
 ) -> None:
     """It reads, patches, waits, and reads again; it may take longer, and then it is not killed."""
-    transaction = PatchTransaction.begin(api, journal(), measure, lambda _: None, 3.0)
+    transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
     transaction.api = Disturbed(api, last=last)  # type: ignore[assignment]
     try:
         result = transaction.run()
     except MemoryError:
         owner = journal().owner
-        result = PatchTransaction.resume(api, owner, measure, lambda _: None, 3.0).run()
+        result = PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0).run()
     assert result.is_kept is (measure is better)
     assert operator.get()["spec"] == (journal().after if result.is_kept else specification())
 
@@ -216,7 +218,7 @@ def test_a_killed_change_is_finished_where_the_resource_has_failed(
 ) -> None:
     """The job does not run as changed, so it is not measured."""
     own = journal({"flinkConfiguration": {MODE: "BROKEN"}})
-    transaction = PatchTransaction.begin(api, own, better, lambda _: None, 3.0)
+    transaction = PatchTransaction(api, claimed(own), better, lambda _: None, 3.0)
     transaction.api = Disturbed(api, kills="after")  # type: ignore[assignment]
     with pytest.raises(MemoryError):
         transaction.run()
@@ -243,7 +245,7 @@ def test_silence_of_the_api_server_is_waited_for(
     api: KubernetesApi, operator: StandIn, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     monkeypatch.setattr("streamplace.engines.flink.operator.patching.EFFECT_SECONDS", 0.05)
-    transaction = PatchTransaction.begin(api, journal(), better, lambda _: None, 3.0)
+    transaction = PatchTransaction(api, claimed(journal()), better, lambda _: None, 3.0)
     transaction.api = Disturbed(api, range(first, first + 4))  # type: ignore[assignment]
     assert transaction.run().step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
@@ -252,7 +254,7 @@ def test_silence_of_the_api_server_is_waited_for(
 def test_a_job_that_is_not_stable_is_not_changed(pods: PodCluster, api: KubernetesApi) -> None:
     with reconciled(pods, "count", specification(**{MODE: "SLOW"})) as operator:
         own = journal().model_copy(update={"before": operator.get()["spec"]})
-        transaction = PatchTransaction.begin(api, own, better, lambda _: None, 3.0)
+        transaction = PatchTransaction(api, claimed(own), better, lambda _: None, 3.0)
         assert transaction.run().step is PatchStep.UNCHANGED
 
 

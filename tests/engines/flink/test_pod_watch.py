@@ -12,7 +12,12 @@ from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.operator.api import usual_api
-from streamplace.engines.flink.operator.patching import PatchJournal, PatchTransaction, merged
+from streamplace.engines.flink.operator.patching import (
+    PatchJournal,
+    PatchTransaction,
+    claimed,
+    merged,
+)
 from streamplace.engines.flink.operator.resource import read_resource
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch import pods as watching
@@ -89,7 +94,7 @@ def test_a_change_that_was_interrupted_is_finished(operator: StandIn) -> None:
     """By the next process, from its journal."""
     patch = {"job": {"parallelism": 2}}
     journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
-    begun = PatchTransaction.begin(usual_api(), journal, lambda _: True, lambda _: None, 5.0)
+    begun = PatchTransaction(usual_api(), claimed(journal), lambda _: True, lambda _: None, 5.0)
     begun._save(holder=None)  # as of a process that has ended
     own = mover()
     number = own.log.begin(DECISION)

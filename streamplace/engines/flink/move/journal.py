@@ -146,8 +146,7 @@ class MoveClaim:
         """Write the next step of the move, unless it has ended."""
         journal = self.journal.model_copy(update=changes)
         with Store.usual().transaction() as rows:
-            for number in rows.all(MOVES, journal.job):
-                rows.put(MOVES, number, journal)
+            rows.put_all(MOVES, journal.job, journal)
         self.journal = journal
 
     def leave(self) -> None:

@@ -13,7 +13,13 @@ from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING, MODES
 from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
-from streamplace.engines.flink.operator.patching import Patched, PatchJournal, PatchTransaction
+from streamplace.engines.flink.operator.patching import (
+    Patched,
+    PatchJournal,
+    PatchTransaction,
+    claimed,
+    claimed_again,
+)
 from streamplace.engines.flink.operator.resource import (
     STABLE,
     FlinkResource,
@@ -73,16 +79,10 @@ class ModeTrials:
 
     def tried(self, proposal: Proposal, target: Candidate) -> tuple[Proposal, Patched]:
         """Try a mode; return the measurements with it, and how the change ended."""
-        journal = PatchJournal(
-            namespace=self.resource.namespace,
-            name=self.resource.name,
-            before=dict(
-                read_specification(self.api, self.resource.namespace, self.resource.name).spec
-            ),
-            patch={"flinkConfiguration": {MODE_SETTING: MODE_OF[target.name]}},
-            least_rate=(1 + NOISE) * proposal.best.rate,
-            resume_by=self.resume_by,
-        )
+        patch = {"flinkConfiguration": {MODE_SETTING: MODE_OF[target.name]}}
+        least_rate = (1 + NOISE) * proposal.best.rate
+        now = read_specification(self.api, self.resource.namespace, self.resource.name)
+        journal = PatchJournal.of(now, patch, self.resume_by, least_rate)
         after: list[Proposal] = []
 
         def is_better(_: FlinkResource) -> bool:
@@ -90,7 +90,7 @@ class ModeTrials:
             return after[-1].where.rate > journal.least_rate
 
         tell = self.improver.tell
-        ended = PatchTransaction.begin(self.api, journal, is_better, tell, self.timeout).run()
+        ended = PatchTransaction(self.api, claimed(journal), is_better, tell, self.timeout).run()
         layout = after[-1].where.layout if after else target.layout
         trial = Trial(target.name, layout, line=target.line, predicted=target.predicted)
         if not after:
@@ -141,7 +141,7 @@ def finish(
     def is_better(_: FlinkResource) -> bool:
         return measured(improver(), timeout).where.rate > transaction.journal.least_rate
 
-    transaction = PatchTransaction.resume(api, owner, is_better, tell, timeout)
+    transaction = PatchTransaction(api, claimed_again(owner), is_better, tell, timeout)
     return transaction.run()
 
 

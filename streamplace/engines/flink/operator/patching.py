@@ -56,6 +56,24 @@ class PatchJournal(Claimed):
     least_rate: float = 0.0  # tuples/s that the job has to exceed as changed
     resume_by: str = ""  # the command that finishes it
 
+    @classmethod
+    def of(
+        cls,
+        resource: FlinkResource,
+        patch: Mapping[str, Any],
+        resume_by: str,
+        least_rate: float = 0.0,
+    ) -> "PatchJournal":
+        """Journal of a patch of a resource that was just read."""
+        return cls(
+            namespace=resource.namespace,
+            name=resource.name,
+            before=dict(resource.spec),
+            patch=dict(patch),
+            least_rate=least_rate,
+            resume_by=resume_by,
+        )
+
     @property
     def owner(self) -> str:
         """The resource."""
@@ -68,6 +86,33 @@ class PatchJournal(Claimed):
 
 
 PATCHES = Table("patches", TypeAdapter(PatchJournal))
+
+
+def claimed(journal: PatchJournal) -> PatchJournal:
+    """Claim a new change; raise an error if another one of the resource has not ended."""
+    own = journal.model_copy(update={"holder": Holder.current()})
+    with Store.usual().transaction() as rows:
+        for other in rows.all(PATCHES, journal.owner).values():
+            raise FlinkError(
+                f"{journal.owner} is being changed by {other.holder}"
+                if other.is_held
+                else f"a change of {journal.owner} was interrupted; finish it with: "
+                f"{other.resume_by}"
+            )
+        rows.add(PATCHES, own.owner, own)
+    return own
+
+
+def claimed_again(owner: str) -> PatchJournal:
+    """Claim an interrupted change; raise an error if there is none."""
+    with Store.usual().transaction() as rows:
+        for number, stored in rows.all(PATCHES, owner).items():
+            if stored.is_held:
+                raise FlinkError(f"{owner} is being changed by {stored.holder}")
+            journal = stored.model_copy(update={"holder": Holder.current()})
+            rows.put(PATCHES, number, journal)
+            return journal
+    raise SettingError(f"this machine has no record of an interrupted change of {owner}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +188,7 @@ class PatchTransaction:
     """A change that this process has claimed."""
 
     api: KubernetesApi
-    journal: PatchJournal
+    journal: PatchJournal  # as `claimed` or `claimed_again` return it
     measure: Callable[[FlinkResource], bool]  # whether the job is better off as it is now
     tell: Callable[[str], None]
     timeout: float  # seconds in which the specification must become stable
@@ -152,47 +197,6 @@ class PatchTransaction:
     _resource: FlinkResource | None = field(default=None, init=False)
     _seconds: float | None = field(default=None, init=False)
     _patched_at: str = field(default="", init=False)  # UTC, as events have it
-
-    @classmethod
-    def begin(
-        cls,
-        api: KubernetesApi,
-        journal: PatchJournal,
-        measure: Callable[[FlinkResource], bool],
-        tell: Callable[[str], None],
-        timeout: float,
-    ) -> "PatchTransaction":
-        """Claim a new change; raise an error if another one of the resource has not ended."""
-        own = journal.model_copy(update={"holder": Holder.current()})
-        with Store.usual().transaction() as rows:
-            for other in rows.all(PATCHES, journal.owner).values():
-                raise FlinkError(
-                    f"{journal.owner} is being changed by {other.holder}"
-                    if other.is_held
-                    else f"a change of {journal.owner} was interrupted; finish it with: "
-                    f"{other.resume_by}"
-                )
-            rows.add(PATCHES, own.owner, own)
-        return cls(api, own, measure, tell, timeout)
-
-    @classmethod
-    def resume(
-        cls,
-        api: KubernetesApi,
-        owner: str,
-        measure: Callable[[FlinkResource], bool],
-        tell: Callable[[str], None],
-        timeout: float,
-    ) -> "PatchTransaction":
-        """Claim an interrupted change; raise an error if there is none."""
-        with Store.usual().transaction() as rows:
-            for number, stored in rows.all(PATCHES, owner).items():
-                if stored.is_held:
-                    raise FlinkError(f"{owner} is being changed by {stored.holder}")
-                journal = stored.model_copy(update={"holder": Holder.current()})
-                rows.put(PATCHES, number, journal)
-                return cls(api, journal, measure, tell, timeout)
-        raise SettingError(f"this machine has no record of an interrupted change of {owner}")
 
     def run(self) -> Patched:
         """Carry the change out, or finish it; raise KeyboardInterrupt after an interrupt."""
@@ -349,8 +353,7 @@ class PatchTransaction:
     def _save(self, **changes: object) -> None:
         journal = self.journal.model_copy(update=changes)
         with Store.usual().transaction() as rows:
-            for number in rows.all(PATCHES, journal.owner):
-                rows.put(PATCHES, number, journal)
+            rows.put_all(PATCHES, journal.owner, journal)
         self.journal = journal
 
     def _forget(self) -> None:

@@ -6,11 +6,12 @@ with one parallelism. What decides, and when, is as in watches of other jobs.
 """
 
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from streamplace.engines.flink.advise.equal_pods import (
+    SLOTS_SETTING,
     EqualPods,
     JobOnPods,
     carried_on,
@@ -24,9 +25,10 @@ from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
-    Patched,
     PatchJournal,
     PatchTransaction,
+    claimed,
+    claimed_again,
 )
 from streamplace.engines.flink.operator.resource import FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, only_job
@@ -44,7 +46,6 @@ from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.ledger import errors_for
 from streamplace.io.watches import MOVED, RETURNED, UNBEGUN, WatchDecision, utc_now
-from streamplace.model.graph import KEEPS_PARALLELISM
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.units import digits
 from streamplace.planning.offers import Catalogue, Offer
@@ -84,8 +85,7 @@ class PodModeller:
         costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
         only = Catalogue((offer,), *costs, slot_sharing=True)
         facts = JobOnPods.of(rest, deployment, measured_cluster(rest, self.engine.mips, None))
-        slots, errors = int(rest.settings().get("taskmanager.numberOfTaskSlots", "1")), None
-        errors = errors_for(graph)
+        slots, errors = int(rest.settings().get(SLOTS_SETTING, "1")), errors_for(graph)
 
         def option(number: int, parallel: int) -> LayoutOption:
             pods = EqualPods(offer, number, slots, parallel, facts.mode)
@@ -99,8 +99,8 @@ class PodModeller:
         now = len(present.devices)
         here = replace(option(now, facts.parallelism), layout=numbered(present))
         limit = min([n for n in operators.max_parallelism.tolist() if n], default=self.most * slots)
-        keeps = any(KEEPS_PARALLELISM + name in graph.attributes for name in operators.name)
-        sizes = [] if keeps else [n for n in plan_sizes(self.most) if n * slots <= limit]
+        sizes = [n for n in plan_sizes(self.most) if n * slots <= limit]
+        sizes = [] if graph.kept_parallelism else sizes
         return JobModel(
             here,
             tuple(option(n, n * slots) for n in sizes if n != now),
@@ -136,24 +136,17 @@ class PodMover:
         most = max(len(devices) for devices in target.layout.values())
         number = self.log.begin(decision)
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
-        replicas = (now.spec.get("taskManager") or {}).get("replicas")
         patch = {"job": {"parallelism": most}}
-        if replicas is not None or now.spec.get("mode") == "standalone":
+        if now.counts_pods:
             patch["taskManager"] = {"replicas": target.machines}
-        journal = PatchJournal(
-            namespace=self.resource.namespace,
-            name=self.resource.name,
-            before=dict(now.spec),
-            patch=patch,
-            resume_by=self.resume_by,
-        )
-        return self._ended(number, PatchTransaction.begin(self.api, journal, *self._how))
+        journal = PatchJournal.of(now, patch, self.resume_by)
+        return self._ended(number, claimed(journal))
 
     def finish(self, number: int) -> str:
         """Finish a change that was interrupted, or find that nothing was begun; return the job."""
         owner = f"{self.resource.namespace}/{self.resource.name}"
         try:
-            return self._ended(number, PatchTransaction.resume(self.api, owner, *self._how))
+            return self._ended(number, claimed_again(owner))
         except SettingError as error:  # no journal
             decision = self.log.decisions[number]
             self.log.end(number, UNBEGUN, str(error), decision.job)
@@ -168,13 +161,11 @@ class PodMover:
                 f"{digits(rate)} tuples/s were measured there, {predicted} were predicted"
             )
 
-    @property
-    def _how(self) -> tuple[Callable[[FlinkResource], bool], Callable[[str], None], float]:
-        """How a change is carried out; the next round measures the rate, which is no condition."""
-        return lambda _: True, self.log.tell, self.timeout
-
-    def _ended(self, number: int, change: PatchTransaction) -> str:
-        ended: Patched = change.run()
+    def _ended(self, number: int, journal: PatchJournal) -> str:
+        """Carry a change out; the next round measures the rate, which is no condition."""
+        ended = PatchTransaction(
+            self.api, journal, lambda _: True, self.log.tell, self.timeout
+        ).run()
         states = {PatchStep.KEPT: MOVED, PatchStep.UNCHANGED: UNBEGUN, PatchStep.CONFLICT: UNBEGUN}
         job = self.log.decisions[number].job
         self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
