@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     runs = [Run(m, r, s) for s in given.seeds for r in given.rates for m in given.models]
     function = partial(judged, folder=given.output, limit=given.limit, epochs=given.epochs)
-    found = dict(zip(runs, workers_of(given)(function, runs), strict=True))
+    found = dict(zip(runs, workers_of(given)(function, runs, few=1), strict=True))
     rows = []
     for rate in given.rates:
         metis = metis_values(rate, given.limit)

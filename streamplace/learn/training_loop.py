@@ -71,7 +71,7 @@ class TrainingLoop:
         self._validation = dealt(np.arange(validation), config.shards)
         self.history = History()
         self.n_steps = -(-learner.n_problems // config.batch)
-        self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate)
+        self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate, fused=True)
 
     def run(self, watchers: Sequence[Watcher], resume: Checkpoint | None = None) -> History:
         """Train until the last epoch, or until patience runs out.
@@ -144,16 +144,17 @@ class TrainingLoop:
         """One step of Adam; its report, and the loss and the gradient's norm."""
         parts = shards(rows, self.config.shards, self._seed, epoch, step)
         gradient, n = self._gradient_workers.gradient(parts), len(rows)
-        parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
-        for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
-            parameter.grad = None if tensor is None else tensor / n
-        loss = gradient.loss / n
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip))
+        norms = [torch.linalg.vector_norm(t) for t in gradient.tensors if t is not None]
+        loss, norm = gradient.loss / n, float(torch.linalg.vector_norm(torch.stack(norms))) / n
         if not math.isfinite(norm + loss):
             raise SettingError(
                 f"training diverged in epoch {epoch + 1}: the loss is {loss:g}, its gradient "
                 f"{norm:g}; lower learning_rate or clip in the table [training] of --config"
             )
+        scale = min(1.0, self.config.clip / (norm + 1e-6)) / n
+        parameters = (p for p in self.learner.module.parameters() if p.requires_grad)
+        for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
+            parameter.grad = tensor if tensor is None or scale == 1 else tensor * scale
         for group in self._adam.param_groups:
             group["lr"] = self._rate(epoch, step)
         self._adam.step()
