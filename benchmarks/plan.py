@@ -11,21 +11,18 @@ Compared are
   a restart of 5 and a catch-up of 30 minutes it provides 1 / 0.7 + 5 / 30 = 1.595 times the rate;
   packed by first fit onto machines of one type,
 - fluid: the divisible relaxation of the resources, a bound,
-- ODRP: its integer program, re-implemented, in HiGHS; on the list of one type and where first fit
-  needs no more than ``--odrp`` machines,
 
 each as a ratio to the proven bound.
 """
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from odrp import odrp
 
 from streamplace import Offer, StreamGraph, plan, read_graph
-from streamplace.model.operators import Operator
 from streamplace.placers import stopwatch
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import demand_of
@@ -56,29 +53,29 @@ LISTS = {
         machine("s4", 0.13, 4, 1500),
     ],
 }
-OVERHEAD, OVERHEAD_S = "100 ns", 1e-7
-ODRP_SECONDS = 60.0
-NAN = float("nan")
+OVERHEAD = "100 ns"
 
 
 def keyed(graph: StreamGraph) -> StreamGraph:
     """Return the graph with key groups behind hashed streams, and splits of sources."""
     hashed = {s.target for s in graph.streams if s.partitioning == "hash"}
-    operators = []
-    for operator in graph.operators:
-        groups = SPLITS if operator.rate else KEY_GROUPS * (operator.name in hashed)
-        facts = {name: getattr(operator, name) for name in Operator.__dataclass_fields__}
-        operators.append(Operator(**{**facts, "max_parallelism": groups, "parallelism": 1}))
+    operators = [
+        replace(
+            operator,
+            parallelism=1,
+            max_parallelism=SPLITS if operator.rate else KEY_GROUPS * (operator.name in hashed),
+        )
+        for operator in graph.operators
+    ]
     return StreamGraph.of(graph.name, operators, graph.streams)
 
 
-def first_fit(graph: StreamGraph, catalogue: Catalogue) -> tuple[float, int]:
-    """Cost and number of machines of first fit."""
+def first_fit(graph: StreamGraph, catalogue: Catalogue) -> float:
+    """Cost of first fit."""
     packed = first_fit_machines(demand_of(graph), catalogue)
     if packed is None:
-        return NAN, 0
-    cost = Prices.of(catalogue).per_hour(packed.counts(len(catalogue.offers)))
-    return cost, len(packed.kinds)
+        return float("nan")
+    return Prices.of(catalogue).per_hour(packed.counts(len(catalogue.offers)))
 
 
 def main() -> None:
@@ -89,7 +86,6 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", default=["applications", "capsys"])
     parser.add_argument("--names", nargs="*", default=None)
     parser.add_argument("--lists", nargs="+", default=list(LISTS))
-    parser.add_argument("--odrp", type=int, default=2)
     arguments = parser.parse_args()
     stopwatch.clock = time.process_time
     rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in arguments.lists}
@@ -129,18 +125,15 @@ def filling(graph: StreamGraph, cores: float) -> StreamGraph:
 def print_table(rows: dict[str, list[tuple[float, ...]]]) -> None:
     """Print a line for each price list."""
     print(
-        "price list       plans  <=1.02  cheapest  p90    worst  first fit  autoscaler  fluid  "
-        "ODRP (cases)  s p90"
+        "price list       plans  <=1.02  cheapest    p90  worst  "
+        "first fit  autoscaler  fluid  s p90"
     )
     for kind, values in rows.items():
-        ours, fit, rule, fluid, integer, seconds, cheapest = np.array(values).T
-        cases = int(np.isfinite(integer).sum())
+        ours, fit, rule, fluid, seconds, cheapest = np.array(values).T
         print(
             f"{kind:15s} {len(values):6d} {np.mean(ours <= 1.02):7.0%} {np.mean(cheapest):9.0%} "
             f"{np.quantile(ours, 0.9):6.3f} {ours.max():6.3f} {np.nanmedian(fit):10.3f} "
-            f"{np.nanmedian(rule):11.3f} {np.median(fluid):6.3f} "
-            f"{np.nanmedian(integer) if cases else NAN:7.3f} ({cases}) "
-            f"{np.quantile(seconds, 0.9):8.1f}"
+            f"{np.nanmedian(rule):11.3f} {np.median(fluid):6.3f} {np.quantile(seconds, 0.9):6.1f}"
         )
 
 
@@ -152,17 +145,11 @@ def measured(
     result = plan(graph, offers=catalogue, budget=Budget(arguments.seconds))
     seconds = time.process_time() - begin
     bound = float(result.bound)
-    fit, machines = first_fit(graph, catalogue)
-    integer = NAN
-    if len(catalogue.offers) == 1 and 0 < machines <= arguments.odrp:
-        demand = demand_of(graph)
-        integer = odrp(demand, catalogue.offers[0], machines, OVERHEAD_S, ODRP_SECONDS).cost
     ratios = (
         result.cost / bound,
-        fit / bound,
-        first_fit(graph.at_rate(graph.source_rate * AUTOSCALER), catalogue)[0] / bound,
+        first_fit(graph, catalogue) / bound,
+        first_fit(graph.at_rate(graph.source_rate * AUTOSCALER), catalogue) / bound,
         float(result.bounds["resources"]) / bound,
-        integer / bound,
     )
     print(
         f"{graph.name:20s} {graph.source_rate:10.0f}/s {kind:13s} cost {result.cost:8.3f} "

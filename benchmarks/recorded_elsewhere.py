@@ -1,6 +1,6 @@
 """Rates of executions that others recorded: fitted on one table, predicted for another.
 
-    python benchmarks/recorded_elsewhere.py FIT.csv JUDGE.csv [--plan] [--json] [-o PICTURE.svg]
+    python benchmarks/recorded_elsewhere.py FIT.csv JUDGE.csv [--json] [-o PICTURE.svg]
 
 A row of a table is a run of a query on a Flink cluster: memory in MB of a TaskManager, TaskManagers
 and their slots, subtasks of the source and of each operator (empty: one each), the rate in tuples/s
@@ -9,9 +9,8 @@ rate is the highest that was sustained. Runs without a rate are left out.
 
 Each query of FIT gives the limits of its parts (`rate_limits`), and these give the rate of every
 row of JUDGE: the median of what they may be, and an interval that holds nine of ten runs. A row
-that was offered a rate has at most this rate; it is called carried if the limits are above it.
-``--plan`` asks ``streamplace.plan`` for the subtasks that carry each offered rate of JUDGE with
-TaskManagers like the row's, one slot each. The same tables give the same numbers.
+that was offered a rate has at most this rate; it is called carried if the limits are above it. The
+same tables give the same numbers.
 """
 
 import argparse
@@ -21,7 +20,6 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +27,6 @@ import numpy as np
 from rate_limits import FREEDOM, Runs, Samples, sampled
 from studies import markdown
 
-from streamplace import Budget, Offer, Operator, Stream, StreamGraph, plan
 from streamplace.drawing.figures import finish, line_style, panels, svg_text
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.model.arrays import Bools, Floats
@@ -42,8 +39,6 @@ INTERVAL = (0.025, 0.975)
 """Quantiles of a run's rate that ends an interval: with the runs that break, nine of ten."""
 CARRIED = 0.95
 """Least share of an offer that was read by a run that carried it: ten minutes, less a start."""
-PLAN_MOVES, PLANNED_MORE = 2_000, 4
-"""Moves of the search, and how many times as many subtasks a plan may have, by its key groups."""
 
 
 class Run(NamedTuple):
@@ -210,38 +205,6 @@ class Fit(NamedTuple):
         limit = np.exp(np.median(rates, axis=0))
         return [Prediction(*row) for row in zip(runs, limit.tolist(), low, high, strict=True)]
 
-    def subtasks(self, prediction: Prediction) -> int:
-        """Slots of a plan that carries what a row was offered, at the lower end of its interval."""
-        run = prediction.run
-        reserve = prediction.limit / prediction.low
-        single = run._replace(subtasks=(1,) * len(run.subtasks))
-        alone = np.median(self.samples.slowness(as_arrays([single])), axis=0)[0] ** -0.125
-        seconds = reserve / alone[:-1]
-        names = [f"{i} {name}" for i, name in enumerate(self.operators)]
-        groups = key_groups(PLANNED_MORE * max(run.subtasks[1:]))
-        operators = [
-            Operator(
-                name,
-                ipt=1e9 * cost,
-                rate=run.offered if i == 0 else 0.0,
-                parallelism=run.subtasks[0] if i == 0 else 1,
-                max_parallelism=0 if kind in STATELESS else groups,
-            )
-            for i, (name, kind, cost) in enumerate(
-                zip(names, self.operators, seconds.tolist(), strict=True)
-            )
-        ]
-        streams = [Stream(a, b) for a, b in pairwise(names)]
-        graph = StreamGraph.of(run.query, operators, streams)
-        offers = [Offer("TaskManager", 1.0, cores=16, mips=1000.0)]
-        planned = plan(
-            graph,
-            offers=offers,
-            keep_parallelism=[names[0]],
-            budget=Budget(evaluations=PLAN_MOVES),
-        )
-        return sum(planned.parallelism.values())
-
 
 def stateful(operators: Sequence[str]) -> Bools:
     """Parts that depend on memory: keyed operators, and TaskManagers by their disks."""
@@ -295,20 +258,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("fit", type=Path, help="table of runs that are fitted")
     parser.add_argument("judge", type=Path, help="table of runs that are predicted")
-    parser.add_argument("--plan", action="store_true", help="slots of plans for offered rates")
     parser.add_argument("--json", action="store_true", help="one object instead of tables")
     parser.add_argument("-o", "--output", type=Path, help="picture of predicted over measured")
     given = parser.parse_args(arguments)
     fitted, judged = read_runs(given.fit), read_runs(given.judge)
     found: dict[str, list[Prediction]] = {}
-    plans = []
     for number, (query, runs) in enumerate(judged.items()):
         if query not in fitted:
             raise FormatError(f"{given.fit} has no runs of {query}")
-        fit = Fit.of(query, fitted[query], number)
-        found[query] = fit.predictions(runs, number)
-        if given.plan:
-            plans += [plan_row(fit, row) for row in found[query] if row.run.offered > 0]
+        found[query] = Fit.of(query, fitted[query], number).predictions(runs, number)
     every = [row for rows in found.values() for row in rows]
     if given.output:
         draw(found, given.output)
@@ -318,8 +276,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     print(markdown([predicted_row(row) for row in every]))
     print(markdown([*(shown(q, rows) for q, rows in found.items()), shown("all", every)]))
-    if plans:
-        print(markdown(plans))
 
 
 def draw(found: Mapping[str, Sequence[Prediction]], path: Path) -> None:
@@ -359,19 +315,6 @@ def predicted_row(row: Prediction) -> dict[str, str]:
         "interval": f"{min(row.low, top):,.0f} to {min(row.high, top):,.0f}",
         "measured": f"{run.rate:,.0f}",
         "theirs": f"{run.theirs:,.0f}" if run.theirs > 0 else "–",
-    }
-
-
-def plan_row(fit: Fit, row: Prediction) -> dict[str, str]:
-    """Row of the table of plans."""
-    run = row.run
-    return {
-        "query": run.query,
-        "offered": f"{run.offered:,.0f}",
-        "memory": f"{run.memory / 1024:g} GB",
-        "planned slots": str(fit.subtasks(row)),
-        "used": str(sum(run.subtasks)),
-        "carried": "yes" if run.carried else "no",
     }
 
 
