@@ -87,7 +87,6 @@ def test_settings_hold_any_text_as_text(text: str) -> None:
 
 
 def test_a_taken_port_is_told_before_anything_starts(refusal: Callable, tmp_path: Path) -> None:
-    """Even a Flink on this machine is not looked for."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         message = refusal("flink", "local", "--port", port, "--flink-home", str(tmp_path))
@@ -95,7 +94,6 @@ def test_a_taken_port_is_told_before_anything_starts(refusal: Callable, tmp_path
 
 
 def test_commands_do_what_python_does_without_options() -> None:
-    """Defaults stand at both doors."""
     move = FlinkMoveSettings.of_command({})
     engine = move.engine()
     assert move.moves() == MoveSettings()

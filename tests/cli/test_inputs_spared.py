@@ -26,7 +26,6 @@ simulate graph.json placement.json -o folder/../placement.json
 def test_an_output_that_is_an_input_is_refused(
     refusal: Callable, graph: str, placement: str, line: str
 ) -> None:
-    """By whatever name, and the file stays as it is."""
     Path("folder").mkdir()
     Path("folder/graph.json").write_bytes(Path(graph).read_bytes())
     Path("from.toml").write_text("from = 'placement.json'\n")
@@ -44,7 +43,6 @@ def test_a_pipe_may_be_both(run: Callable, graph: str) -> None:
 
 
 def test_every_file_that_is_written_is_named(run: Callable, graph: str, placement: str) -> None:
-    """On stderr, after an arrow, with --json as without."""
     Path("offers.toml").write_text(
         '[[offers]]\nname = "small"\nmips = 2500\ncores = 64\nprice = 1\n'
     )

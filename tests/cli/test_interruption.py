@@ -83,7 +83,6 @@ def test_ctrl_c_during_an_import_exits_130_in_one_line(
 
 
 def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(graph: str, tmp_path: Path) -> None:
-    """As shells start what runs in the background."""
     done = interrupted("click", tmp_path, "sh", "-c", 'trap "" INT; exec "$@"', "sh")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -117,7 +116,6 @@ def on_a_data_set(
 def test_after_ctrl_c_the_same_command_continues(
     tmp_path: Path, words: list[str], kept: str
 ) -> None:
-    """Workers say nothing, and the second run is complete."""
     stopped = on_a_data_set(tmp_path, *words)
     message = f"stopped; {kept} holds what is done, and the same command continues from there"
     assert stopped.stderr.split("\n") == [message, "", "error: interrupted", ""]
@@ -156,7 +154,6 @@ def test_sigterm_leaves_no_temporary_file(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_while_processes_start_adds_no_traceback(tmp_path: Path) -> None:
-    """They end before the command does."""
     words = ["place", "--placer", "metis", "-o", "answers.jsonl"]
     stopped = on_a_data_set(tmp_path, *words, interrupts="once again")
     assert stopped.returncode == 130

@@ -110,7 +110,6 @@ def test_figures_hold_names_and_no_formulas(run: Callable, tmp_path: Path) -> No
 
 @given(names)
 def test_a_json_document_is_equal_however_it_is_printed(name: str) -> None:
-    """What cannot be printed is escaped."""
     with pytest.MonkeyPatch.context() as patch:
         out = stdout_of(patch, "utf-8")
         print_json({"name": name})

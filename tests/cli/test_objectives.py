@@ -21,13 +21,6 @@ def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, t
     assert set(document["schedule"]) == {"load", "left", "right", "add"}
 
 
-def test_the_fewest_devices_are_told_with_the_condition(run: Callable, tasks: str) -> None:
-    words = ("--objective", "devices", "--require", "throughput>=0.2", "--json")
-    answer = json.loads(run("place", tasks, *FEW, *words).out)
-    assert answer["objective"] == "devices with throughput>=0.2"
-    assert answer["devices"] == 1 == answer["bound"]
-
-
 def test_a_comparison_judges_by_the_objective_and_never_mixes_two(
     run: Callable, tasks: str
 ) -> None:
@@ -63,7 +56,6 @@ def test_devices_alone_say_what_they_carry(run: Callable) -> None:
 
 
 def test_devices_of_a_task_graph_are_told_alone(run: Callable, tasks: str) -> None:
-    """It runs once, so that it has no rate."""
     assert "rate" not in run("place", tasks, "--objective", "devices", *FEW).out
 
 

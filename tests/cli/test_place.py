@@ -45,7 +45,6 @@ def write_pair(operator: dict[str, Any], **fields: Any) -> str:
 def test_a_data_set_may_come_from_a_pipe(
     run: Callable, graph: str, line: str, results: str
 ) -> None:
-    """Which can be read only once."""
     words, content = line.split(), Path(graph).read_bytes()
     os.mkfifo(words[1])
     writer = Thread(target=lambda: Path(words[1]).write_bytes(content), daemon=True)
@@ -119,7 +118,6 @@ def test_a_graph_can_be_drawn_alone_at_a_rate(run: Callable, graph: str) -> None
 def test_figure_4_is_drawn_in_the_format_of_its_name(
     run: Callable, refusal: Callable, graph: str
 ) -> None:
-    """Histograms of operators, CPU and saturation."""
     assert run("describe", graph, "-o", "figure.png").status == 0
     assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
     assert ".png, .svg, .pdf" in refusal("describe", graph, "-o", "figure.bmp")

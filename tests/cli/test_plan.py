@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from planning_cases import pipeline
 
+from streamplace.control import problem as control_problem
+from streamplace.control.policy import POLICIES
 from streamplace.io.graphs import write_graph
 from streamplace.planning.result import FILES
 
@@ -48,15 +50,6 @@ def test_a_plan_is_written_for_the_other_commands(folder: Path, run: Callable) -
     assert simulated["relative_throughput"] == pytest.approx(1.0)
 
 
-def test_a_range_of_rates_is_a_frontier_and_is_plotted(folder: Path, run: Callable) -> None:
-    rates = ("--rate", "500..2500", *QUICK, "-o", "cost.svg")
-    documents = json.loads(run("plan", "graph.json", *rates, "--json").out)
-    bounds = [document["bound"] for document in documents]
-    assert len(documents) == 9
-    assert bounds == sorted(bounds)
-    assert ">Cost against rate<" in svg_words(folder / "cost.svg")
-
-
 def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     (folder / "mine.toml").write_text(
         'bandwidth = "1 Gbps"\n[[devices]]\nname = "box"\ncount = 4\nmips = 4\ncores = 4\n'
@@ -86,7 +79,6 @@ def test_parts_of_a_problem_that_plans_do_not_use_are_refused(
 
 
 def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -> None:
-    """A plan has machines of its own."""
     graph = json.loads((folder / "graph.json").read_text())
     problem = {"graph": graph, "cluster": {"devices": [{"name": "d"}]}}
     (folder / "problem.json").write_text(json.dumps(problem))
@@ -113,7 +105,6 @@ def svg_words(path: Path) -> str:
 
 
 def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) -> None:
-    """A folder is in the way of the last of its files."""
     (folder / "out" / FILES[-1]).mkdir(parents=True)
     options = ("plan", "graph.json", "--rate", "500", *QUICK, "-o", "out")
     assert f"{FILES[-1]}: " in refusal(*options)
@@ -121,9 +112,61 @@ def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) 
 
 @pytest.mark.usefixtures("folder")
 def test_without_a_rate_the_plan_is_for_that_of_the_graph(run: Callable) -> None:
-    """Also for one that --set changes, as in Python."""
     graph = pipeline()
     source = graph.operators.name[0]
     for words, rate in (((), graph.source_rate), (("--set", f"{source}.rate=777"), 777)):
         answer = json.loads(run("plan", "graph.json", *QUICK, *words, "--json").out)
         assert answer["rate"] == pytest.approx(rate)
+
+
+CLICKS = {
+    "name": "clicks",
+    "operators": [{"name": "src", "ipt": 1e5, "rate": 1e4}, {"name": "count", "ipt": 1e5}],
+    "streams": [{"from": "src", "to": "count"}],
+}
+
+
+ONE_OFFER = "[[offers]]\nname = 'small'\nprice = 0.1\ncores = 1\n"
+
+
+RATES = [5e3, 5e3, 4e4, 4e4, 5e3, 5e3]
+
+
+@pytest.fixture
+def scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A day of six hours, of which two need several machines; few plans are enough for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(control_problem, "PLANS", 8)
+    Path("graph.json").write_text(json.dumps(CLICKS))
+    Path("offers.toml").write_text(ONE_OFFER)
+    rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate(RATES)]
+    Path("day.csv").write_text("\n".join(["time,rate", *rows]))
+    Path("hourly.toml").write_text("slot = '1h'\njobs = 1\n")
+    files = "--trace day.csv --offers offers.toml --settings hourly.toml"
+    return f"plan graph.json {files} --evaluations 200".split()
+
+
+def test_the_schedule_has_fewer_machines_while_rates_are_low(
+    run: Callable, scheduling: list[str]
+) -> None:
+    """It costs less than the peak all day, and no less than the bound."""
+    answer = json.loads(run(*scheduling, "--schedule", "--policy", "all", "--json").out)
+    plans = answer["plans"]
+    cost = [plans[step["plan"]]["cost"] for step in answer["steps"]]
+    assert len(cost) == 3
+    assert cost[0] < cost[1] > cost[2]
+    assert answer["bound"] <= answer["cost"] < answer["static_cost"]
+    assert all(plans[step["plan"]]["carries"] >= step["rate"] for step in answer["steps"])
+    assert {policy["name"] for policy in answer["policies"]} == set(POLICIES)
+    assert all(policy["cost"] >= answer["bound"] for policy in answer["policies"])
+
+
+def test_a_schedule_is_written_with_its_plans(run: Callable, scheduling: list[str]) -> None:
+    answer = run(*scheduling, "--schedule", "-o", "made")
+    assert answer.status == 0
+    assert "With" not in answer.err
+    assert "No controller that decides between slots" in " ".join(answer.out.split())
+    document = json.loads(Path("made/schedule.json").read_text())
+    for number, _ in enumerate(document["plans"]):
+        assert Path(f"made/plan-{number}/placement.json").exists()
+    assert "<svg" in Path("made/schedule.svg").read_text()

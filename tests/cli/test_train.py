@@ -91,7 +91,6 @@ def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
 
 
 def test_several_seeds_are_trainings_of_their_own_in_one_run(run: Callable, data: str) -> None:
-    """Each as if it were the only one."""
     answer = run(*STUB, "--out", "x", "--epochs", "2", "--seed", "3", "--seed", "4")
     assert "stub, 2 seeds: validation " in answer.out
     assert "x/seed-3/best.safetensors,stub:weights=x/seed-4/best.safetensors" in answer.out
@@ -114,7 +113,6 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
 
 
 def test_graphs_of_the_split_validation_are_held_out(run: Callable, data: str) -> None:
-    """And no others."""
     rows = [json.loads(line) for line in Path(data).read_text().splitlines()]
     named = [row for row in rows if row["attributes"]["split"] == "train"][:3]
     for row in named:
@@ -156,7 +154,6 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
 def test_bad_options_end_in_one_line(
     refusal: Callable, data: str, option: str, value: str, place: str
 ) -> None:
-    """No folder is left behind."""
     options = {"--data": "b.jsonl", "--out": "x"} | {option: value}
     assert place in refusal("train", "stub", *(word for pair in options.items() for word in pair))
 

@@ -41,7 +41,6 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["plain.txt", "packed.gz"])
 def test_what_was_written_is_read(tmp_path: Path, name: str) -> None:
-    """Equal texts are equal files, also packed ones."""
     write_text(tmp_path / name, "größer\n")
     assert read_bytes(tmp_path / name).decode() == "größer\n"
     assert names(tmp_path) == [name]
@@ -82,14 +81,12 @@ def test_what_is_no_whole_packed_file_is_refused(tmp_path: Path, content: bytes)
 
 
 def test_a_small_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
-    """Zeros pack a thousand to one."""
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(64 * 2**20), 1))
     assert "16 MiB" in refused(read_toml, path)
 
 
 def test_empty_lines_without_end_are_refused(tmp_path: Path) -> None:
-    """They pack a thousandfold."""
     file = tmp_path / "empty.jsonl.gz"
     file.write_bytes(gzip.compress(b"\n" * (MOST_EMPTY_LINES + 1)))
     with pytest.raises(FormatError, match=f":{MOST_EMPTY_LINES + 1}:"):
@@ -177,7 +174,6 @@ def test_writing_through_a_link_keeps_the_link(tmp_path: Any) -> None:
 
 
 def test_a_device_is_written_to_and_not_replaced(tmp_path: Any) -> None:
-    """As with -o /dev/stdout."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -190,7 +186,6 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Any) -> None:
 def test_standard_output_keeps_what_its_file_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with -o - >> FILE."""
     path = tmp_path / "file"
     path.write_text("before\n")
     with path.open("a") as file:
@@ -237,7 +232,6 @@ def test_documents_that_are_nested_too_deep_are_refused_in_one_line(depth: int) 
 
 
 def test_of_a_flood_of_wrong_attributes_the_first_is_told() -> None:
-    """Collecting them all took a gigabyte for a megabyte."""
     flood = {f"x{i}": [] for i in range(MANY)}
     content = json.dumps({"operators": [], "attributes": flood}).encode()
     told = refused_in_little(lambda: parse_graph(content, "here"), LITTLE)

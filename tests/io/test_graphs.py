@@ -63,7 +63,6 @@ def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
 
 
 def test_units_are_read_and_defaults_left_out() -> None:
-    """A document says no more than it must."""
     graph = parse_graph(to_json(GRAPH), "g")
     assert graph.operators["src"].rate == 10_000
     assert graph.operators["join"].memory == 2e9
@@ -153,7 +152,6 @@ WAYS: dict[str, Callable[[StreamGraph], StreamGraph]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_field_of_a_graph_is_kept(way: str) -> None:
-    """Also one that is added."""
     graph = whole()
     rows = [*graph.operators, *graph.streams, graph.operators["b"].window]
     for kind in (Operator, Stream, Window):

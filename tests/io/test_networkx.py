@@ -50,7 +50,6 @@ def test_keys_that_number_no_edges_are_passed_over() -> None:
 
 
 def test_numbers_of_numpy_are_read() -> None:
-    """They are what notebooks compute."""
     g = nx.DiGraph(copies=np.int64(2))
     g.add_node(0, rate=np.float64(3), ipt=np.int64(5))
     graph = from_networkx(g)
@@ -78,7 +77,6 @@ def test_bad_facts_are_refused(facts: Any, error: Any, place: str) -> None:
 
 
 def test_the_export_to_graphml_is_read_as_the_graph(tmp_path: Path) -> None:
-    """Windows, tags and parallel streams, too."""
     graph = whole()
     problem = Problem(graph, Cluster.of([Device("d0", tags=graph_tags(graph))]))
     files = export(problem, problem.placement([0] * graph.n_operators), "graphml")
@@ -125,7 +123,6 @@ def node_link(name: str) -> str:
 def test_graphs_of_other_tools_are_read_where_graphs_are(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, unread: list[str]
 ) -> None:
-    """Attributes that are no fields are named once."""
     path = tmp_path / "x.txt"
     path.write_text(text)
     graph = read_graph(path)

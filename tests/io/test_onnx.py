@@ -120,28 +120,6 @@ def test_streams_carry_tensors(tmp_path: Path) -> None:
     assert graph.n_streams == 10
 
 
-@pytest.mark.parametrize(
-    ("kind", "taken", "shapes", "attributes", "work"),
-    [
-        ("LayerNormalization", "x s", {"s": (6,)}, {}, 5 * 2 * 3 * 6),
-        ("ReduceSum", "x", {}, {}, 2 * 3 * 6),
-        ("Gather", "v i", {"v": (1000, 6)}, {}, 0),
-        ("Reshape", "x i", {}, {}, 0),
-    ],
-)
-def test_work_of_other_operations(
-    kind: str, taken: str, shapes: dict[str, Any], attributes: Any, work: int, tmp_path: Path
-) -> None:
-    """Of 2 × 3 × 6 numbers, and weights."""
-    held = [weights(name, *shape) for name, shape in shapes.items()]
-    if "i" in taken:
-        index = np.array([4, 9]) if kind == "Gather" else np.array([6, 6])
-        held.append(onnx.numpy_helper.from_array(index, "i"))
-    made = [onnx.helper.make_empty_tensor_value_info("y")]
-    nodes = [node(kind, taken, "y", **attributes)]
-    assert read_of(tmp_path, nodes, [info("x", 2, 3, 6)], made, held).operators["Y"].ipt == work
-
-
 def test_chains_stay_together_on_request(tmp_path: Path) -> None:
     onnx.save(network(), tmp_path / "n.onnx")
     (draft,) = FORMATS["onnx"].with_options(["chains"]).read(tmp_path / "n.onnx")
@@ -170,7 +148,6 @@ def test_weights_have_the_bytes_of_their_type_and_what_follows_from_them_is_no_w
 
 
 def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
-    """Branches of a condition use what stands outside."""
     branches = {
         key: onnx.helper.make_graph([node("Neg", "d", f"{key}o")], key, [], [info(f"{key}o", 2)])
         for key in ("then_branch", "else_branch")
@@ -255,7 +232,6 @@ def scan() -> Any:
 def test_a_loop_has_the_work_of_one_iteration(
     looping: Any, work: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Which is told."""
     held = [weights("w", 6, 6), onnx.numpy_helper.from_array(np.array(5), "five")]
     held.append(onnx.numpy_helper.from_array(np.array(True), "yes"))
     with caplog.at_level(logging.WARNING):
@@ -266,7 +242,6 @@ def test_a_loop_has_the_work_of_one_iteration(
 
 
 def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Its bytes would be missing in silence."""
     own = onnx.helper.make_node("Own", ["x"], ["y"], "OWN", domain="mine")
     ends = [info("x", 2)], [onnx.helper.make_empty_tensor_value_info("z")]
     opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("mine", 1)]

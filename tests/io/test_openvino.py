@@ -99,7 +99,6 @@ def test_what_conditions_contain_is_said_to_be_missing(
 
 
 def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:
-    """Other lengths must be known."""
     assert read(saved(tmp_path, [-1, 3, 8, 8])) == read(saved(tmp_path, [1, 3, 8, 8]))
     with pytest.raises(FormatError, match=r"net.xml: .*\[1,3,\?,8\]"):
         read(saved(tmp_path, [1, 3, -1, 8]))

@@ -106,7 +106,6 @@ def test_the_word_graph_makes_no_problem(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
-    """Editors write one."""
     path = tmp_path / "p.json"
     path.write_bytes(b"\xef\xbb\xbf" + to_json({"graph": GRAPH, "cluster": CLUSTER}))
     assert read_problem(path).n_devices == 3

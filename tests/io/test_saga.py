@@ -31,7 +31,6 @@ def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path, unit: float) -> N
 
 
 def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
-    """SAGA writes them in whatever order they have."""
     turned = json.loads(json.dumps(PIPE))
     for rows in (*turned["task_graph"].values(), *turned["network"].values()):
         rows.reverse()

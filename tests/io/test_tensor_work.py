@@ -50,7 +50,6 @@ def test_a_product_of_matrices_sums_over_its_inner_length(
 def test_recurrent_operators_multiply_with_all_weights_at_every_step(
     kind: str, before: list[Shape], gates: int, steps: int
 ) -> None:
-    """Of three inputs and seven hidden values."""
     weights = [(1, gates * 7, 3), (1, gates * 7, 7)]
     assert work(kind, [*before, *weights], (2, 7)) == 2 * steps * gates * 7 * (3 + 7)
 
@@ -86,3 +85,17 @@ def test_pooling_counts_values_and_not_their_indices() -> None:
 def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group() -> None:
     taken = [(1, 6, 8, 8), (2, 3, 5, 3, 3)]
     assert work("GroupConvolutionBackpropData", taken, (1, 10, 10, 10)) == 2 * 6 * 64 * 5 * 9
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "expected"),
+    [
+        ("LayerNormalization", [(2, 3, 6), (6,)], 5 * 2 * 3 * 6),
+        ("ReduceSum", [(2, 3, 6)], 2 * 3 * 6),
+        ("Reshape", [(2, 3, 6), (2,)], 0),
+    ],
+)
+def test_other_operators_count_what_they_take_or_nothing(
+    kind: str, taken: list[Shape], expected: float
+) -> None:
+    assert work(kind, taken, (2, 3, 6)) == expected

@@ -49,7 +49,6 @@ def test_attention_is_counted_whatever_computes_it() -> None:
 
 
 def test_what_computes_nothing_is_no_operator() -> None:
-    """Checks of types that an export leaves behind."""
     assert not [kind for kind in imported("language").operators.kind if "assert" in kind]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from problems import PROBLEMS, same
-from strategies import graphs, problems
+from strategies import problems
 
 from streamplace import (
     Cluster,
@@ -18,7 +18,6 @@ from streamplace import (
     Stream,
     StreamGraph,
     from_torch_geometric,
-    to_networkx,
     to_torch_geometric,
     write_graphs,
 )
@@ -29,7 +28,6 @@ pytest.importorskip("torch_geometric")
 
 from torch_geometric.data import Batch, Data  # noqa: E402
 from torch_geometric.loader import DataLoader  # noqa: E402
-from torch_geometric.utils import from_networkx as pyg_from_networkx  # noqa: E402
 
 PIPE = StreamGraph.of(
     "pipe",
@@ -40,7 +38,6 @@ PIPE = StreamGraph.of(
 
 
 def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
-    """The default devices have them."""
     graph = StreamGraph.of("one", [Operator("a", ipt=1e5, rate=1e4, requires={"gpu"})], [])
     data = to_torch_geometric(graph)
     assert from_torch_geometric(data) == graph
@@ -52,15 +49,6 @@ def test_named_problems_survive_torch_geometric(name: str) -> None:
     """Among them problems with a cost matrix, tags and moves."""
     back = from_torch_geometric(to_torch_geometric(PROBLEMS[name]))
     assert same(back, PROBLEMS[name])
-
-
-@given(graphs(most_subtasks=4, windowed=True, any_names=True))
-def test_torch_geometric_reads_what_networkx_gets(graph: Any) -> None:
-    """Its own conversion demands that all nodes have the same attributes."""
-    data = pyg_from_networkx(to_networkx(graph))
-    assert data.num_nodes == graph.n_operators
-    assert data.num_edges == graph.n_streams
-    assert data.ipt.tolist() == pytest.approx(graph.operators.ipt.tolist())
 
 
 def test_features_are_shares_of_devices_and_links() -> None:
@@ -83,7 +71,6 @@ def test_a_placement_is_the_label() -> None:
 
 
 def test_numbers_that_were_changed_are_read() -> None:
-    """From the tensors, also of devices."""
     data = to_torch_geometric(Problem(PIPE, Cluster.uniform(2)))
     data.ipt *= 2
     data.device_mips[1] = 5000
@@ -157,8 +144,6 @@ def test_a_data_set_has_splits_and_labels(tmp_path: Path) -> None:
 
 
 def test_a_data_set_is_made_of_graphs_and_problems_too() -> None:
-    """Generated ones, say; a transform sees each."""
-
     def scaled(data: Data) -> Data:
         data.x = data.x * 2
         return data

@@ -29,7 +29,6 @@ def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> No
 
 
 def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path: Path) -> None:
-    """Nothing else."""
     graph = read(tmp_path, DIAMOND).graph
     carried = {(s.source, s.target): s.payload for s in graph.streams}
     assert carried == {
@@ -73,7 +72,6 @@ def test_tasks_of_one_name_have_their_ids_in_it(tmp_path: Path, name: str) -> No
 
 
 def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_path: Path) -> None:
-    """Writers that know neither leave them empty, or out."""
     new, stated, before = *(deepcopy(DIAMOND) for _ in range(2)), deepcopy(OLD)
     for document, rows in (
         (new, new["workflow"]["specification"]["tasks"]),
@@ -103,7 +101,6 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
 
 
 def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> None:
-    """Both are called work; the second was taken for both."""
     document = deepcopy(OLD)
     for task in document["workflow"]["tasks"]:
         task["name"] = task["command"]["program"]
@@ -113,7 +110,6 @@ def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> 
 
 
 def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Those that nobody reads do not matter."""
     new, before = deepcopy(DIAMOND), deepcopy(OLD)
     sizes = new["workflow"]["specification"]["files"]
     sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
@@ -129,11 +125,9 @@ def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptur
     assert not caplog.text
 
 
-@pytest.mark.parametrize("rows", ["jobs", "tasks"])
-def test_versions_before_1_4_are_refused(tmp_path: Path, rows: str) -> None:
-    """They have jobs with a runtime, then tasks with one."""
+def test_versions_before_1_4_are_refused(tmp_path: Path) -> None:
     task = {"name": "a", "runtime": 2.5, "parents": [], "files": []}
-    document = {"name": "old", "schemaVersion": "1.0", "workflow": {rows: [task]}}
+    document = {"name": "old", "schemaVersion": "1.0", "workflow": {"jobs": [task]}}
     with pytest.raises(FormatError, match=r"before 1\.4"):
         read(tmp_path, document)
 
@@ -151,7 +145,6 @@ def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) ->
 def test_tasks_with_several_cores_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In both versions; here every task uses one."""
     new, before = deepcopy(DIAMOND), deepcopy(OLD)
 
     for document, rows, field in (

@@ -1,8 +1,5 @@
 """Schedules whose order devices hold: what a schedule says is what a pass takes."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +11,9 @@ from schedules_reference import ScheduleInProgress, longest_ways
 
 from streamplace.api import simulate
 from streamplace.errors import PlacementError
-from streamplace.families.registry import FAMILIES
-from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.registry import named_objective
-from streamplace.papers.families.giph import Giph
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.tasks import tasks_of
@@ -75,7 +69,6 @@ def test_of_several_cores_no_pass_takes_longer_than_the_schedule(problem: Proble
 @settings(max_examples=20)
 @given(problem=problems(), data=st.data())
 def test_schedulers_answer_the_better_of_both_meanings(problem: Problem, data: Any) -> None:
-    """Read the other way, an answer is no better."""
     placer = data.draw(st.sampled_from(LISTS))
     answer = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 20))
     if answer.placement.priority is not None:
@@ -141,28 +134,6 @@ def test_an_order_that_contradicts_the_graph_is_refused() -> None:
         HELD.explained(problem, problem.placement([0, 0, 1, 1], [1, 2, 3, 4]))
     assert HELD.value(problem, crossed) == np.inf
     assert simulate(problem, problem.placement([0, 0, 1, 1], [1, 2, 3, 4])).value == 18
-
-
-def test_a_held_order_travels_through_the_command_line(
-    run: Callable[..., Any], tmp_path: Path
-) -> None:
-    """Placed, written, read and simulated; files of versions that knew priorities mean these."""
-    problem = next(p for p in FAMILIES["giph"].generate(Giph("grid"), seed=0) if _is_held(p))
-    write_problem(problem, tmp_path / "p.json")
-    answer = json.loads(run("place", "p.json", "--placer", "heft", "-o", "held.json", "--json").out)
-    written = json.loads((tmp_path / "held.json").read_text())
-    assert answer["queue"] == written["queue"] == "order"
-    again = json.loads(run("simulate", "p.json", "held.json", "--json").out)
-    assert (again["queue"], again["makespan"]) == ("order", answer["makespan"])
-    del written["queue"]
-    (tmp_path / "older.json").write_text(json.dumps(written))
-    older = json.loads(run("simulate", "p.json", "older.json", "--json").out)
-    assert older["queue"] == "priority"
-    assert older["makespan"] > answer["makespan"]
-
-
-def _is_held(problem: Problem) -> bool:
-    return PLACERS["heft"].place(problem, MAKESPAN).placement.queue == "order"
 
 
 def test_who_stays_keeps_the_meaning_of_the_order_where_devices_can_hold_it() -> None:
