@@ -202,7 +202,6 @@ def test_the_reference_of_a_comparison_is_named_by_its_alias_or_its_options(refe
 
 
 def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> None:
-    """In the document, and in the report, which reads it."""
     rates = [10_000.001, 10_000.002, 2_000_000.25, 2_000_000.5]
     comparison = compare(PIPE, "single", 2, rate=rates)
     assert [float(key) for key in comparison.document()["rates"]] == rates
@@ -210,7 +209,6 @@ def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> No
 
 
 def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder: Path) -> None:
-    """Even if they have no cluster."""
     write_problem(Draft(PIPE, Constraints(colocate=[{"a", "b"}])), "draft.json")
     graphs = compare([Path("draft.json")], "single", 2).graphs
     kept = graphs.problems[0].constraints

@@ -150,7 +150,6 @@ def test_a_comparison_has_a_frame_by_graph_and_plots() -> None:
 
 
 def test_errors_of_invalid_input_are_value_errors() -> None:
-    """All but defects, which are not the caller's."""
     kinds = [k for k in vars(errors).values() if isinstance(k, type)]
     plain = [kind for kind in kinds if not issubclass(kind, ValueError)]
     assert plain == [errors.StreamplaceError, errors.DefectError]

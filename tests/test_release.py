@@ -122,7 +122,6 @@ BROUGHT = {
 
 
 def test_every_imported_package_is_declared() -> None:
-    """But that of Flink's Python, which imports the hook."""
     imported = set()
     for file in [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):

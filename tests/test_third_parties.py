@@ -17,7 +17,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_objective_is_placed_for(site: Path, tmp_path: Path) -> None:
-    """The best is to send nothing."""
     write_graph(diamond(), tmp_path / "g.json")
     options = ("--objective", "network-bytes", "--evaluations", "500")
     placed = run_with(site, tmp_path, "place", "g.json", *options, "-o", "p.json")

@@ -79,7 +79,6 @@ def answers(folder: Path, lines: list[str]) -> list[Any]:
 
 
 def test_shipped_placers_work_without_torch(folder: Path) -> None:
-    """Those that are numpy and numba alone."""
     script = (
         "import sys, streamplace\n"
         "problem = streamplace.read_problem('tasks.json')\n"

@@ -80,7 +80,6 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @of_every_kind
 def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path) -> None:
-    """Stopped in its second epoch, of steps of two shards."""
     with pytest.raises(KeyboardInterrupt):
         train(trained.model, tmp_path, watcher=InterruptsEpoch(2))
     resumed = train(trained.model, tmp_path, resume=True)
@@ -123,7 +122,6 @@ def apart(request: TrainRequest, learner: Learner, make: Callable[[], Learner]) 
 def test_learners_apart_come_to_the_same_bits_as_one(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a learner remembers goes with its rows."""
     monkeypatch.setattr("streamplace.training.run.gradient_workers", apart)
     assert_same(train(trained.model, tmp_path).folder, trained.folder, "last.safetensors")
 
@@ -188,7 +186,6 @@ def test_a_loss_is_a_function_of_its_seed(name: str, epoch: int) -> None:
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_gradients_reach_every_parameter(name: str) -> None:
-    """Nothing is in a network that cannot be learned."""
     model, rows = learner(name), np.arange(len(LEARNED))
     with one_thread():
         for seed in range(3):
@@ -200,7 +197,6 @@ def test_gradients_reach_every_parameter(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_memories_go_with_their_problems(name: str) -> None:
-    """A learner that takes them over goes on alike."""
     rows = np.arange(len(LEARNED))
     first, second = learner(name), learner(name)
     with one_thread():

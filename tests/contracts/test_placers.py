@@ -101,7 +101,6 @@ def with_watts(problem: Problem) -> Problem:
 
 @pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
 def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
-    """Searching longer keeps what was found before."""
     values = [
         placed(placer, problem, evaluations).value for evaluations in (10, EVALUATIONS, LARGE)
     ]
@@ -183,7 +182,6 @@ def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads
 
 @pytest.mark.parametrize("placer", list(PLACERS))
 def test_placers_leave_the_problem_as_it_was(placer: str) -> None:
-    """A problem is shared between placers."""
     problem = PROBLEMS["fork-join"]
     before = [np.array(column, copy=True) for column in problem.instance]
     answer(placer, "fork-join", question(placer).name)

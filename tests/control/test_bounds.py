@@ -46,7 +46,6 @@ def least_capacity(rates: Floats, lag: float) -> float:
 
 
 def test_what_arrives_after_the_end_of_a_trace_is_not_due() -> None:
-    """Half of its last slot is empty."""
     trace = RateTrace(np.array([0.0, 60.0]), ("rate",), np.array([[10.0], [10.0]]))
     slots = TraceSlots.of(trace, 80.0)
     assert slots.last == 0.5
@@ -88,7 +87,6 @@ def test_there_are_plans_for_many_rates_however_little_they_vary(low: float, mos
 
 
 def test_each_of_several_sources_keeps_to_its_own_rates() -> None:
-    """One that does not change is planned for as it is."""
     peak = np.array([[10.0, 7.0], [100.0, 7.0]])
     planned = np.array(planned_rates(TraceSlots(0.0, SLOT, peak, peak)))
     assert set(planned[:, 1].tolist()) == {7.0}

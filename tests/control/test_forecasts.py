@@ -67,7 +67,6 @@ def test_the_first_need_follows_a_rate_that_stays() -> None:
 def test_a_job_gets_small_after_its_rate_has_fallen_with_slots_of_any_length(
     seconds: float,
 ) -> None:
-    """From minutes to days, even where nothing arrives."""
     rates = np.array([33.0] * 5 + [0.0] * 20 + [3.0] * 100)
     levels = levels_of(WorkFunctionPolicy(choice(seconds, 0.5)), rates)
     assert levels[4] == 2

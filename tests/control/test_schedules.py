@@ -123,7 +123,6 @@ def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: s
 
 @pytest.mark.parametrize("name", sorted({*POLICIES} - {"static"}))
 def test_a_policy_keeps_the_smallest_plan_while_nothing_arrives(name: str) -> None:
-    """A larger one would carry no more of nothing."""
     values = np.concatenate((np.full(12, 5.0), np.zeros(24), np.full(12, 5.0)))
     found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name])
     assert set(found.level.tolist()) == {0}
@@ -191,8 +190,6 @@ def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
 
 
 def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
-    """Neither of its own replay nor of the next one."""
-
     def choose(observed: SlotObservation) -> int:
         with pytest.raises(ValueError, match="read-only"):
             observed.capacity[:] = 0.0

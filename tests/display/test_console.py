@@ -35,7 +35,6 @@ def test_a_wide_table_goes_on_below_with_the_names_of_its_rows() -> None:
 
 
 def test_a_long_table_that_is_split_keeps_the_parts_of_a_row_close() -> None:
-    """Some rows of all columns, then the next ones."""
     sheet = Sheet(("name", "a", "b"), tuple((str(i), f"a{i:030}", f"b{i:030}") for i in range(30)))
     lines = printed(sheet, 50)
     at = {word: i for i, line in enumerate(lines) for word in line.split()}

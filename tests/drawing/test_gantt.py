@@ -177,7 +177,6 @@ def test_the_names_of_tasks_are_cut_where_they_are_alike() -> None:
                           (1000, "minutes"), (20_000, "hours")]
 )  # fmt: skip
 def test_the_axis_has_the_unit_that_reads_best(seconds: float, unit: str) -> None:
-    """Each task runs for a sixth of the time."""
     _, figure = drawn(payload=0, work=2.5e9 * seconds / 6)
     assert figure.axes[0].get_xlabel() == unit
 

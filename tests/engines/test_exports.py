@@ -60,7 +60,6 @@ def test_exports_are_what_they_were(export: str) -> None:
 
 
 def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
-    """Also when it is read back."""
     schedule = DEPLOYMENTS["schedule"]
     (text,) = EXPORTS["json"].files(schedule).values()
     read = EXPORTS["json"].read

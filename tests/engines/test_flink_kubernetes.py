@@ -171,7 +171,6 @@ def test_the_ray_cluster_of_the_page_is_valid(
 
 
 def test_a_device_of_less_than_a_mebibyte_is_refused() -> None:
-    """Kubernetes counts in these, and no pod has none."""
     cluster = Cluster.of([Device("big"), Device("small", memory=500e3)])
     graph = StreamGraph.of("one", [Operator("a", rate=1)], [])
     with pytest.raises(FormatError, match=r"'small' .*1 MiB"):

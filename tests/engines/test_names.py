@@ -309,7 +309,6 @@ def test_any_name_is_data_to_every_export(export: str) -> None:
 @given(case=cases)
 @settings(max_examples=10)
 def test_any_name_comes_back(export: str, case: Case) -> None:
-    """From every form that can be read."""
     for deployment in case.deployments():
         read = EXPORTS[export].read
         assert read is not None

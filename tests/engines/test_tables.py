@@ -20,14 +20,12 @@ from streamplace.model import Cluster, Operator, Problem, StreamGraph
 
 
 def test_data_frames_can_read_it(written: Callable[..., Path]) -> None:
-    """Without any option."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.read_csv(written("csv") / "placement.csv")
     assert frame.set_index("operator").device["join"] == "box1"
 
 
 def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
-    """In any order, with or without byte order mark."""
     assert read_csv(b"\xef\xbb\xbfdevice,note,operator\r\nd0,x,src\r\n", "f") == {"src": "d0"}
 
 
@@ -56,7 +54,6 @@ def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]
 
 
 def test_a_file_without_types_is_read_in_silence(recwarn: pytest.WarningsRecorder) -> None:
-    """Other tools leave out what no placement needs."""
     text = (
         b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="device" for="node" '
         b'attr.name="device"/><graph edgedefault="directed"><node id="a"><data key="device">d0'
@@ -91,12 +88,10 @@ UNPLACED = (
 def test_a_bad_file_is_refused_in_one_line(
     read: Callable[[bytes, str], dict[str, str]], text: bytes, place: str
 ) -> None:
-    """With the file's name in front."""
     assert place in refusal_of("table", read, text, "table", kind=FormatError)
 
 
 def test_what_no_xml_file_can_hold_is_refused() -> None:
-    """With the name, and a form that can hold it."""
     graph = StreamGraph.of("bell", [Operator("a\x07", rate=1.0)])
     problem = Problem(graph, Cluster.uniform(1))
     with pytest.raises(FormatError, match=r"'a\\x07'.*json"):
@@ -104,14 +99,12 @@ def test_what_no_xml_file_can_hold_is_refused() -> None:
 
 
 def test_a_device_has_a_colour_of_its_own() -> None:
-    """Operators of a device share it."""
     (text,) = EXPORTS["dot"].files(DEPLOYMENTS["odd names"]).values()
     colours = re.findall(r'fillcolor="([\d. ]+)"', text)
     assert len(set(colours)) == len(colours) == len(DEPLOYMENTS["odd names"].elements)
 
 
 def test_what_tasks_hand_on_is_told_in_bytes() -> None:
-    """A task graph has no rates."""
     (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()
     assert '"load" -> "left" [label="4 MB", style=dashed]' in text
     assert '"right" -> "add" [label="1 MB"]' in text
@@ -120,7 +113,6 @@ def test_what_tasks_hand_on_is_told_in_bytes() -> None:
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 @pytest.mark.parametrize("deployment", ["shop", "odd names"])
 def test_graphviz_draws_it(written: Callable[..., Path], deployment: str) -> None:
-    """With a box for each processing element."""
     file = written("dot", deployment) / "placement.dot"
     drawn = subprocess.run(["dot", "-Tsvg", str(file)], capture_output=True, check=True).stdout
     assert all(

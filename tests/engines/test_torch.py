@@ -62,7 +62,6 @@ def test_a_placed_network_computes_the_same_to_the_last_bit(
 
 
 def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
-    """Every output once per device."""
     deployment = placed("perceptron", [0, 1], colocate=False)
     module = script(deployment, tmp_path)
     run = module.Placed(TWO)
@@ -83,7 +82,6 @@ def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
 def test_the_command_compares_with_the_whole_model(
     tmp_path: Path, words: list[str], said: str
 ) -> None:
-    """And says what went over the network."""
     script(placed("residual", [0, 1], colocate=False), tmp_path)
     done = subprocess.run(
         [sys.executable, "placement.py", *words],
@@ -143,14 +141,12 @@ def test_a_model_that_has_changed_is_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("export", EXPORTS_OF_TORCH)
 def test_other_graphs_are_refused(export: str) -> None:
-    """Which are taken, is told."""
     with pytest.raises(FormatError, match="streamplace import torch"):
         EXPORTS[export].files(DEPLOYMENTS["shop"])
 
 
 @pytest.mark.parametrize("export", EXPORTS_OF_TORCH)
 def test_names_of_devices_are_data(export: str, tmp_path: Path) -> None:
-    """In a script and in a map."""
     name = "o'd\"d {0} \\u000a \n${x}"
     graph = placed("perceptron", [0], colocate=False).problem.graph
     problem = Problem(graph, Cluster.of([Device(name)]))
@@ -220,7 +216,6 @@ def move(module: torch.nn.Module, device: str) -> None:
 @given(devices=turns)
 @settings(max_examples=10, deadline=None)
 def test_whatever_keeps_blocks_together_has_a_map_that_runs(name: str, devices: list[int]) -> None:
-    """And every tensor of the model is somewhere."""
     run_by(map_of(placed(name, devices, colocate=True)), name)
 
 
@@ -228,13 +223,11 @@ def test_whatever_keeps_blocks_together_has_a_map_that_runs(name: str, devices: 
 @given(devices=turns)
 @settings(max_examples=15, deadline=None)
 def test_a_map_that_would_not_run_is_refused(name: str, devices: list[int]) -> None:
-    """Without blocks, most are."""
     with suppress(FormatError):
         run_by(map_of(placed(name, devices, colocate=False)), name)
 
 
 def test_a_refusal_says_what_to_do_instead() -> None:
-    """And which operator takes in what from where."""
     with pytest.raises(FormatError, match=r"'stages.0/add' on 'd1' .*'d0'.*--blocks"):
         map_of(placed("residual", [0, 1], colocate=False))
     with pytest.raises(FormatError, match=r"'attention/linear_2' on 'd0' "):
@@ -254,7 +247,6 @@ def test_modules_on_one_device_are_given_as_one() -> None:
 
 
 def test_devices_that_are_numbers_are_numbers() -> None:
-    """As Accelerate calls GPUs."""
     graph = imported("perceptron")
     on = dict.fromkeys(graph.operators.name, "0") | {"2/linear_1": "1"}
     cluster = Cluster.of([Device("0"), Device("1")])
@@ -264,7 +256,6 @@ def test_devices_that_are_numbers_are_numbers() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_accelerate_finds_that_nothing_is_missing(name: str) -> None:
-    """By its own check."""
     modeling = pytest.importorskip("accelerate.utils.modeling")
     found = map_of(placed(name, [0, 1, 2], colocate=True))
     with pytest.warns(UserWarning, match="do not match") if "scale" in found else nullcontext():

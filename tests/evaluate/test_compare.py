@@ -116,7 +116,6 @@ def test_other_weights_are_another_result(file: Path, tmp_path: Path) -> None:
 def test_changed_code_of_a_placer_is_another_result(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As while somebody writes one."""
     code = tmp_path / "mine.py"
     monkeypatch.setattr(runner, "getsourcefile", lambda function: str(code))
     for text, results in (("1", 8), ("1", 8), ("22", 16)):
@@ -173,7 +172,6 @@ def test_a_graph_that_failed_has_the_reasons_of_all_placers(
 
 
 def test_an_objective_that_is_given_twice_counts_once() -> None:
-    """Also with its options in another order."""
     names = ["makespan:network=link:queue=fifo", "makespan:queue=fifo:network=link"]
     found = streamplace.compare(chain(), "random,round-robin", objective=names)
     rows = [(placer, row.graphs) for _, _, placer, row in found.rows()]
@@ -329,7 +327,6 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None
 def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
     name: str, file: Path
 ) -> None:
-    """By the record of the placer that was to use them."""
     asked = ComparisonRun(placers=(f"dream:weights={name}",))
     ((record,),) = records_of(asked, [Problem(chain(), Cluster.uniform(2))], file)
     assert record.value is None

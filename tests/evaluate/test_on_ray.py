@@ -80,7 +80,6 @@ def untimed(records: Iterator[list[Record]]) -> list[list[Record]]:
 
 
 def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
-    """On a Ray that is started for it and stopped."""
     here = untimed(records_of(COMPARISON, PROBLEMS, jobs=1))
     assert untimed(records_of(COMPARISON, PROBLEMS, on="ray")) == here
     assert not ray.is_initialized()
@@ -245,7 +244,6 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
 
 @pytest.mark.slow
 def test_a_machine_that_is_lost_changes_nothing(cluster: Any) -> None:
-    """Four nodes, one of which dies with work on it."""
     found = parallel_map(Slow(0.05), range(200), on=cluster.address)
     first = [next(found) for _ in range(20)]
     cluster.remove_node(sorted(cluster.worker_nodes, key=id)[0], allow_graceful=False)

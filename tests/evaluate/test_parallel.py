@@ -92,19 +92,16 @@ def leaking(number: int) -> int:
 
 
 def test_what_dies_of_the_items_before_it_is_not_lost() -> None:
-    """Such as of their memory; a new process finishes it."""
     found = list(parallel_map(leaking, range(30), 2, lost=lambda number, why: -number))
     assert found == [2 * number for number in range(30)]
 
 
 def test_what_workers_log_is_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    """With -v the same is said wherever it happens."""
     found = parallel_map(deadly, range(8, 28), 2)
     assert len(list(found)) == 20
     assert {f"at {number}" for number in range(8, 28)} <= {*capfd.readouterr().err.splitlines()}
 
 
 def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
-    """Such as by a system that runs out of memory."""
     with pytest.raises(SettingError, match="killed"):
         list(parallel_map(deadly, range(40), 2))

@@ -56,7 +56,6 @@ def record(number: int) -> Record:
 
 @given(st.integers(1, 200))
 def test_a_torn_last_line_costs_one_record(lost: int) -> None:
-    """Whoever claims the file removes it first."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "results.jsonl"
         rows = [record(number) for number in range(4)]

@@ -107,7 +107,6 @@ def test_pilot_knows_the_graphs_of_the_standard_data_set_that_it_was_trained_on(
 def test_trainings_that_differ_by_seed_alone_have_a_mean_over_seeds(
     tmp_path: Path, seeds: tuple[int, ...], n: int
 ) -> None:
-    """Their own means are its sample."""
     placers = ["metis"]
     for i, seed in enumerate(seeds):
         file = weights_file(tmp_path / f"{i}.safetensors", seed=i, training={"seed": seed})

@@ -71,7 +71,6 @@ def test_metis_reaches_what_it_reaches_on_the_published_graphs(
 def test_stages_are_whole_sum_to_the_total_and_respect_the_limit(
     uniforms: list[float], spread: float, total: int, room: float
 ) -> None:
-    """Whatever is drawn."""
     most = -int(-room * total // len(uniforms))
     stages = stage_ipt(uniforms, spread, total, most)
     assert sum(stages) == total
@@ -79,7 +78,6 @@ def test_stages_are_whole_sum_to_the_total_and_respect_the_limit(
 
 
 def test_no_spread_gives_equal_stages() -> None:
-    """The factor pulls shares towards equal."""
     assert stage_ipt([0.9, 0.5, 0.1], 0.0, 10, 10) == [4, 3, 3]
 
 

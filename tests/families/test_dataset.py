@@ -35,7 +35,6 @@ def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
 
 
 def test_every_manifest_that_is_shipped_is_tested() -> None:
-    """And the data sets beside them are what they say."""
     manifests = {path.name.split(".")[0] for path in DATASETS.glob("*.manifest.json")}
     assert manifests == {"branched", "giph", "giph-grid"}
     assert read_recipe(DATASETS / "branched.toml").parameters == Branched()

@@ -78,7 +78,6 @@ def test_operators_emit_within_the_selectivity(p: RandomDag, seed: int) -> None:
 
 
 def test_rates_neither_grow_nor_fade_along_a_deep_chain() -> None:
-    """Ten thousand operators in a row."""
     (graph,) = random_dag(RandomDag(operators=10_000, layers=10_000, streams=9_999), 0)
     assert 5e3 <= graph.input_rate.min() <= graph.input_rate.max() <= 2e4
 

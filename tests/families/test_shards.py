@@ -40,7 +40,6 @@ def test_every_family_can_begin_anywhere(family: str) -> None:
 
 
 def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> None:
-    """And what was spoiled since."""
     path, made = tmp_path / "s.jsonl.gz", list[int]()
 
     def stopped(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
@@ -98,7 +97,6 @@ def test_a_file_of_others_in_place_of_the_log_is_refused(tmp_path: Path, content
 
 
 def test_shards_beside_those_of_a_longer_name_are_written(tmp_path: Path) -> None:
-    """Shards of ``s-large`` are not those of ``s``."""
     write_shards("branched", SMALL, 7, tmp_path / "s-large.jsonl", 2)
     write_shards("branched", SMALL, 7, tmp_path / "s.jsonl", 3)
     assert verify(tmp_path / "s-large.jsonl").graphs == verify(tmp_path / "s.jsonl").graphs == 10

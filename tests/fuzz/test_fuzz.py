@@ -68,7 +68,6 @@ def test_whatever_else_a_reader_does_is_found(
 
 @given(number=st.integers(0, 10**9))
 def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
-    """A graph that survives its spoiling is a good graph."""
     with suppress(StreamplaceError):
         graph = parse_graph(content_of(TARGETS["graph"], 0, number), "here")
         assert parse_graph(graph_line(graph), "again") == graph

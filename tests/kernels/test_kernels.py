@@ -59,7 +59,6 @@ def test_every_rehearsal_runs(name: str) -> None:
 def test_a_rehearsal_that_fails_ends_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It leaves its kernels to the commands."""
     monkeypatch.setattr(kernels, "folder_of", lambda module: tmp_path)
     monkeypatch.setattr(kernels, "available_cores", lambda: 1)
     monkeypatch.setattr(kernels, "REHEARSALS", {"a": lambda: 1 / 0, "b": print})

@@ -18,7 +18,6 @@ from streamplace.model import Cluster
     "name", [name for name in MODELS if "devices" in MODELS[name].config.model_fields]
 )
 def test_a_training_is_only_advised_where_its_options_would_be_accepted(name: str) -> None:
-    """Other placers support any number of devices."""
     assert MODELS[name].config.model_validate({"devices": MOST_DEVICES})
     for devices in (MOST_DEVICES, MOST_DEVICES + 1):
         with pytest.raises(SettingError, match=f"{devices} devices, .*pilot") as refused:

@@ -49,7 +49,6 @@ def test_training_learns(train: Train) -> None:
 
 
 def test_the_folder_holds_what_people_and_machines_want(train: Train, tmp_path: Path) -> None:
-    """Weights, checkpoint, history, curve."""
     history = train("run").history
     files = {p.relative_to(tmp_path / "run").as_posix() for p in (tmp_path / "run").rglob("*")}
     assert {"best.safetensors", "last.safetensors", "history.jsonl", "curve.png"} <= files
@@ -122,7 +121,6 @@ def test_the_learning_rate_falls_along_half_a_cosine_or_a_line(train: Train, dec
 def test_weights_to_start_from_are_where_training_begins(
     train: Train, tasks: list[LearningTask]
 ) -> None:
-    """With their features, and no worse than they were."""
     first = train("first")
     second = train("second", start=first.weights)
     assert second.history.before == first.history.score <= second.history.score
@@ -154,7 +152,6 @@ def test_results_are_of_the_rates_that_were_asked_for(
 
 
 def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
-    """Nothing is held out, nothing is validated."""
     trained = train("run", toml="[training]\nvalidation = 0\n")
     assert trained.history.epochs[-1].validation is None
     assert trained.history.score == max(epoch.reward for epoch in trained.history.epochs)
@@ -167,7 +164,6 @@ def test_resuming_demands_the_same_settings(train: Train) -> None:
 
 
 def test_a_run_that_has_ended_goes_on_with_more_epochs(train: Train) -> None:
-    """What it has done stays as it is."""
     before = train("run").history.epochs
     longer = train("run", resume=True, epochs=8).history.epochs
     assert len(longer) == 8
@@ -175,7 +171,6 @@ def test_a_run_that_has_ended_goes_on_with_more_epochs(train: Train) -> None:
 
 
 def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
-    """In an order that depends on seed and epoch."""
     sizes = np.array([5, 90, 7, 40, 6, 41, 91, 8])
     found = batches(sizes, 3, seed=0, epoch=0)
     assert sorted(np.concatenate(found)) == list(range(8))

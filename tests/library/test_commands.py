@@ -166,7 +166,6 @@ def test_checks_of_makespans_name_the_unit(run: Callable) -> None:
 def test_a_damaged_instance_is_named(
     folder: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    """In one line, before anything runs on it."""
     file = folder / "random-00" / "instance.json"
     document = json.loads(file.read_text())
     change(document)

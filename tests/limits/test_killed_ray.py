@@ -108,7 +108,6 @@ def results_of(folder: Path) -> list[dict[str, object]]:
 
 
 def test_workers_that_are_killed_change_no_result(tmp_path: Path, run: Callable) -> None:
-    """All that there are, three times in a comparison."""
     file = tmp_path / "there" / "results.jsonl"
     with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_in(file)) as process:
         for _ in range(3):

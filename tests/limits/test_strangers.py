@@ -59,7 +59,6 @@ def test_files_that_an_onnx_model_names_are_not_opened(
 def test_modules_beside_a_model_are_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder from somebody else may hold an onnx.py."""
     (tmp_path / "m.onnx").write_bytes(with_external_weights("w.bin", "0", "16"))
     (tmp_path / "onnx.py").write_text(f"open({MARK!r}, 'w')")
     monkeypatch.chdir(tmp_path)
@@ -96,7 +95,6 @@ def plain_pickle(path: Path) -> None:
 def test_no_pickle_is_loaded(
     refusal: Callable, tmp_path: Path, write: Callable[[Path], None], words: str
 ) -> None:
-    """Wherever a file is read; it would leave a mark."""
     write(tmp_path / "evil.pt2")
     (tmp_path / "g0.json").write_text('{"operators":[{"name":"a","rate":1},{"name":"b","rate":1}]}')
     refusal(*words.split())

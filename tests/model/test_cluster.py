@@ -57,7 +57,6 @@ def test_a_chain_of_devices_shares_no_class() -> None:
 
 
 def test_devices_that_differ_in_any_field_are_not_interchangeable() -> None:
-    """Also in one that is added."""
     plain, other = Device("a"), Device("b", 1500, 4, frozenset({"gpu"}), 2000, 1e9, 2e9, 3, 9)
     for field in fields(Device):
         if field.name != "name":

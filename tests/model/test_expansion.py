@@ -86,7 +86,6 @@ def test_expansion_keeps_load_and_traffic_and_is_its_own_expansion(graph: Stream
 def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
     graph: StreamGraph, cores: int, mips: float
 ) -> None:
-    """A subtask uses one core either way."""
     cluster = Cluster.uniform(1, cores=cores, mips=mips)
     values = [
         throughput(Problem(g, cluster).instance, np.zeros((1, g.n_operators), int))[0]
@@ -116,7 +115,6 @@ def test_placements_of_other_graphs_are_refused() -> None:
 
 
 def test_names_of_subtasks_avoid_those_of_operators() -> None:
-    """The sign is doubled until it is free."""
     operators = [Operator("a", rate=1, parallelism=2), Operator("a#1", rate=1), Operator("a##1")]
     graph = StreamGraph.of("tricky", operators, [Stream("a", "a##1")])
     assert expand(graph).graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
@@ -138,7 +136,6 @@ def test_windows_of_all_subtasks_emit_what_that_of_the_operator_does(kind: str) 
 
 
 def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask() -> None:
-    """Exlocated subtasks of one operator may meet."""
     carried = expand(pair(1, 2)).constraints(Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}}))
     assert carried.pin == {"a": "d0"}
     assert carried.allowed == {"b#0": {"d1"}, "b#1": {"d1"}}
@@ -156,7 +153,6 @@ def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask() -> None:
     ],
 )
 def test_colocated_operators_share_devices_subtask_by_subtask(p: Any, q: Any, groups: Any) -> None:
-    """In as many shares as divide both parallelisms."""
     carried = expand(pair(p, q)).constraints(Constraints(colocate=[{"a", "b"}]))
     assert list(carried.colocate) == groups
 
@@ -168,7 +164,6 @@ def test_too_many_exlocated_subtasks_are_refused() -> None:
 
 
 def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
-    """A subtask costs what its operator costs per tuple."""
     problem = Problem(
         pair(1, 2), Cluster.uniform(2), Constraints(pin={"b": "d1"}), [[1, 2], [3, 4]]
     )

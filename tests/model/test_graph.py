@@ -61,7 +61,6 @@ def test_graphs_survive_pickling_and_copying(graph: Any) -> None:
 
 
 def test_attributes_are_plain_and_read_only() -> None:
-    """Numbers of numpy become Python's."""
     graph = pipe(split="train", copies=np.int64(3))
     assert type(graph.attributes["copies"]) is int
     with pytest.raises(TypeError):
@@ -115,7 +114,6 @@ def test_a_graph_that_makes_no_sense_is_refused(operators: Any, streams: Any, pl
 
 
 def test_streams_of_another_graph_are_refused() -> None:
-    """Rows would point at the wrong operators."""
     one, two = (Operators(["a"], rate=[1]) for _ in range(2))
     with pytest.raises(GraphError, match="another graph"):
         StreamGraph("mixed", one, Streams(two, [], []))

@@ -75,7 +75,6 @@ def test_equal_parallelisms_are_not_joined_one_to_one_across_key_groups() -> Non
 
 
 def test_splits_of_a_source_are_dealt_to_its_subtasks() -> None:
-    """Four partitions on three subtasks: one reads two."""
     graph = StreamGraph.of("src", [Operator("s", rate=8, parallelism=3, max_parallelism=4)])
     assert expand(graph).graph.operators.rate.tolist() == [4, 2, 2]
 

@@ -55,7 +55,6 @@ def test_names_that_do_not_fit_are_refused(change: Any, place: str) -> None:
 
 
 def test_priorities_mean_who_is_first_of_what_is_ready_unless_they_say_otherwise() -> None:
-    """Either meaning is part of the placement."""
     plain = Placement(OPERATORS, DEVICES, [0, 1, 1])
     first = Placement(OPERATORS, DEVICES, [0, 1, 1], [3, 2, 1])
     held = Placement(OPERATORS, DEVICES, [0, 1, 1], [3, 2, 1], "order")

@@ -110,7 +110,6 @@ def test_the_witness_and_repaired_placements_are_legal_and_legal_ones_stay(case:
 
 
 def test_repairs_go_to_the_next_legal_device() -> None:
-    """Round and round from the wished one."""
     problem = ruled(allowed={"v1": {"d0", "d2"}}, exlocate=[{"v0", "v2"}])
     assert problem.repaired([1, 1, 1, 1]).tolist() == [1, 2, 2, 1]
 
@@ -165,7 +164,6 @@ def cases(draw: Any) -> Any:
 
 @given(cases())
 def test_units_are_kept_apart_exactly_where_there_is_a_way(case: Any) -> None:
-    """Compared with trying everything."""
     allowed, pairs = case
     units, devices = allowed.shape
 

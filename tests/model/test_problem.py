@@ -141,7 +141,6 @@ def test_copies_compile_anew(duplicate: Callable[[Any], Any]) -> None:
 
 @given(problems(), st.integers(0, 99))
 def test_random_placements_are_legal(problem: Problem, seed: int) -> None:
-    """Whatever the rules."""
     found = random_placements(problem, 20, np.random.default_rng(seed))
     assert found.shape == (20, problem.n_operators)
     assert problem.legal(found).all()

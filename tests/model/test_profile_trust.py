@@ -26,7 +26,6 @@ def measured(error: float | None) -> StreamGraph:
 
 @pytest.mark.parametrize("error", [None, 0.0, 0.14, -0.14])
 def test_a_graph_that_agrees_needs_no_word(error: float | None) -> None:
-    """Nor does one that nobody measured."""
     assert check_trust(measured(error)) is None
 
 
@@ -55,7 +54,6 @@ def test_what_changes_in_a_cold_job_does_not_make_its_profile_wrong() -> None:
 
 
 def test_place_says_it_first_and_refuses(run: Callable, tmp_path: Path) -> None:
-    """Both are read from the file of the graph."""
     write_graph(measured(-0.2), tmp_path / "doubtful.json")
     write_graph(measured(552.25), tmp_path / "wrong.json")
     doubtful = run("place", "doubtful.json", "--devices", "2")

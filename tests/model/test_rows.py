@@ -72,7 +72,6 @@ PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream(
 def test_a_bad_argument_is_refused_where_it_is_given(
     make: Callable[[], object], complaint: str
 ) -> None:
-    """In one line that names the value and the rule."""
     with pytest.raises(StreamplaceError) as error:
         make()
     assert complaint in str(error.value)

@@ -54,7 +54,6 @@ def test_costs_in_seconds_are_scaled_too() -> None:
     ],
 )
 def test_a_change_without_meaning_is_refused(asked: dict[str, Any], complaint: str) -> None:
-    """In one line that names the option's words."""
     with pytest.raises(StreamplaceError) as error:
         what_if(PIPE, **asked)
     assert complaint in str(error.value)

@@ -82,7 +82,6 @@ def test_a_priority_decides_who_goes_first_and_travels_with_the_placement() -> N
 
 
 def test_where_no_operator_takes_time_there_is_no_length_ratio() -> None:
-    """A second of sending is no multiple of nothing."""
     operators = [Operator("a", payload=1e6), Operator("b")]
     graph = StreamGraph.of("sent", operators, [Stream("a", "b")], fires="all")
     problem = Problem(graph, CLUSTER)

@@ -95,7 +95,6 @@ def test_the_default_is_the_rate_and_for_task_graphs_the_pass() -> None:
 
 @given(placed(max_operators=6))
 def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> None:
-    """Against all paths, one by one."""
     from streamsim.latency import latencies
 
     problem, batch = case
@@ -144,7 +143,6 @@ def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_
 
 
 def test_values_without_a_unit_are_percentages_only_if_they_are_shares_of_the_rate() -> None:
-    """A price of ten is not a thousand percent."""
     throughput = OBJECTIVES["throughput"]
     price = replace(throughput, name="price", kind="")
     assert throughput.format(0.625) == "62.5 %"

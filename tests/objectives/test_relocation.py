@@ -84,7 +84,6 @@ def test_a_problem_says_itself_what_moving_takes() -> None:
 def test_where_moving_costs_nothing_the_value_is_the_objective_s_own(
     devices: list[int], passes: float, name: str
 ) -> None:
-    """No state and no start, or passes without end."""
     batch, own = np.array([devices], np.int32), named_objective(name)
     free = on_two(fork(memory=0.0))
     assert relocating(own, Relocation(TOGETHER, passes)).values(free, batch) == own.values(
@@ -202,7 +201,6 @@ def test_a_move_that_gains_nothing_never_pays_off_and_who_stays_is_told_so() -> 
 
 
 def test_conditions_hold_besides() -> None:
-    """Moving pays off, but only one device may be used."""
     relocation = Relocation(TOGETHER, 1e6, startup=1.0)
     result = place(FORK, require=["devices<=1"], relocation=relocation, budget=SHORT)
     assert dict(result.placement) == TOGETHER

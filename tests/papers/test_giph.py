@@ -135,7 +135,6 @@ def test_scores_are_those_of_the_papers_equation(problem: Problem, printed: bool
 
 
 def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> None:
-    """On the features of giph-ne."""
     config = CONFIGS["sage"]
     module = module_of(config)
     agent, places, _, _ = reference(SOME["heterogeneous"], config, steps=1, module=module)
@@ -148,7 +147,6 @@ def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> No
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: GiphConfig) -> None:
-    """Problems of all sizes side by side."""
     module = module_of(config)
     runs = [reference(problem, config, module=module) for problem in ALL]
     steps = NodeGraphBatch.of([(agent.graph, record) for agent, _, record, _ in runs])
@@ -193,14 +191,12 @@ def test_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem, print
 @settings(max_examples=25)
 @given(problem=problems(most=5))
 def test_all_placements_on_the_way_are_legal(config: GiphConfig, problem: Problem) -> None:
-    """Whatever rules and memory there are."""
     _, _, record, after = reference(problem, config)
     assert problem.legal(after).all()
     assert record.open[np.arange(len(after)), record.chosen].all()
 
 
 def test_a_walk_is_the_same_in_pieces() -> None:
-    """The placer looks at the clock in between."""
     agent = agent_of(PAPER, GiphConfig())
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
     steps = agent.length

@@ -121,7 +121,6 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
 
 @pytest.mark.parametrize("baseline", ["mean", pytest.param("moving", marks=pytest.mark.slow)])
 def test_a_short_training_shortens_passes(baseline: str) -> None:
-    """Of one problem, as the paper learns."""
     pupil = learner_of(hdp_policy([SMALL], width=16), baseline=baseline, on_policy=16)
     assert_training_shortens_passes(pupil, steps=20, rate=1e-2)
 

@@ -186,7 +186,6 @@ def test_operators_of_a_group_go_together() -> None:
 @settings(max_examples=15)
 @given(problem=any_problem(most=5))
 def test_answers_are_legal(problem: Problem) -> None:
-    """Whatever rules and memory there are."""
     (found,) = hsdag_policy([problem]).on([problem]).greedy()
     assert problem.legal(found)[0]
 

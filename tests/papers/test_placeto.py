@@ -81,7 +81,6 @@ def downstream(problem: Problem, v: int, streams: Any) -> set[int]:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_operator_is_visited_once_in_the_order(order: str) -> None:
-    """Only it and what must share its device may move."""
     for problem in ALL:
         _, episode, before = toured(problem, policy(order))
         assert episode.record.current.tolist() == decision_order(problem, order).tolist()
@@ -134,5 +133,4 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> No
 @settings(max_examples=25)
 @given(problem=problems(most=5))
 def test_all_placements_on_the_way_are_legal(problem: Problem) -> None:
-    """Whatever rules and memory there are."""
     assert problem.legal(toured(problem, policy())[1].places).all()

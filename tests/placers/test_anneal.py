@@ -40,7 +40,6 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
 @pytest.mark.parametrize("evaluations", [10, 1000])
 @pytest.mark.parametrize("n_sources", [1, 2])
 def test_counted_evaluations_are_never_below_metis(evaluations: int, n_sources: int) -> None:
-    """The placements that METIS is asked for count, too."""
     problem = layered(60, n_sources=n_sources)
     result = placed(problem, evaluations)
     assert result.value >= PLACERS["metis-oracle"].place(problem, THROUGHPUT).value

@@ -41,7 +41,6 @@ def test_small_problems_are_solved_and_proven(name: str) -> None:
 @settings(max_examples=25)
 @given(problems(most=5))
 def test_nobody_in_the_portfolio_is_better(problem: Problem) -> None:
-    """On any problem, with any rules."""
     value = placed(problem).value
     for name in PORTFOLIO:
         with suppress(PlacementError):  # a member that cannot honour the rules
@@ -183,7 +182,6 @@ def peak(problem: Problem, index: object) -> float:
 def test_the_fullest_resource_of_a_placement_that_keeps_up_is_proven(
     problem: Problem, placer: str
 ) -> None:
-    """Against all placements there are."""
     assume(problem.n_devices**problem.n_operators <= 5_000)
     result = PLACERS[placer].place(problem, OBJECTIVES["throughput"], budget=Budget(seconds=20))
     if result.least_load is None:

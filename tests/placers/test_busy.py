@@ -96,7 +96,6 @@ def spread(sense: str, asked: list[int]) -> Objective:
 
 
 def test_other_objectives_are_climbed_for_one_batch(busy: None) -> None:
-    """Besides the placement to begin with and the answer."""
     seen: list[int] = []
     problem = Problem(chain(9), Cluster.uniform(3))
     result = placed("anneal", problem, 1e-9, objective=spread("max", seen))
@@ -116,7 +115,6 @@ def test_a_portfolio_asks_for_no_more_where_evaluations_may_be_dear(
 
 
 def test_large_graphs_get_moves_but_no_levels(busy: Any) -> None:
-    """What takes longer than a round of moves is left out."""
     result = placed("anneal", crossed(3000), 1e-9)
     values = [step.value for step in result.trace]
     assert values == sorted(values)
@@ -178,7 +176,6 @@ def test_an_oracle_is_never_below_its_placer(busy: Any) -> None:
 def test_the_least_work_is_done_and_evaluations_are_an_exact_limit(
     least: Any, evaluations: Any, chunks: Any
 ) -> None:
-    """With and without time."""
     for seconds, most in ((1e-9, min(least, evaluations)), (None, evaluations)):
         meter, done = Meter(Budget(seconds, evaluations), least), 0
         for chunk in itertools.chain(chunks, itertools.repeat(7)):
@@ -202,7 +199,6 @@ def test_one_evaluation_stays_one(placer: Any, busy: Any) -> Any:
 
 
 def test_budgets_of_evaluations_ask_metis_for_nothing(busy: Any) -> Any:
-    """Whoever counts them decides who gets them."""
     problem = PROBLEMS["fork-join"]
     both = placed("anneal", problem, 5 * MILLISECOND, 1)
     assert both.placement == placed("anneal", problem, evaluations=1).placement

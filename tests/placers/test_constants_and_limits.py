@@ -92,7 +92,6 @@ def test_exact_finds_and_proves_the_best_of_all_placements(seed: int, sources: i
 )
 @pytest.mark.parametrize("seed", range(8))
 def test_values_are_those_of_the_model_and_bounds_hold(seed: int, name: str, share: float) -> None:
-    """Searches are close to the best."""
     problem = drawn(seed)
     result = PLACERS[name].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 5_000))
     best, place = best_of_all(problem), result.placement.index[None]

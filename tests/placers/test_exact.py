@@ -55,7 +55,6 @@ def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> 
 def test_the_bound_holds_however_early_the_budget_ends(
     sources: int, data: st.DataObject, evaluations: int
 ) -> None:
-    """What is claimed after a few evaluations is true."""
     problem = data.draw(small_problems(sources))
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_of_all(problem)
@@ -207,7 +206,6 @@ def test_an_interrupt_leaves_at_once(after: Any) -> None:
 
 
 def test_an_interrupt_carries_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search began with everything on one device."""
     interrupt(monkeypatch, MOVES, KeyboardInterrupt)
     problem = stressed(9, 9, seed=0)
     with pytest.raises(SearchInterrupt) as stop:

@@ -53,13 +53,11 @@ def test_pes_differ_by_at_most_one_operator(graph: StreamGraph, k: int) -> None:
 
 @pytest.mark.parametrize(("k", "depth", "devices", "cuts"), [(1, 10, 4, 3), (2, 5, 2, 2)])
 def test_pipelines_are_cut_once_per_border(k: int, depth: int, devices: int, cuts: int) -> None:
-    """Two of them on two devices only at their ends."""
     graph = branches(k, depth)
     assert cut(graph, placed(graph, devices)) == cuts
 
 
 def test_operators_trade_places_where_that_cuts_less() -> None:
-    """Two knots interleaved by number are sorted out."""
     even, odd = [2, 4, 6, 8], [1, 3, 5, 7]
     pairs = [(0, 1), (0, 2)]
     for knot in (even, odd):

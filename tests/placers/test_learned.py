@@ -123,7 +123,6 @@ def test_giph_is_better_than_chance_at_equal_evaluations() -> None:
 
 @pytest.mark.parametrize("name", IMPROVING)
 def test_weights_of_another_shape_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
-    """And so are files that lack some."""
     weights = read_weights(shipped(name))
     tensors = dict(weights.tensors)
     first = next(iter(tensors))
@@ -145,7 +144,6 @@ def test_a_placer_to_begin_with_that_nobody_knows_is_refused() -> None:
 
 
 def test_the_clock_stands_still_while_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it does for models that place at once."""
     model, clock = MODELS["giph"], [0.0]
     monkeypatch.setattr(stopwatch, "clock", lambda: clock[0])
 

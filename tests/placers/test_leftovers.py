@@ -12,7 +12,6 @@ from streamplace.io.graphs import write_graph
 def test_placing_leaves_nothing_in_the_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Torch makes a folder as soon as it is imported."""
     write_graph(fork_join(), tmp_path / "graph.json")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

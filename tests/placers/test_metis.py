@@ -217,7 +217,6 @@ def unlike_links() -> Cluster:
 @pytest.mark.parametrize("name", ["metis", "fuser"])
 @pytest.mark.parametrize("seed", range(6))
 def test_parts_are_on_the_devices_where_the_objective_is_best(name: str, seed: int) -> None:
-    """Of all assignments of parts to devices."""
     problem = Problem(layered(12, 1 + seed).graph, unlike_links())
     found = PLACERS[name].with_options(k=3).place(problem, THROUGHPUT, seed=seed)
     part = np.unique(found.placement.index, return_inverse=True)[1]

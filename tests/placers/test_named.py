@@ -37,7 +37,6 @@ def piped(payload: float, ipt: float) -> Problem:
 def test_one_part_and_as_many_as_devices_are_tried(
     base: str, payload: float, ipt: float, n_devices: int
 ) -> None:
-    """Unlike in the paper, one part is among those tried."""
     result = PLACERS[f"{base}-oracle"].place(piped(payload, ipt), THROUGHPUT)
     assert result.value == 1
     assert len(result.placement.pes()) == n_devices
@@ -45,7 +44,6 @@ def test_one_part_and_as_many_as_devices_are_tried(
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
 def test_no_k_beats_the_oracle(base: str) -> None:
-    """It is the best of its tries."""
     problem = piped(payload=400, ipt=4e5)
     result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
     tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]

@@ -178,7 +178,6 @@ def test_the_seed_draws_the_samples(weights: Any) -> None:
 def test_options_that_make_no_sense_are_refused(
     weights: str, options: dict[str, Any], refusal: str
 ) -> None:
-    """A mistake does not hide behind a small budget."""
     for evaluations in (100, 1):
         with pytest.raises(SettingError, match=refusal):
             placed(weights, ALL["chain"], evaluations, **options)

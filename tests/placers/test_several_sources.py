@@ -31,7 +31,6 @@ def proven(problem: Problem, budget: Budget) -> Result:
 @pytest.mark.parametrize("sources", [2, 3, 4, 5])
 @given(data=st.data())
 def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObject) -> None:
-    """Orders of up to four groups; all placements of more."""
     problem = data.draw(limited(sources, sources + 3))
     result = proven(problem, Budget(seconds=20))
     assert result.value == pytest.approx(best_of_all(problem), abs=1e-8)
@@ -120,7 +119,6 @@ def test_the_corners_of_a_region_surround_it(rows: list[list[float]], point: lis
 
 @given(limited(2, 5))
 def test_all_placements_are_listed_once_but_for_equal_devices(problem: Problem) -> None:
-    """Against all numbers in base D."""
     units, unit = units_of(problem)
     listed = np.vstack(list(legal_placements(units)))[:, unit]
     expected = np.unique(problem.canonical(all_legal(problem)), axis=0)

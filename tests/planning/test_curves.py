@@ -12,7 +12,6 @@ BUDGET = Budget(None, 5_000)
 
 
 def test_a_frontier_has_the_plan_of_every_rate() -> None:
-    """In ascending order, whatever the order of the rates."""
     curve = plan_frontier(pipeline(), [4000, "1 k/s"], offers=OFFERS, budget=BUDGET)
     alone = [plan(pipeline(), rate=r, offers=OFFERS, budget=BUDGET) for r in (1000, 4000)]
     assert curve.values == (1000, 4000)
@@ -37,7 +36,6 @@ def test_a_curve_needs_values() -> None:
 
 
 def test_an_operator_is_kept_by_its_name() -> None:
-    """One text is one name, and not its letters."""
     operators = [Operator("src", ipt=1, rate=1), Operator("map", parallelism=3), Operator("m")]
     graph = StreamGraph.of("job", operators, [Stream("src", "map"), Stream("map", "m")])
     result = plan(graph, offers=OFFERS, keep_parallelism="map", budget=BUDGET)
@@ -46,7 +44,6 @@ def test_an_operator_is_kept_by_its_name() -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_plans_whatever_the_jobs() -> None:
-    """Processes plan one rate each."""
     once, again = (
         plan_frontier(pipeline(), [500, 1500, 3000], offers=OFFERS, budget=BUDGET, jobs=jobs)
         for jobs in (1, 2)

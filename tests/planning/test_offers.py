@@ -73,7 +73,6 @@ def test_bad_offers_are_refused_in_one_line(text: str, place: str) -> None:
 
 
 def test_tags_may_be_a_list_as_those_of_devices() -> None:
-    """A text is refused, as its letters are no tags."""
     gpu = Operator("a", ipt=1, rate=1, requires=frozenset({"gpu"}))
     offers = [Offer("m", 1.0, tags=["gpu"])]  # type: ignore[arg-type]
     result = streamplace.plan(StreamGraph.of("g", [gpu]), offers=offers, budget=Budget(None, 100))
@@ -93,6 +92,5 @@ def test_numbers_of_offers_in_python_are_checked_as_those_of_files(
 
 
 def test_whole_numbers_of_offers_may_come_as_floats() -> None:
-    """As numbers of a table do."""
     offer = Offer("a", 0.1, cores=4.0, slots=2.0, at_most=np.int64(3))  # type: ignore[arg-type]
     assert repr((offer.cores, offer.slots, offer.at_most)) == "(4, 2, 3)"

@@ -127,7 +127,6 @@ def test_a_graph_may_say_whose_parallelism_is_kept() -> None:
 
 
 def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subtasks() -> None:
-    """Ten bytes are divided among three machines of four."""
     graph = StreamGraph.of("state", [Operator("v", ipt=1, rate=1, memory=10)])
     result = plan_on(graph, Offer("m", 1.0, memory=4.0))
     assert result.machines == {"m": 3}

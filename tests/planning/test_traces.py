@@ -51,7 +51,6 @@ def test_a_quantile_is_a_rate_of_the_trace() -> None:
 
 
 def test_rates_are_those_of_the_sources_or_of_all_together() -> None:
-    """A single column keeps the proportions of the graph."""
     trace = parse_trace(TWO, "rates.csv")
     graph = trace.graph(joined(), trace.level(1))
     assert graph.operators.rate.tolist() == [200, 3000, 0]
@@ -124,7 +123,6 @@ def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
 
 
 def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
-    """Before anything is planned."""
     trace = parse_trace(b"time,left,right\n0,9,9\n3600,9,4\n", "rates.csv")
     with pytest.raises(GraphError, match=r"1:00: operator 'join'"):
         plan_schedule(joined(fires="all"), trace, slot="1 h", offers=[Offer("a", 1.0)])
@@ -164,7 +162,6 @@ def test_bad_traces_are_refused_in_one_line(text: str, place: str) -> None:
 def test_traces_made_in_python_are_checked(
     time: list[float], rates: list[float], place: str
 ) -> None:
-    """Also for what no file can hold."""
     with pytest.raises(SettingError, match=place):
         RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
 

@@ -226,7 +226,6 @@ def test_of_a_graph_that_is_too_large_a_report_has_the_words() -> None:
 
 
 def test_operators_collapse_by_subtasks_chains_and_units() -> None:
-    """Only where that makes the graph smaller."""
     rates = {"a": 1e4, "b#0": 0.0, "b#1": 0.0, "c": 0.0}
     operators = [Operator(name, ipt=1e5, rate=rate) for name, rate in rates.items()]
     streams = [Stream("a", "b#0"), Stream("a", "b#1"), Stream("b#0", "c")]

@@ -124,7 +124,6 @@ def test_time_steps_follow_latencies_windows_capacities_and_durations() -> None:
 
 
 def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> None:
-    """Or over many advances, where there is none soon."""
     assert common_ticks(np.array([])) == 0
     assert common_ticks(np.array([20.0, 30.0])) == 60
     assert common_ticks(np.array([20.5, 30.0])) == 600

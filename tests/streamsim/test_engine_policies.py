@@ -73,7 +73,6 @@ def test_weighted_shares_count_what_sending_and_receiving_cost() -> None:
 
 
 def test_slices_change_nothing_in_the_steady_state() -> None:
-    """Cutting ticks only refines how CPU is shared."""
     instance, placements = cpu_bound(3)
     coarse = simulate(instance, placements, Settings(**LONG))
     fine = simulate(instance, placements, Settings(iterations=4, **LONG))

@@ -76,7 +76,6 @@ def assert_same(jumped: Runs, full: Runs) -> None:
 def test_jumping_equals_the_full_run_on_random_graphs(
     seed: Any, iterations: Any, capacity: Any, delay: Any, generators: Any
 ) -> None:
-    """With slices, latency, ramps and bursts as well."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), delay))
     placements = random_placements(rng, instance, 5)
@@ -111,7 +110,6 @@ def test_observing_measures_the_same_runs() -> None:
 
 
 def test_tuples_that_wait_nowhere_have_no_latency() -> None:
-    """Within a slice; a hop costs a tick."""
     result = observe(chain(1e-3, 1e-3, 1e-3, devices=3), [[0, 0, 0], [0, 1, 2]])
     assert result.latency == pytest.approx([0, 0.2])
     assert result.latency_quantiles == pytest.approx(np.array([[0] * 3, [0.2] * 3]))
@@ -144,7 +142,6 @@ def test_a_burst_shows_in_the_upper_quantiles_alone() -> None:
 
 
 def test_queues_are_reported_in_the_callers_order() -> None:
-    """Streams given against the direction of flow."""
     instance = chain(0, 0, 2e-2)
     flipped = chain(0, 0, 2e-2)._replace(stream_index=np.array([1, 0], np.int32))
     settings = Settings(capacity=20)

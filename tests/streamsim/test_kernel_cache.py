@@ -228,7 +228,6 @@ def test_a_damaged_file_is_replaced(code: Code, damage: bytes | None, kind: str)
 def test_kernels_that_cannot_be_kept_anywhere_work(
     code: Code, nowhere: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line says so."""
     (code.folder_of_code / "__pycache__").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
     monkeypatch.setattr(config, "CACHE_DIR", str(nowhere))
@@ -321,7 +320,6 @@ with turn(above.total.py_func):
 
 @pytest.mark.parametrize("end", ["kill", "communicate"])
 def test_the_turn_of_another_process_is_waited_for_until_it_ends(code: Code, end: str) -> None:
-    """However it ends; turns of other functions are free."""
     above = code.imported()
     holder = subprocess.Popen(
         [sys.executable, "-B", "-c", HOLDS, code.folder_of_code],

@@ -57,7 +57,6 @@ def test_a_problem_without_sources_is_never_limited() -> None:
 
 
 def test_many_devices_and_few_streams() -> None:
-    """The links in use are few; only those are looked at."""
     instance = chain(40, seconds_per_byte=np.full((40, 40), 4e-6))
     assert throughput(instance, [[3, 39, 39], [7, 7, 7]]).tolist() == pytest.approx([0.25, 1 / 1.2])
 
@@ -124,7 +123,6 @@ def test_rates_agree_with_the_literal_model_in_batches_and_alone(
 @pytest.mark.parametrize("constants", [False, True])
 @given(data=st.data())
 def test_loads_agree_with_the_literal_model(constants: bool, data: st.DataObject) -> None:
-    """And nothing else is loaded."""
     problem, batch = data.draw(placed(constants=constants))
     place = batch[0].tolist()
     loads = resource_loads(problem.instance, batch[0])

@@ -50,7 +50,6 @@ def solver(
 
 
 def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solver: Solver) -> None:
-    """Search is asked only where no proof is quick."""
     np.testing.assert_array_equal(solver.optima(GRAPHS), [0.5, np.nan])
     targets = solver.targets(GRAPHS)
     assert [None if t is None else t.tolist() for t in targets] == [[0, 1], [0, 1, 2]]
@@ -59,7 +58,6 @@ def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solve
 def test_a_search_of_so_many_evaluations_is_all_that_a_memory_begins_with(
     solver: Solver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is proven."""
     budgets: list[int | None] = []
     records_of = solutions.records_of
 

@@ -118,7 +118,6 @@ def test_actors_ask_for_what_their_node_alone_offers(
 
 
 def test_an_unknown_device_is_refused(written: Callable[..., Path]) -> None:
-    """By name, before anything is started."""
     script = written("ray") / "ray_start.sh"
     run = subprocess.run(["bash", str(script), "box7"], capture_output=True, text=True)
     assert run.returncode == 2

@@ -116,14 +116,12 @@ def check_simulated(problem: Problem, placement: Placement) -> None:
 @settings(max_examples=50)
 @given(problem=problems())
 def test_a_held_order_takes_what_is_simulated(problem: Problem) -> None:
-    """Of several cores each takes the next in line."""
     problem = on_a_free_network(problem)
     check_simulated(problem, dealt_in_order(problem))
 
 
 @pytest.mark.parametrize("queue", ["order", "priority"])
 def test_what_heft_returns_takes_what_is_simulated(queue: str) -> None:
-    """Where no two things happen at the same instant."""
     for problem in map(on_a_free_network, giph(3)):
         found = PLACERS["heft"].place(problem, MAKESPAN).placement
         check_simulated(problem, problem.placement(found.index, found.priority, queue))
@@ -136,7 +134,6 @@ def test_what_heft_returns_takes_what_is_simulated(queue: str) -> None:
 def test_a_device_waits_for_the_next_in_its_order(
     queue: str, begun: list[str], seconds: float
 ) -> None:
-    """By priority it begins another task that is ready."""
     work = {"a": 2e8, "b": 1e8, "c": 1e9, "long": 1e9}
     tasks = [Operator(name, ipt=ipt) for name, ipt in work.items()]
     graph = StreamGraph.of("line", tasks, [Stream("a", "b"), Stream("b", "c")], fires="all")
@@ -156,7 +153,6 @@ def test_an_order_that_contradicts_the_graph_is_refused() -> None:
 
 
 def test_actors_say_that_they_keep_no_order() -> None:
-    """What runs for ever takes what arrives."""
     shop = DEPLOYMENTS["shop"]
     ranks = range(len(shop.placement))
     ranked = shop.placed.placement(shop.placement.index, list(ranks)[::-1])

@@ -78,14 +78,12 @@ def test_a_stretched_transfer_takes_what_the_simulated_one_takes() -> None:
 
 
 def test_a_cluster_too_large_for_one_machine_is_refused() -> None:
-    """Before anything is started."""
     large = Problem(chain(3), Cluster.uniform(MOST_DEVICES + 1))
     with pytest.raises(SettingError, match=f"{MOST_DEVICES} devices, not 17"):
         RayPasses([large])
 
 
 def test_nothing_but_the_makespan_is_measured(tmp_path: Path) -> None:
-    """In one line, before Ray is started."""
     options = {"objective": "throughput", "reward": "ray", "epochs": 1}
     with pytest.raises(SettingError, match="throughput"):
         train("doppler", [chain(3), chain(4)], tmp_path / "run", **options)

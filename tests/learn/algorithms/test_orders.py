@@ -39,14 +39,12 @@ def ranks(problem: Any) -> Any:
     ],
 )
 def test_orders_of_a_diamond(name: str, expected: list[str]) -> None:
-    """As drawn by hand."""
     names = DIAMOND.graph.operators.name
     assert [names[v] for v in decision_order(DIAMOND, name)] == expected
 
 
 @given(st.data())
 def test_every_operator_is_decided_once(data: st.DataObject) -> None:
-    """Orders are permutations, whatever the rank."""
     problem = data.draw(problems())
     rank = data.draw(ranks(problem))
     for name in ORDERS:
@@ -73,7 +71,6 @@ def test_orders_along_the_streams(data: st.DataObject) -> None:
 
 @given(problems())
 def test_breadth_first_is_the_order_of_the_instance(problem: Problem) -> None:
-    """Without a rank."""
     assert decision_order(problem, "bfs").tolist() == problem.instance.order.tolist()
 
 

@@ -24,7 +24,6 @@ def test_loads_and_transfers_of_a_diamond() -> None:
 
 @given(problems())
 def test_features_are_finite(problem: Problem) -> None:
-    """Whatever is zero."""
     assert np.isfinite(operator_features(problem)).all()
 
 

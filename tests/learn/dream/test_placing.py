@@ -42,7 +42,6 @@ def test_many_problems_are_placed_as_one_by_one(tmp_path: Path) -> None:
 
 
 def test_samples_are_only_kept_if_they_are_better(tmp_path: Path) -> None:
-    """And no more are drawn than the budget allows."""
     problem = PROBLEMS[3]
     placer = PLACERS["dream"].with_options(weights=str(saved(tmp_path)))
     many = placer.with_options(samples=200)

@@ -143,7 +143,6 @@ def renamed(graph: StreamGraph, stored: list[int]) -> StreamGraph:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_storage_order_does_not_matter(model: str) -> None:
-    """Given an order of decision that goes by name."""
     graph = fork_join(2)
     stored = [3, 0, 5, 1, 4, 2]
     other = Problem(renamed(graph, stored), FIVE)

@@ -89,7 +89,6 @@ def test_the_gradient_is_that_of_equation_4(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_random_samples_fill_the_memory_of_hard_problems() -> None:
-    """More of them while nothing good is known."""
     hard = Problem(fork_join(4), FIVE)
     options = {"exploration": 0.0, "places": 64, "threshold": 1.0}
     plain = learner_of(problems=(hard,), **options)

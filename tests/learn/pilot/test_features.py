@@ -37,7 +37,6 @@ def test_on_equal_devices_the_yardstick_is_the_mean_load_or_one(ipt: Any, yardst
 
 
 def test_the_yardstick_is_no_less_than_the_heaviest_operator() -> None:
-    """It cannot be split."""
     assert features_of(PROBLEMS["lone"]).yardstick == pytest.approx(2.0)
 
 
@@ -148,7 +147,6 @@ def test_other_rollouts_begin_at_the_lightest_units(name: str, rollout: int) -> 
 
 
 def test_units_without_a_choice_come_first_and_then_those_with_rivals() -> None:
-    """So that the free ones see where the others are."""
     problem = constrained()
     of = dict(zip(problem.graph.operators.name, features_of(problem).unit_of.tolist(), strict=True))
     order = features_of(problem).order.tolist()

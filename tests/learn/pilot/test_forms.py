@@ -51,7 +51,6 @@ def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width: int, rounds:
 @settings(max_examples=25)
 @given(st.lists(problems(most=5, windowed=True), min_size=1, max_size=3))
 def test_the_forms_agree_on_any_problems(some: list[Problem]) -> None:
-    """Whatever rules, costs and cores they have."""
     assert_forms_agree(pilot_module(1), some, [(i, 2) for i in range(len(some))], 1e-3)
 
 

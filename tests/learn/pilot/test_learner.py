@@ -170,7 +170,6 @@ def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> N
 
 @pytest.mark.parametrize("problem", [constrained(), torn()])
 def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
-    """Also where some of the alternatives end in a trap."""
     pupil = learner(LearningTask((problem,), (), 0), variety=0.0, samples=4)
     for seed in range(10):
         loss_of(pupil, [0], seed=seed)

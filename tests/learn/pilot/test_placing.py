@@ -52,7 +52,6 @@ def test_the_order_of_storage_does_not_matter(seed: Any) -> None:
 @settings(max_examples=25)
 @given(st.permutations(range(4)), st.sampled_from(SEEDS))
 def test_devices_that_differ_may_be_listed_in_any_order(order: Any, seed: Any) -> None:
-    """The answer names the same devices."""
     first, second = Problem(tangle(), uneven()), Problem(tangle(), uneven(tuple(order)))
     assert named(first, answer(first, seed)) == named(second, answer(second, seed))
 
@@ -69,7 +68,6 @@ def test_interchangeable_devices_may_be_listed_in_any_order(order: list[int], se
 
 
 def test_answers_are_legal_where_choices_end_in_a_trap() -> None:
-    """Some pilots run into it, greedily or by chance."""
     for seed in range(20):
         greedy = [answer(torn(), seed, sweeps=sweeps) for sweeps in (1, 3)]
         assert torn().legal(np.concatenate([greedy, answers(torn(), 50, seed)])).all()
@@ -90,7 +88,6 @@ def test_more_walks_and_looks_begin_with_fewer() -> None:
 
 
 def test_fewer_samples_are_the_first_of_more() -> None:
-    """So that a larger budget finds no less."""
     few, many = (answers(PROBLEMS["fork-join"], samples, seed=3) for samples in (5, 50))
     assert np.array_equal(few, many[:5])
     assert len(np.unique(many, axis=0)) > 10

@@ -129,7 +129,6 @@ def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
 
 @pytest.mark.parametrize("sweeps", [2, 3])
 def test_the_last_device_is_that_of_the_decision_before(sweeps: int) -> None:
-    """In every sweep, and whatever device the unit was on."""
     view = VIEWS["uneven"]
     chosen, record = draw(view, NETWORK, 20, sweeps=sweeps)
     last = record.devices[:, 1:, :, DeviceFeature.LAST]

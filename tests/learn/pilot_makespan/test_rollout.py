@@ -193,7 +193,6 @@ def beginning(problem: Problem) -> tuple[PilotMakespanFeatures, ListSchedule]:
 def test_every_decision_is_the_one_of_the_equations(
     problem: Problem, seed: int, disturbed: bool
 ) -> None:
-    """Features, preferences, choices, times."""
     made, (view, schedule) = module(seed), beginning(problem)
     if schedule.finish.max() == 0:
         return

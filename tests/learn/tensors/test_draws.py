@@ -18,7 +18,6 @@ def test_words_are_those_of_splitmix64() -> None:
 
 
 def test_a_number_depends_on_its_key_and_indices_alone() -> None:
-    """Not on how many others are drawn beside it."""
     keys = child(torch.tensor(7), torch.arange(5))
     many = uniform(keys, 6, 4)
     assert torch.equal(uniform(keys[2:3], 3, 2), many[2:3, :3, :2])

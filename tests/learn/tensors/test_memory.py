@@ -30,7 +30,6 @@ def keys(seed: int, count: int = 1) -> torch.Tensor:
 
 @given(problems(), problems(), st.integers(0, 99))
 def test_canonical_placements_are_the_simulator_s(one: Problem, other: Problem, seed: int) -> None:
-    """Along any order, in a batch with another problem."""
     both = (one, other)
     n = max(problem.n_operators for problem in both)
     outlines = Outlines.of(both)

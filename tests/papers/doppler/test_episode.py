@@ -179,7 +179,6 @@ def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, unit: An
 
 @pytest.mark.parametrize("problem", ALL)
 def test_ready_tasks_are_those_whose_inputs_are_placed(problem: Problem) -> None:
-    """Every task comes once, after all that feed it."""
     (_, _, record, places), streams = ran(problem, DopplerConfig(**SMALL)), ends(problem)
     for i, place in enumerate(places):
         for t, v in enumerate(record.done_task[i].tolist()):
@@ -298,5 +297,4 @@ def test_the_teacher_is_asked_wherever_the_policies_lead(problem: Problem) -> No
 @settings(max_examples=25)
 @given(problem=problems(most=5))
 def test_all_placements_are_legal(problem: Problem) -> None:
-    """Whatever rules and memory there are."""
     assert problem.legal(ran(problem, DopplerConfig(**SMALL))[3]).all()

@@ -97,7 +97,6 @@ def test_the_loss_weighs_choices_by_what_their_placements_cost(
 
 
 def test_equal_costs_teach_nothing() -> None:
-    """Nobody is better than the episodes beside it."""
     pupil = learner(
         task={"reward": lambda problem, places: np.ones(len(places))}, imitation=0, entropy=0.0
     )
@@ -146,7 +145,6 @@ def test_it_learns_for_any_objective(objective: str) -> None:
 
 
 def test_what_is_known_survives_a_stop() -> None:
-    """Best rewards and the mean so far."""
     pupil, other = (learner(imitation=0, episodes=1) for _ in "ab")
     pupil.loss(rows(0), 0, 0)
     other.restore(pupil.state())

@@ -122,7 +122,6 @@ def test_cars_stay_on_the_streets_and_keep_their_speed(seconds: float, seed: int
 
 
 def test_moving_a_task_costs_its_start_and_its_data_as_in_table_2(problems: list[Problem]) -> None:
-    """To a unit of type c; nothing where nothing moves."""
     problem, devices = problems[0], problems[0].cluster.devices
     unit = next(name for name in devices.name if name.startswith("rsu"))
     rows = problem.repaired(np.zeros(problem.n_operators, int))

@@ -52,7 +52,6 @@ def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
 def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(
     several: list[Problem],
 ) -> None:
-    """The first of each split stay as they are."""
     more = list(giph(Giph(problems=121), 0))
     assert [problem_line(p) for p in more[:120]] == [problem_line(p) for p in several[:120]]
     first, again = more[0], more[120]
@@ -102,7 +101,6 @@ def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper() -> None:
 def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(
     v: int, alpha: float, p: float, seed: int
 ) -> None:
-    """Edges go to later layers, so there is no cycle."""
     rng, shape = np.random.default_rng(seed), ProgramShape(v, alpha, p)
     layer = draw_layers(shape, rng)
     graph = draw_program("any", shape, layer, rng, {})

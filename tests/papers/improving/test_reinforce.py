@@ -101,7 +101,6 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
 
 
 def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> None:
-    """On one device there is one placement."""
     pupil = learner(problems=(PROBLEMS["long chain on one device"],), episodes=3)
     loss, report = pupil.loss(rows(0), 0, 1)
     assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
@@ -109,7 +108,6 @@ def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> 
 
 
 def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices() -> None:
-    """Summed over the steps, the mean over the episodes."""
     plain, bonus = (learner(entropy=weight).loss(rows(0), 0, 5) for weight in (0.0, 0.5))
     lower = float((plain[0] - bonus[0]).detach())
     assert lower == pytest.approx(0.5 * 2 * PAPER[0].n_operators * plain[1].entropy, rel=1e-3)

@@ -39,7 +39,6 @@ def test_evaluations_are_an_exact_limit(evaluations: int) -> None:
 
 
 def test_where_evaluations_are_few_it_is_ahead_of_search() -> None:
-    """In the mean over problems of the wider grid."""
     budget = Budget(None, 100)
     ratios = [
         PLACERS["pilot"].place(problem, MAKESPAN, budget=budget).value

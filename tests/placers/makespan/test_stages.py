@@ -115,7 +115,6 @@ def test_what_has_time_to_spare_does_not_stand_in_the_way() -> None:
 
 @pytest.mark.slow
 def test_large_rows_are_searched_stage_by_stage() -> None:
-    """Where a search of the whole would hardly move."""
     problem = row_of_forks(700)
     assert problem.n_operators > 3000
     heft = value("heft", problem)
