@@ -27,6 +27,8 @@ MODE = "taskmanager.load-balance.mode"
 UPGRADE_SECONDS = 0.3
 OPERATED = {
     "$internal.flink.version": "v2_3",
+    "execution.checkpointing.dir": f"file://{STATE}/checkpoints",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.shutdown-on-application-finish": "false",
 }
 """Settings that the operator makes; the cluster stays when its job is stopped."""
@@ -109,7 +111,7 @@ def _for_operator(pods: PodCluster, spec: dict[str, Any]) -> dict[str, Any]:
     """Specification with what the stand-in gives to Flink itself."""
     own = ("kubernetes.", "jobmanager.memory", "taskmanager.memory")
     settings = {key: value for key, value in SETTINGS.items() if not key.startswith(own)}
-    settings |= {"execution.checkpointing.dir": f"file://{STATE}/checkpoints"}
+    settings |= {key: value for key, value in OPERATED.items() if key.startswith("execution.c")}
     return {
         "serviceAccount": "flink",
         "podTemplate": {"spec": pods.template_spec()},
@@ -226,18 +228,21 @@ class StandIn:
         self._running = self._application.enter_context(application)
 
     def _stop(self, rest: Rest, job: str) -> str:
-        """Savepoint with which a job was stopped."""
-        request = rest.post(f"/jobs/{job}/stop", {"drain": False})["request-id"]
-        places: list[str] = []
+        """Savepoint with which a job was stopped, or the last checkpoint if that failed."""
+        operation: dict[str, Any] = {}
 
-        def is_saved() -> bool:
-            with suppress(FlinkError):
-                answer = rest.get(f"/jobs/{job}/savepoints/{request}")
-                places.extend(filter(None, [(answer.get("operation") or {}).get("location")]))
-            return bool(places)
+        def has_ended(request: str) -> bool:
+            answer = rest.get(f"/jobs/{job}/savepoints/{request}")
+            operation.update(answer.get("operation") or {})
+            return bool(operation)
 
-        awaited(is_saved)
-        return places[0]
+        with suppress(FlinkError):
+            request = rest.post(f"/jobs/{job}/stop", {"drain": False})["request-id"]
+            awaited(lambda: has_ended(request))
+        if "location" in operation:
+            return str(operation["location"])
+        checkpoints = rest.get(f"/jobs/{job}/checkpoints")
+        return str(checkpoints["latest"]["completed"]["external_path"])
 
 
 class Operated(StandIn):

@@ -165,8 +165,17 @@ class PodCluster:
         finally:
             with suppress(httpx.HTTPStatusError):
                 self.call("DELETE", deployment, {"propagationPolicy": "Foreground"})
-                pods = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{name}"
-                awaited(lambda: not self.call("GET", pods)["items"], START_SECONDS)
+                awaited(lambda: not self._left(name), START_SECONDS)
+
+    def _left(self, name: str) -> list[Any]:
+        """Pods of a deployment; on a node that is lost, nothing but force removes them."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        pods: list[Any] = self.call("GET", f"{path}?labelSelector=app%3D{name}")["items"]
+        for pod in pods:
+            if (self.work / "lost" / pod["spec"].get("nodeName", "")).is_file():
+                with suppress(httpx.HTTPStatusError):
+                    self.call("DELETE", f"{path}/{pod['metadata']['name']}?gracePeriodSeconds=0")
+        return pods
 
     def template_spec(self) -> dict[str, Any]:
         """Specification of all pods, which share a folder."""

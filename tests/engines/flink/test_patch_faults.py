@@ -32,8 +32,14 @@ def kubeconfig(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def operator(pods: PodCluster) -> Iterator[StandIn]:
-    """A job with state that Flink runs."""
-    settings = {"execution.checkpointing.interval": "2s", SAVEPOINTS: f"file://{STATE}/saved"}
+    """A job with state that Flink runs, its TaskManager and its JobManager on different nodes."""
+    settings = {
+        "execution.checkpointing.interval": "2s",
+        SAVEPOINTS: f"file://{STATE}/saved",
+        "heartbeat.timeout": "20s",
+        "kubernetes.jobmanager.node-selector": "size:large",
+        "kubernetes.taskmanager.node-selector": "size:small",
+    }
     spec = specification(**settings)
     spec["job"]["args"] = ["100", "16"]
     with reconciled(pods, "count", spec, runs=True) as running:
