@@ -259,7 +259,7 @@ class Proposal:
     def interruption_to(self, layout: Layout) -> Interruption:
         """Seconds for which a move to a layout is expected to stop the job.
 
-        It takes longest on TaskManagers that have not run the job yet.
+        It takes longest on TaskManagers that have not run the job yet, and less with every move.
         """
         used = {device for trial in self.trials if trial.runs for device in trial.layout.devices}
         cores = cores_of(self.measured.cluster.devices, self.measured.graph)
@@ -267,6 +267,9 @@ class Proposal:
             [cores.get(device, 1.0) for device in devices]
             for devices in (layout.devices & used, layout.devices - used)
         )
+        last = [trial.interruption for trial in self.trials if trial.interruption]
+        if last and not cold:
+            return self.interruptions.again(last[-1])
         return self.interruptions.on(warm, cold)
 
     def sentences(self) -> Iterator[str]:
