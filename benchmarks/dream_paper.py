@@ -2,10 +2,10 @@
 
 ``python benchmarks/dream_paper.py -o out/ --seeds 0 1 2`` trains B, B+F1 and B+F1&F2 at each rate
 on the training graphs of the standard benchmark, a run per seed, each on one core, as many at once
-as ``--jobs`` says. A run that was stopped goes on after its last epoch, one that is complete is
-only read. Prints the greedy placements of the test graphs: the mean with two 95 % intervals, over
-graphs (of their means over the seeds) and over seeds (of their means over the graphs), and the mean
-that the paper has.
+as ``--jobs`` says. A run that was stopped goes on after its last epoch. The throughputs of the test
+graphs under its greedy placements become a line of ``docs/assets/dream-paper.jsonl``, and runs that
+are there are not made again. Prints the mean with two 95 % intervals, over graphs (of their means
+over the seeds) and over seeds (of their means over the graphs), and the mean that the paper has.
 """
 
 import argparse
@@ -18,15 +18,17 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim import throughput
-from studies import DATA, markdown, test_problems, workers_of, workers_options
+from studies import DATA, markdown, test_problems, workers_options
 
 from streamplace import Cluster, read_graphs, train
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.learn.history import History, Watcher
 from streamplace.learn.registry import MODELS
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 
+RUNS = DATA.parents[1] / "docs/assets/dream-paper.jsonl"
 VARIANTS = {"encdec": "B", "encdec-gnn": "B+F1", "dream": "B+F1&F2"}
 OF_PAPER = {
     10_000: {"metis": 0.81, "encdec": 0.82, "encdec-gnn": 0.87, "dream": 0.91},
@@ -63,7 +65,8 @@ class Epochs(Watcher):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train what is not complete, place, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the trainings")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="file of the complete ones")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rates", type=int, nargs="+", default=list(OF_PAPER), choices=OF_PAPER)
     parser.add_argument("--models", nargs="+", default=list(VARIANTS), choices=VARIANTS)
@@ -72,8 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     workers_options(parser)
     given = parser.parse_args(arguments)
     runs = [Run(m, r, s) for s in given.seeds for r in given.rates for m in given.models]
+    found = recorded(given.runs)
+    missing = [run for run in runs if run not in found]
     function = partial(judged, folder=given.output, limit=given.limit, epochs=given.epochs)
-    found = dict(zip(runs, workers_of(given)(function, runs, few=1), strict=True))
+    made = parallel_map(function, missing, given.jobs, given.on, few=1)
+    for run, values in zip(missing, made, strict=True):
+        found[run] = values
+        row = {**run._asdict(), "throughputs": values.round(4).tolist()}
+        with given.runs.open("a") as file:
+            file.write(json.dumps(row) + "\n")
     rows = []
     for rate in given.rates:
         metis = metis_values(rate, given.limit)
@@ -84,33 +94,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(markdown(rows))
 
 
+def recorded(path: Path) -> dict[Run, Floats]:
+    """Throughputs of the test graphs by complete run."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {Run(r["model"], r["rate"], r["seed"]): np.array(r["throughputs"]) for r in rows}
+
+
 def judged(run: Run, folder: Path, limit: int | None, epochs: int | None) -> Floats:
-    """Throughput of the test graphs under a training, which is completed if need be."""
+    """Throughput of the test graphs under a training, which is completed first."""
     path = folder / f"{run.model}-{run.rate}-{run.seed}"
-    known = path / "test.json"
-    if not known.exists():
-        graphs = [g for g in read_graphs(DATA) if g.attributes["split"] == "train"][:limit]
-        train(
-            run.model,
-            graphs,
-            path,
-            rate=[run.rate],
-            cluster=Cluster.uniform(5),
-            preset="paper",
-            epochs=epochs,
-            seed=run.seed,
-            resume=(path / "last.safetensors").exists(),
-            watcher=Epochs(run),
-            track=lambda items, *_: items,
-        )
-        allocator = MODELS[run.model].allocator
-        assert allocator is not None
-        problems = test_problems(run.rate)[:limit]
-        placements = allocator(path / "best.safetensors").place_many(problems)
-        pairs = zip(problems, placements, strict=True)
-        values = [float(throughput(problem.instance, p.index[None])[0]) for problem, p in pairs]
-        known.write_text(json.dumps(values))
-    return np.array(json.loads(known.read_text()))
+    graphs = [g for g in read_graphs(DATA) if g.attributes["split"] == "train"][:limit]
+    train(
+        run.model,
+        graphs,
+        path,
+        rate=[run.rate],
+        cluster=Cluster.uniform(5),
+        preset="paper",
+        epochs=epochs,
+        seed=run.seed,
+        resume=(path / "last.safetensors").exists(),
+        watcher=Epochs(run),
+        track=lambda items, *_: items,
+    )
+    allocator = MODELS[run.model].allocator
+    assert allocator is not None
+    problems = test_problems(run.rate)[:limit]
+    placements = allocator(path / "best.safetensors").place_many(problems)
+    pairs = zip(problems, placements, strict=True)
+    return np.array([float(throughput(problem.instance, p.index[None])[0]) for problem, p in pairs])
 
 
 def metis_values(rate: int, limit: int | None) -> Floats:
