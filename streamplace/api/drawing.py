@@ -53,7 +53,7 @@ def draw(
     objective
         Objective that evaluates the placements, as for `place`.
     out
-        File to write: .svg, .png or .pdf, or .html for a report, a page on which operators can be
+        File to write: .svg, or .html for a report, a page on which operators can be
         moved. Nothing is written without it.
 
     Returns
@@ -69,12 +69,11 @@ def draw(
     >>> draw(graph, {"a": "d0", "b": "d1"}).svg().startswith("<svg")
     True
     """
-    from streamplace.drawing.figures import check_suffix
-    from streamplace.drawing.graphs import draw_graph, draw_placements
+    from streamplace.drawing.graphs import check_drawing, draw_graph, draw_placements
 
     target = None if out is None else path_of("out", out)
     if target is not None:
-        check_suffix(target, ".html")
+        check_drawing(target)
     named = _by_name(placements)
     if named:
         problem = problem_of(graph, cluster, rate=rate)

@@ -19,7 +19,7 @@ class DrawSettings(ObjectiveSettings, OnDevices):
 @verb("draw", "", "draw graph.json placement.json -o placement.svg", settings=DrawSettings)
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1)
-@common("File to write: a drawing (.svg, .png or .pdf), or a report (.html).")
+@common("File to write: a drawing (.svg), or a report (.html).")
 def command(
     graph: Path,
     placements: tuple[Path, ...],
@@ -35,11 +35,11 @@ def command(
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
     from streamplace.api import draw
-    from streamplace.drawing.figures import check_suffix
+    from streamplace.drawing.graphs import check_drawing
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
-    check_suffix(output, ".html")
+    check_drawing(output)
     if not placements and settings.inputs.keys() - {"rate"}:
         raise SettingError(
             "a graph alone has no devices and no value; add a placement, or drop --objective and "

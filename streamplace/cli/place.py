@@ -32,11 +32,7 @@ ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
 NOTICEABLE = 0.5
 """Seconds of start-up that are printed."""
-NOUNS = {
-    ".json": "placement",
-    ".html": "report",
-    **dict.fromkeys((".svg", ".png", ".pdf"), "picture"),
-}
+NOUNS = {".json": "placement", ".html": "report", ".svg": "picture"}
 """What a file for a single graph has, by its suffix."""
 
 
@@ -48,7 +44,7 @@ NOUNS = {
 )
 @click.argument("graph", type=FILE)
 @_options.common(
-    "File to write: the placement (.json), a report (.html), a picture (.svg, .png or .pdf), or "
+    "File to write: the placement (.json), a report (.html), a picture (.svg), or "
     "the placements of a data set (.jsonl)."
 )
 def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | None) -> int:
@@ -85,7 +81,7 @@ def _check_single(settings: PlaceSettings, output: Path | None) -> None:
     if output is not None and output.suffix not in NOUNS and not is_special(output):
         raise SettingError(
             f"-o {spot(output)}: the name must end in .json for a placement, .html for a report, "
-            ".svg, .png or .pdf for a picture, or .jsonl for the placements of a data set"
+            ".svg for a picture, or .jsonl for the placements of a data set"
         )
     for name in OF_DATA_SETS:
         settings.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")

@@ -26,8 +26,6 @@ from streamplace.drawing.figures import (
     OUTLINE,
     PAPER,
     SHADES,
-    check_suffix,
-    save,
     svg_text,
 )
 from streamplace.drawing.layout import LayeredLayout, layered_layout
@@ -39,12 +37,11 @@ from streamplace.drawing.scene import (
     Rectangle,
     Scene,
     Shape,
-    as_figure,
     as_svg,
 )
 from streamplace.drawing.style import Scale, cut_to, text_width
-from streamplace.errors import SettingError
-from streamplace.io.files import write_text
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.files import spot, write_text
 from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
@@ -119,19 +116,22 @@ class Drawing:
         return as_svg(self.scene)
 
     def save(self, name: str | Path) -> None:
-        """Write a .svg, .png or .pdf file, or a report as .html, the same bytes every time."""
+        """Write a .svg file, or a report as .html, the same bytes every time."""
         path = Path(name)
+        check_drawing(path)
         if path.suffix == ".html":
             self.subject.report().save(path)
-            return
-        check_suffix(path, ".html")
-        if path.suffix == ".svg":
-            write_text(path, self.svg())
         else:
-            save(as_figure(self.scene), path)
+            write_text(path, self.svg())
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+
+def check_drawing(path: Path) -> None:
+    """Raise FormatError unless a file's suffix is that of a drawing or of a report."""
+    if path.suffix not in (".svg", ".html"):
+        raise FormatError(f"{spot(path)}: a drawing's name must end in .svg or .html")
 
 
 class Entry(NamedTuple):

@@ -1,19 +1,12 @@
-"""Scenes: shapes on a page, as SVG with text, reproducible, or in matplotlib, for PNG and PDF."""
+"""Scenes: shapes on a page, as SVG with text; equal scenes give equal bytes."""
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
-from streamplace.drawing.figures import PAPER, empty_figure
+from streamplace.drawing.figures import PAPER
 from streamplace.drawing.style import FONT
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 Point = tuple[float, float]
-PER_INCH, POINTS = 96.0, 0.75
-"""CSS pixels per inch, and points per pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +37,6 @@ class Rectangle:
         )
         return _hinted("rect", head, self.hint)
 
-    def draw(self, axis: "Axes", depth: int) -> None:
-        """Add the box to axes of matplotlib."""
-        from matplotlib.patches import FancyBboxPatch
-
-        axis.add_patch(
-            FancyBboxPatch(
-                (self.x, self.y), self.width, self.height, zorder=depth, facecolor=self.fill,
-                boxstyle=f"round,pad=0,rounding_size={self.radius}", edgecolor=self.stroke,
-                linewidth=self.stroke_width * POINTS,
-            )
-        )  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -67,37 +48,15 @@ class Curve:
     dashed: bool = False
     hint: str = ""
 
-    @property
-    def dashes(self) -> tuple[float, float]:
-        """Lengths of the dashes and of the gaps."""
-        return 3 + 0.7 * self.width, 2.5 + 0.4 * self.width
-
     def svg(self) -> str:
         """SVG element."""
-        on, off = self.dashes
+        on, off = 3 + 0.7 * self.width, 2.5 + 0.4 * self.width
         dashed = f' stroke-dasharray="{_number(on)} {_number(off)}"' if self.dashed else ""
         head = (
             f'<path d="M{_points(self.points[:1])}C{_points(self.points[1:])}" fill="none" '
             f'stroke="{self.colour}" stroke-width="{_number(self.width)}"{dashed}'
         )
         return _hinted("path", head, self.hint)
-
-    def draw(self, axis: "Axes", depth: int) -> None:
-        """Add the curves to axes of matplotlib."""
-        from matplotlib.patches import PathPatch
-        from matplotlib.path import Path
-
-        codes = [Path.MOVETO, *[Path.CURVE4] * (len(self.points) - 1)]
-        line: str | tuple[float, tuple[float, float]] = "-"
-        if self.dashed:
-            on, off = self.dashes
-            line = (0.0, (on / self.width, off / self.width))  # relative to the width of the line
-        axis.add_patch(
-            PathPatch(
-                Path(list(self.points), codes), fill=False, zorder=depth, edgecolor=self.colour,
-                linewidth=self.width * POINTS, linestyle=line, capstyle="butt",
-            )
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +69,6 @@ class Arrowhead:
     def svg(self) -> str:
         """SVG element."""
         return f'<path d="M{_points(self.points)}z" fill="{self.colour}"/>'
-
-    def draw(self, axis: "Axes", depth: int) -> None:
-        """Add the triangle to axes of matplotlib."""
-        from matplotlib.patches import Polygon
-
-        head = Polygon(self.points, closed=True, color=self.colour, linewidth=0, zorder=depth)
-        axis.add_patch(head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +92,6 @@ class Label:
             f'font-size="{_number(self.size)}"{anchor}{weight} fill="{self.colour}">'
             f"{escape(self.text)}</text>"
         )
-
-    def draw(self, axis: "Axes", depth: int) -> None:
-        """Add the text to axes of matplotlib."""
-        axis.text(
-            self.x, self.y, self.text, fontsize=self.size * POINTS, color=self.colour,
-            ha="center" if self.centred else "left", va="baseline", zorder=depth,
-            fontweight="bold" if self.bold else "normal", parse_math=False,
-        )  # fmt: skip
 
 
 Shape = Rectangle | Curve | Arrowhead | Label
@@ -174,18 +118,6 @@ def as_svg(scene: Scene) -> str:
         + "".join(f"{shape.svg()}\n" for shape in scene.shapes)
         + "</svg>\n"
     )
-
-
-def as_figure(scene: Scene) -> "Figure":
-    """Convert a scene to a figure of its size on screen."""
-    figure = empty_figure(scene.width / PER_INCH, scene.height / PER_INCH)
-    figure.set_layout_engine("none")
-    axis = figure.add_axes((0, 0, 1, 1))
-    axis.set(xlim=(0, scene.width), ylim=(scene.height, 0))
-    axis.axis("off")
-    for depth, shape in enumerate(scene.shapes):
-        shape.draw(axis, depth)
-    return figure
 
 
 def _hinted(tag: str, head: str, hint: str) -> str:

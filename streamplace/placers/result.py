@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from streamplace.objectives.throughput.loads import FullestResource
 
 LOG = logging.getLogger(__name__)
-DRAWN = (".svg", ".png", ".pdf")
 CURVE = "streamplace.drawing.moves"
 """Module that draws what moves reach. It imports this one, so it is loaded by name."""
 PROVEN = 1e-6
@@ -75,7 +74,7 @@ class PlacementDrawing(Protocol):
         ...
 
     def save(self, path: Path) -> None:
-        """Write an .svg, .png, .pdf or .html file."""
+        """Write an .svg or .html file."""
         ...
 
 
@@ -323,21 +322,21 @@ class Result(Pictured):
         """Write a file.
 
         A placement for other commands if its name ends in .json, a report for .html, a picture
-        for .svg, .png or .pdf: the placement, or what each number of moves reaches.
+        for .svg: the placement, or what each number of moves reaches.
         """
         target = Path(path)
         if target.suffix == ".html":
             self.report().save(target)
-        elif target.suffix in DRAWN and self.steps:
+        elif target.suffix == ".svg" and self.steps:
             importlib.import_module(CURVE).save_steps(self, target)
-        elif target.suffix in DRAWN:
+        elif target.suffix == ".svg":
             self.plot().save(target)
         elif target.suffix == ".json":
             write_placement(self.placement, target, **self.facts())
         else:
             raise SettingError(
-                f"{spot(target)} must end in .json (a placement), .html (a report), or "
-                f"{', '.join(DRAWN)} (a picture)"
+                f"{spot(target)} must end in .json (a placement), .html (a report), or .svg (a "
+                "picture)"
             )
 
     def __repr__(self) -> str:

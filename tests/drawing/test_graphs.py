@@ -149,17 +149,15 @@ def test_a_graph_too_large_to_see_is_refused() -> None:
         draw_graph(chain(5001))
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
-def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        cut_diamond().save(tmp_path / f"{name}.{suffix}")
-    first, second = (tmp_path / f"{name}.{suffix}" for name in ("a", "b"))
-    assert first.read_bytes() == second.read_bytes()
-    assert first.stat().st_size > 1000
+def test_equal_drawings_are_equal_bytes(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        cut_diamond().save(tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "a.svg").stat().st_size > 1000
 
 
 def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"two\\nlines\.txt: .*\.png, \.svg, \.pdf"):
+    with pytest.raises(FormatError, match=r"two\\nlines\.txt: .*\.svg or \.html"):
         cut_diamond().save(tmp_path / "two\nlines.txt")
 
 
