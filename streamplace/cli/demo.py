@@ -71,7 +71,7 @@ SUGGESTIONS = (
     "streamplace simulate graph.json metis.json    # what limits, and what to move",
     "streamplace place graph.json --rate '20 k/s'  # more than five devices take",
     "streamplace place graph.json --objective devices --require 'throughput>=1'",
-    "streamplace export auto.json --to csv         # or flink, ray",
+    "streamplace export auto.json --to dot         # or flink, ray",
     "streamplace --help",
 )
 """Commands to try in the folder of the demo."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
 """Beginnings of texts that spreadsheets evaluate, after any number of apostrophes."""
 PLAIN_CELL = re.compile(r"[\w.:#/-]*")
+PLAIN_DOT = frozenset(map(chr, range(32, 127))) - {"%", '"', "\\"}
 NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -97,6 +99,35 @@ def unquoted_csv(cell: str) -> str:
     ('=1+1', "'quoted'")
     """
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
+
+def quoted_dot(text: str) -> str:
+    r"""Text as an ID of DOT; invalid and ambiguous characters are percent-encoded.
+
+    >>> print(quoted_dot("join"), quoted_dot("größe"), quoted_dot('a "b" 5%\n'))
+    "join" "größe" "a %22b%22 5%25%0A"
+
+    Graphviz ignores names that begin with a percent sign, so an equals sign is put before it.
+
+    >>> print(quoted_dot("%"), quoted_dot("=x"))
+    "=%25" "=%3Dx"
+    """
+    safe = "".join(
+        c if c in PLAIN_DOT or (c.isprintable() and ord(c) > 126) else urllib.parse.quote(c)
+        for c in text
+    )
+    if safe.startswith("="):
+        safe = urllib.parse.quote("=") + safe[1:]
+    return f'"={safe}"' if safe.startswith("%") else f'"{safe}"'
+
+
+def dot_label(text: str) -> str:
+    r"""Text as a label of DOT, in which a backslash would be an escape.
+
+    >>> print(dot_label("join"), dot_label('a "b" \\N'))
+    "join" "a \"b\" \\N"
+    """
+    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def xml_text(text: str) -> str:

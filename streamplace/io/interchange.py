@@ -1,4 +1,4 @@
-"""Graphs of other tools through networkx: GraphML and node-link JSON.
+"""Graphs of other tools through networkx: GraphML, DOT and node-link JSON.
 
 Nodes are operators, edges streams, and their attributes fields of the native format.
 """
@@ -8,12 +8,15 @@ import logging
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, MissingPackageError
+from streamplace.io.files import located
 from streamplace.io.parsing import untyped, utf8
 from streamplace.io.schema import OPERATOR, STREAM, OperatorJson, StreamJson
 from streamplace.model.columns import CountRule, NumberRule
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+LARGEST_DOT = 2**20
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?://|#)[^\n]*\s*|/\*.*?\*/\s*)*", re.DOTALL)
+_DOT = re.compile(rb"(?:strict\s+)?(?:di)?graph\b", re.IGNORECASE)
 _NODES = re.compile(rb'"nodes"\s*:')
 _DEFAULTS_OF_GRAPHML = ("node_default", "edge_default")
 """Attributes that networkx adds to every graph that it reads from GraphML."""
@@ -35,7 +40,7 @@ _NUMBERS = {
 
 
 def native(content: bytes, where: str) -> bytes:
-    """Content of a file as a native document if it is GraphML or node-link JSON."""
+    """Content of a file as a native document if it is GraphML, DOT or node-link JSON."""
     start = _START.match(content)
     assert start is not None  # it matches everything
     first = content[start.end() : start.end() + 1]
@@ -43,6 +48,8 @@ def native(content: bytes, where: str) -> bytes:
         graph = _of_node_link(content, where)
     elif first == b"<":
         graph = of_graphml(content, where)
+    elif _DOT.match(content, start.end()):
+        graph = _of_dot(content, where)
     else:
         return content
     return content if graph is None else json.dumps(tables_of(graph, where)).encode()
@@ -88,6 +95,81 @@ def _of_node_link(content: bytes, where: str) -> "nx.MultiDiGraph[Any] | None":
     return nx.MultiDiGraph(graph)
 
 
+def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
+    """Graph of a DOT file, whose operators may be in subgraphs."""
+    import networkx as nx
+
+    try:
+        import pydot
+    except ImportError:
+        raise MissingPackageError(
+            f"{where}: reading DOT needs pydot; install it with: pip install pydot"
+        ) from None
+    if len(content) > LARGEST_DOT:
+        raise FormatError(f"{where}: is larger than 1 MiB, too large for DOT; save it as GraphML")
+    fault = FormatError(f"{where}: is not one valid DOT graph; correct or save it again")
+    try:
+        with redirect_stdout(StringIO()):  # where pydot says what it cannot parse
+            graphs = pydot.graph_from_dot_data(utf8(content, where).decode()) or []
+    except (ValueError, RecursionError):
+        raise fault from None
+    if len(graphs) != 1:
+        raise fault
+    (parsed,) = graphs
+    if parsed.get_type() != "digraph":
+        raise _undirected(where)
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    graph.graph["name"] = _unquoted(parsed.get_name() or "")
+    with located(where):
+        _add_dot(graph, parsed, {}, {})
+    return graph
+
+
+def _add_dot(
+    graph: "nx.MultiDiGraph[Any]", part: Any, of_nodes: dict[str, str], of_edges: dict[str, str]
+) -> None:
+    """Add the nodes and edges of a graph or subgraph, and of the subgraphs in it."""
+    for facts in part.get_node_defaults():
+        of_nodes = of_nodes | _unquoted_all(facts)
+    for facts in part.get_edge_defaults():
+        of_edges = of_edges | _unquoted_all(facts)
+    for node in part.get_nodes():
+        if node.get_name() not in ("node", "edge", "graph"):
+            facts = of_nodes | _unquoted_all(node.get_attributes())
+            graph.add_node(_dot_name(node.get_name()), **facts)
+    for inner in part.get_subgraphs():
+        _add_dot(graph, inner, of_nodes, of_edges)
+    for edge in part.get_edges():
+        facts = of_edges | _unquoted_all(edge.get_attributes())
+        for source in _dot_ends(edge.get_source()):
+            for target in _dot_ends(edge.get_destination()):
+                graph.add_edge(source, target, **facts)
+
+
+def _dot_ends(end: Any) -> list[str]:
+    """Nodes at one end of an edge: one, or those of a subgraph."""
+    names = [end] if isinstance(end, str) else end["nodes"]
+    return [_dot_name(name) for name in names]
+
+
+def _dot_name(text: str) -> str:
+    """Name of a node without quotes, or without its port."""
+    return _unquoted(text) if text.startswith('"') else text.partition(":")[0]
+
+
+def _unquoted_all(facts: Mapping[str, Any]) -> dict[str, str]:
+    for key, value in facts.items():
+        if value is None:  # DOT reads 1e5 as 1 and e5
+            raise FormatError(
+                f'the attribute {quoted(key)} has no value; put quotes around values such as "1e5"'
+            )
+    return {key: _unquoted(str(value)) for key, value in facts.items()}
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace('\\"', '"') if text.startswith('"') and len(text) > 1 else text
+
+
 def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
     """Tables of a graph file from a directed graph; unknown attributes are named in one warning.
 
@@ -125,7 +207,7 @@ def _unread(rows: Iterable[Mapping[Any, Any]], fields: set[str], noun: str) -> I
 
 
 def _fields(facts: Mapping[Any, Any], names: Collection[str]) -> dict[str, Any]:
-    """Fields of an operator or a stream; numbers and lists may be texts, as in GraphML."""
+    """Fields of an operator or a stream; numbers and lists may be texts, as in DOT and GraphML."""
     return {k: _value(k, v) for k, v in _stated(facts).items() if k in names}
 
 

@@ -6,10 +6,11 @@ Every task uses one core here, also one that had several.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -40,10 +41,12 @@ MHZ = 1e6
 
 
 class Cpu(TypedDict):
-    """Processors of a machine."""
+    """Processors of a machine, with the fields of version 1.5 or of version 1.4."""
 
     coreCount: NotRequired[Annotated[int, Field(ge=1)]]
     speedInMHz: NotRequired[Amount]
+    count: NotRequired[Annotated[int, Field(ge=1)]]
+    speed: NotRequired[Amount]
 
 
 class Machine(TypedDict):
@@ -59,8 +62,32 @@ class Command(TypedDict):
     program: NotRequired[str | None]
 
 
+class LinkedFile(TypedDict):
+    """A file that a task reads or writes (1.4); files of one name may have different paths."""
+
+    name: str
+    path: NotRequired[str | None]
+    link: str
+    sizeInBytes: NotRequired[Amount]
+
+
+class WholeTask(TypedDict):
+    """A task with all of its fields (1.4); others refer to it by its name or its id."""
+
+    name: str
+    id: NotRequired[str]
+    parents: NotRequired[list[str]]
+    children: NotRequired[list[str]]
+    files: NotRequired[list[LinkedFile]]
+    runtimeInSeconds: NotRequired[Amount]
+    runtime: NotRequired[Any]  # before 1.4
+    cores: NotRequired[float | None]
+    command: NotRequired[Command | None]
+    machine: NotRequired[str]
+
+
 class PlannedTask(TypedDict):
-    """Specification of a task; its name may be its id, as in migrated files."""
+    """Specification of a task (since 1.5); its name may be its id, as in migrated files."""
 
     name: NotRequired[str]
     id: str
@@ -71,14 +98,14 @@ class PlannedTask(TypedDict):
 
 
 class SizedFile(TypedDict):
-    """A file that tasks write or read."""
+    """A file (1.5)."""
 
     id: str
     sizeInBytes: Amount
 
 
 class DoneTask(TypedDict):
-    """Execution of a task."""
+    """Execution of a task (1.5)."""
 
     id: str
     runtimeInSeconds: Amount
@@ -89,24 +116,27 @@ class DoneTask(TypedDict):
 
 
 class Specification(TypedDict):
-    """Specification of a workflow."""
+    """Specification of a workflow (1.5)."""
 
     tasks: list[PlannedTask]
     files: NotRequired[list[SizedFile]]
 
 
 class Execution(TypedDict):
-    """Execution of a workflow."""
+    """Execution of a workflow (1.5)."""
 
     tasks: list[DoneTask]
     machines: NotRequired[list[Machine]]
 
 
 class Workflow(TypedDict):
-    """A workflow; before version 1.5, without a specification."""
+    """A workflow: its specification and execution, or up to version 1.4 its tasks."""
 
     specification: NotRequired[Specification]
     execution: NotRequired[Execution]
+    tasks: NotRequired[list[WholeTask]]
+    jobs: NotRequired[Any]  # tasks, before 1.3
+    machines: NotRequired[list[Machine]]
 
 
 class WfFormat(TypedDict):
@@ -118,7 +148,7 @@ class WfFormat(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTask:
-    """A task with the files that it reads, and those that it writes.
+    """A task of any version, with the files that it reads, and those that it writes.
 
     The bytes of a file are None where the document does not state them.
     """
@@ -136,7 +166,7 @@ class WorkflowTask:
 
 @reader("wfcommons")
 def read_wfcommons(path: Path) -> Iterator[AnyProblem]:
-    """Workflows of WfCommons (WfFormat 1.5 and later): a ``.json`` file, or a folder of them."""
+    """Workflows of WfCommons (WfFormat 1.4 and later): a ``.json`` file, or a folder of them."""
     for file in files_of(path, ".json"):
         document = read_foreign(WfFormat, file)
         with located(spot(file)):
@@ -145,20 +175,28 @@ def read_wfcommons(path: Path) -> Iterator[AnyProblem]:
 
 def _problem(document: WfFormat, name: str) -> AnyProblem:
     workflow = document["workflow"]
-    if "specification" not in workflow:
-        raise FormatError(
-            "is of a version of WfFormat before 1.5; convert it with "
-            "tools/wfcommons-migrate-instance.py of https://github.com/wfcommons/WfFormat"
-        )
-    done = workflow.get("execution", Execution(tasks=[]))
-    tasks = _of_both(workflow["specification"], done)
-    machines = done.get("machines", [])
+    if "specification" in workflow:
+        done = workflow.get("execution", Execution(tasks=[]))
+        tasks, machines = _of_both(workflow["specification"], done), done.get("machines", [])
+    else:
+        _check_version(workflow)
+        tasks, machines = _of_old(workflow.get("tasks", [])), workflow.get("machines", [])
     several = [task.name for task in tasks if task.cores > 1]
     fault = "tasks used several cores"
     warn_of_some(several, len(tasks), fault, "here, every task uses one", of=name)
     devices = [_device(machine) for machine in machines]
     graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
     return Problem(graph, Cluster.of(devices)) if devices else graph
+
+
+def _check_version(workflow: Workflow) -> None:
+    """Raise FormatError for versions before 1.4, which have other fields."""
+    rows = workflow.get("tasks", [])
+    if "jobs" in workflow or any("runtime" in r and "runtimeInSeconds" not in r for r in rows):
+        raise FormatError(
+            "is of a version of WfFormat before 1.4; convert it with "
+            "tools/wfcommons-migrate-instance.py of https://github.com/wfcommons/WfFormat"
+        )
 
 
 def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]:
@@ -169,9 +207,7 @@ def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]
 
 
 def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) -> WorkflowTask:
-    name, program = task.get("name", ""), None
-    if ran is not None:
-        program = (ran.get("command") or Command()).get("program")
+    name, program = task.get("name", ""), "" if ran is None else _program(ran)
     return WorkflowTask(
         task["id"],
         program or name if name == task["id"] else name,
@@ -185,10 +221,51 @@ def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) 
     )
 
 
+def _program(task: DoneTask | WholeTask) -> str:
+    return (task.get("command") or Command()).get("program") or ""
+
+
+def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
+    """Tasks of version 1.4, with names that contain their ids.
+
+    A name that several tasks have refers to none of them.
+    """
+    count = Counter(row["name"] for row in rows)
+    names = [_own_name(row, is_unique=count[row["name"]] == 1) for row in rows]
+    pairs = list(zip(rows, names, strict=True))
+    called = {row["id"]: name for row, name in pairs if "id" in row}
+    called |= {row["name"]: name for row, name in pairs if count[row["name"]] == 1}
+    return [
+        WorkflowTask(
+            name,
+            _program(row),
+            [called.get(task, task) for task in row.get("parents", ())],
+            [called.get(task, task) for task in row.get("children", ())],
+            frozenset(_linked(row, "input")),
+            _linked(row, "output"),
+            row.get("runtimeInSeconds"),
+            row.get("machine", ""),
+            row.get("cores") or 1.0,
+        )
+        for row, name in pairs
+    ]
+
+
+def _own_name(row: WholeTask, *, is_unique: bool) -> str:
+    name, number = row["name"], row.get("id", "")
+    return name if not number or (is_unique and number in name) else f"{name}_{number}"
+
+
+def _linked(row: WholeTask, link: str) -> dict[str, float | None]:
+    """Files that a task of version 1.4 reads or writes, by path and name, with their bytes."""
+    files = [file for file in row.get("files", ()) if file["link"].lower() == link]
+    return {(file.get("path") or "") + file["name"]: file.get("sizeInBytes") for file in files}
+
+
 def _device(machine: Machine) -> Device:
     cpu = machine.get("cpu", Cpu())
-    mhz = cpu.get("speedInMHz") or INSTRUCTIONS_PER_SECOND / MHZ
-    return Device(machine["nodeName"], mips=mhz, cores=cpu.get("coreCount", 1))
+    mhz = cpu.get("speedInMHz") or cpu.get("speed") or INSTRUCTIONS_PER_SECOND / MHZ
+    return Device(machine["nodeName"], mips=mhz, cores=cpu.get("coreCount") or cpu.get("count", 1))
 
 
 def _graph(name: str, tasks: list[WorkflowTask], speed: Mapping[str, float]) -> StreamGraph:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pytest
 from engine_deployments import GENERAL
@@ -124,6 +125,37 @@ def _csv(text: str) -> Steps:
             yield "cell", unquoted_csv(cell)
 
 
+def _dot(text: str) -> Steps:
+    pydot = pytest.importorskip("pydot")
+    graphs = pydot.graph_from_dot_data(text)
+    assert graphs is not None
+    assert len(graphs) == 1
+    yield from _dot_graph(graphs[0])
+
+
+def _dot_graph(graph: Any) -> Steps:
+    yield "graph", _dot_text(graph.get_name())
+    for node in graph.get_nodes():
+        yield "node", _dot_text(node.get_name())
+        yield from _dot_facts(node)
+    for edge in graph.get_edges():
+        yield "from", _dot_text(edge.get_source())
+        yield "to", _dot_text(edge.get_destination())
+        yield from _dot_facts(edge)
+    for box in graph.get_subgraphs():
+        yield from _dot_graph(box)
+
+
+def _dot_facts(thing: Any) -> Steps:
+    for key, value in thing.get_attributes().items():
+        yield key, None if key == "label" else _dot_text(value)
+
+
+def _dot_text(text: Any) -> str:
+    name = str(text).removeprefix('"').removesuffix('"')
+    return unquote(name.removeprefix("=") if name.startswith("=%") else name)
+
+
 def _xml(text: str) -> Steps:
     for element in ElementTree.fromstring(text).iter():
         yield element.tag, element.text
@@ -158,6 +190,7 @@ def _tokens(language: re.Pattern[str], decoded: Callable[[str], str], text: str)
 
 LANGUAGES: dict[str, Callable[[str], Steps]] = {
     ".csv": _csv,
+    ".dot": _dot,
     ".graphml": _xml,
     ".java": _java,
     ".json": _json,

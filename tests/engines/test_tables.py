@@ -1,5 +1,8 @@
-"""Placements in the formats of other tools: CSV and GraphML."""
+"""Placements in the formats of other tools: CSV, GraphML and DOT."""
 
+import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from refusals import refusal_of
 from streamplace.engines.csv import read_csv
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.graphml import as_graphml, read_graphml
+from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
 from streamplace.model import Cluster, Operator, Problem, StreamGraph
 
@@ -92,3 +96,25 @@ def test_what_no_xml_file_can_hold_is_refused() -> None:
     problem = Problem(graph, Cluster.uniform(1))
     with pytest.raises(FormatError, match=r"'a\\x07'.*json"):
         as_graphml(Deployment(problem, problem.placement([0])))
+
+
+def test_a_device_has_a_colour_of_its_own() -> None:
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["odd names"]).values()
+    colours = re.findall(r'fillcolor="([\d. ]+)"', text)
+    assert len(set(colours)) == len(colours) == len(DEPLOYMENTS["odd names"].elements)
+
+
+def test_what_tasks_hand_on_is_told_in_bytes() -> None:
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()
+    assert '"load" -> "left" [label="4 MB", style=dashed]' in text
+    assert '"right" -> "add" [label="1 MB"]' in text
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("deployment", ["shop", "odd names"])
+def test_graphviz_draws_it(written: Callable[..., Path], deployment: str) -> None:
+    file = written("dot", deployment) / "placement.dot"
+    drawn = subprocess.run(["dot", "-Tsvg", str(file)], capture_output=True, check=True).stdout
+    assert all(
+        f"PE {element.number} on ".encode() in drawn for element in DEPLOYMENTS[deployment].elements
+    )

@@ -35,7 +35,7 @@ Document = dict[str, Any]
         ("saga", lambda d: d["network"]["nodes"][0].update(speed=0), "'y'"),
         ("wfcommons", lambda d: d["workflow"]["execution"]["tasks"].pop(), "'merge_4'"),
         ("wfcommons", lambda d: d["workflow"]["execution"]["machines"].pop(), "'node2'"),
-        ("wfcommons", lambda d: d["workflow"].pop("specification"), "before 1.5"),
+        ("wfcommons", lambda d: d["workflow"].pop("specification"), "no operators"),
         ("wfcommons", lambda d: d["workflow"]["specification"]["files"][0].pop("id"), "[0].id"),
     ],
 )

@@ -95,6 +95,10 @@ def graph_tags(graph: StreamGraph) -> frozenset[str]:
 PIPE = StreamGraph.of(
     "pipe", [Operator("1", rate=9), Operator("b", ipt=7, payload=12)], [Stream("1", "b", 0.5)]
 )
+DOT = """// by hand
+digraph pipe { node [payload=0]
+  subgraph cluster_0 { 1 [rate=9 label="in"]; b [ipt="7", payload="12 B"] }
+  1 -> {b} [selectivity=0.5, color=red] }"""
 
 
 def node_link(name: str) -> str:
@@ -111,6 +115,7 @@ def node_link(name: str) -> str:
 @pytest.mark.parametrize(
     ("text", "unread"),
     [
+        (DOT, ["'label' of operators", "'color' of streams"]),
         (node_link("links"), ["'owner' of operators", "'weight' of streams"]),
         (node_link("edges"), ["'owner' of operators", "'weight' of streams"]),
     ],
@@ -137,6 +142,10 @@ def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> No
 @pytest.mark.parametrize(
     "text",
     [
+        "graph x { a -- b }",
+        "digraph x { a -> ",
+        "digraph x {" * 300,
+        "digraph x { a [rate=1e5] }",
         "<graphml/>",
         "<html/>",
         '{"nodes": []}',
@@ -145,7 +154,7 @@ def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> No
         '{"nodes": 5, "links": 5}',
         '{"nodes": [{"id": 1, "rate": -1}], "links": []}',
     ],
-    ids=range(7),
+    ids=range(11),
 )
 def test_what_is_no_directed_graph_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.txt"

@@ -10,9 +10,12 @@ from formats import read_as
 from fuzz.targets import SEEDS
 
 import streamplace
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.registry import FORMATS
 
 DIAMOND = json.loads((SEEDS / "wfcommons.json").read_text())
+OLD = json.loads((SEEDS / "wfcommons.1-4.json").read_text())
+"""The same workflow as version 1.4 has it; capitals of links do not matter."""
 read = partial(read_as, "wfcommons", "instance.json")
 
 
@@ -37,6 +40,12 @@ def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path
     assert graph.operators.kind == ("split", "work", "work", "merge")
 
 
+def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
+    """There, files and runtimes stand in the tasks, and children may be left out."""
+    new, before = read(tmp_path, DIAMOND), read(tmp_path, OLD)
+    assert (before.graph, before.cluster) == (new.graph, new.cluster)
+
+
 def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: Path) -> None:
     """So WfCommons names the tasks of its instances; without a program the name remains."""
     document = deepcopy(DIAMOND)
@@ -51,28 +60,76 @@ def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: 
     assert read(tmp_path, document).graph.operators.kind == ("split_1", "work", "work", "merge")
 
 
+@pytest.mark.parametrize("name", ["task", "run1234"])
+def test_tasks_of_one_name_have_their_ids_in_it(tmp_path: Path, name: str) -> None:
+    """In version 1.4, where parents may be ids; also a name that contains all of them."""
+    document = deepcopy(OLD)
+    for task in document["workflow"]["tasks"]:
+        task["name"] = name
+        task["parents"] = [parent.rsplit("_")[-1] for parent in task["parents"]]
+    names = read(tmp_path, document).graph.operators.name
+    assert names == tuple(f"{name}_{i}" for i in range(1, 5))
+
+
 def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_path: Path) -> None:
-    for stated in ({}, {"parents": [], "children": []}):
-        document = deepcopy(DIAMOND)
-        for task in document["workflow"]["specification"]["tasks"]:
+    new, stated, before = *(deepcopy(DIAMOND) for _ in range(2)), deepcopy(OLD)
+    for document, rows in (
+        (new, new["workflow"]["specification"]["tasks"]),
+        (stated, stated["workflow"]["specification"]["tasks"]),
+        (before, before["workflow"]["tasks"]),
+    ):
+        for task in rows:
             for field in ("parents", "children"):
                 task.pop(field, None)
-            task |= stated
+                task |= {field: []} if document is stated else {}
         streams = read(tmp_path, document).graph.streams
         expected = read(tmp_path, DIAMOND).graph.streams
         assert sorted(map(repr, streams)) == sorted(map(repr, expected))
 
 
-def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    document = deepcopy(DIAMOND)
-    sizes = document["workflow"]["specification"]["files"]
-    sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
+    """Version 1.4 has the path of a file beside its name."""
+    document = deepcopy(OLD)
+    _, left, right, merge = document["workflow"]["tasks"]
+    for task, path in ((left, "/left/"), (right, "/right/")):
+        task["files"][-1] |= {"name": "out", "path": path}
+    merge["files"] = [{"link": "input", "name": "out", "path": "/left/", "sizeInBytes": 1000}]
     graph = read(tmp_path, document).graph
-    assert "diamond: 1 of 4 files" in caplog.text
-    assert graph.streams.payload.min() == 0
+    carried = {(s.source, s.target): s.payload for s in graph.streams}
+    assert carried["work_2", "merge_4"] == 1000
+    assert carried["work_3", "merge_4"] == 0
+
+
+def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> None:
+    document = deepcopy(OLD)
+    for task in document["workflow"]["tasks"]:
+        task["name"] = task["command"]["program"]
+        task["parents"] = [parent.rsplit("_")[0] for parent in task["parents"]]
+    with pytest.raises(StreamplaceError, match="'work'"):
+        read(tmp_path, document)
+
+
+def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    new, before = deepcopy(DIAMOND), deepcopy(OLD)
+    sizes = new["workflow"]["specification"]["files"]
+    sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
+    del before["workflow"]["tasks"][0]["files"][1]["sizeInBytes"]
+
+    for document in (new, before):
+        caplog.clear()
+        graph = read(tmp_path, document).graph
+        assert "diamond: 1 of 4 files" in caplog.text
+        assert graph.streams.payload.min() == 0
     caplog.clear()
     read(tmp_path, DIAMOND)
     assert not caplog.text
+
+
+def test_versions_before_1_4_are_refused(tmp_path: Path) -> None:
+    task = {"name": "a", "runtime": 2.5, "parents": [], "files": []}
+    document = {"name": "old", "schemaVersion": "1.0", "workflow": {"jobs": [task]}}
+    with pytest.raises(FormatError, match=r"before 1\.4"):
+        read(tmp_path, document)
 
 
 def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) -> None:
@@ -88,13 +145,17 @@ def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) ->
 def test_tasks_with_several_cores_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    document = deepcopy(DIAMOND)
-    for row, cores in zip(
-        document["workflow"]["execution"]["tasks"], (1, 4, 1.0, None), strict=True
+    new, before = deepcopy(DIAMOND), deepcopy(OLD)
+
+    for document, rows, field in (
+        (new, new["workflow"]["execution"]["tasks"], "coreCount"),
+        (before, before["workflow"]["tasks"], "cores"),
     ):
-        row["coreCount"] = cores
-    read(tmp_path, document)
-    assert "diamond: 1 of 4 tasks" in caplog.text
+        for row, cores in zip(rows, (1, 4, 1.0, None), strict=True):
+            row[field] = cores
+        caplog.clear()
+        read(tmp_path, document)
+        assert "diamond: 1 of 4 tasks" in caplog.text
 
 
 def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
