@@ -35,7 +35,6 @@ from streamplace.io.watches import (
     WatchDecision,
     utc_now,
 )
-from streamplace.model.units import digits
 
 BY = "flink watch"
 CHECK_SECONDS = 1.0
@@ -87,6 +86,25 @@ class Spares:
         )
 
 
+def decision_of(
+    choice: WatchChoice, here: LayoutOption, job: str, transaction: str
+) -> WatchDecision:
+    """Record of a choice that is to be carried out."""
+    target = choice.target or here
+    return WatchDecision(
+        utc_now(),
+        "return" if choice.returns else "move",
+        job,
+        transaction,
+        target.layout.to_json(),
+        (here.machines, target.machines),
+        choice.words,
+        None if target.measured is not None else target.carries,
+        kept=target.kept,
+        spread=target.spread,
+    )
+
+
 def without_advice(error: StreamplaceError) -> str:
     """Message of an error, without the command by which a user would finish the move."""
     return error.clause if isinstance(error, Undecided) else str(error)
@@ -110,23 +128,11 @@ class WatchMover:
         written; nothing was done. Raises StreamplaceError when the program does not fit, or has
         changed; nothing was done.
         """
-        target = choice.target or here
         self.check_program()
-        plan = self.move.plan(job, target.layout)
+        plan = self.move.plan(job, (choice.target or here).layout)
         if not plan.is_needed:
             return job
-        decision = WatchDecision(
-            utc_now(),
-            "return" if choice.returns else "move",
-            job,
-            successor(job),
-            target.layout.to_json(),
-            (here.machines, target.machines),
-            choice.words,
-            None if target.measured is not None else target.carries,
-            kept=target.kept,
-            spread=target.spread,
-        )
+        decision = decision_of(choice, here, job, successor(job))
         return self._act(decision, lambda: self.move.run(plan))
 
     def start_again(self, job: str, before: Layout, after: Layout) -> str:
@@ -146,12 +152,10 @@ class WatchMover:
         """Write the measured rate after a move, beside the predicted one."""
         name = str(self.move.rest.job(decision.after)["name"])
         self.log.note_rate(decision, rate)
-        if (carries := decision.carries) is None:
-            return
-        self.log.tell(f"{digits(rate)} tuples/s were measured there, {carries} were predicted")
-        kept, spread = decision.kept, decision.spread
-        predicted = Prediction(name, carries, None, kept=kept, spread=spread)
-        note(BY, predicted, rate, is_limited, self.log.tell)
+        if (carries := decision.carries) is not None:
+            kept, spread = decision.kept, decision.spread
+            predicted = Prediction(name, carries, None, kept=kept, spread=spread)
+            note(BY, predicted, rate, is_limited, self.log.tell)
 
     def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)

@@ -23,6 +23,7 @@ from streamplace.io.watches import (
     utc_now,
 )
 from streamplace.model.message_text import quoted
+from streamplace.model.units import digits
 
 
 class JobWatched(SettingError):
@@ -120,9 +121,11 @@ class WatchLog:
             self.tell(f"warning: {error}")
 
     def note_rate(self, decision: WatchDecision, rate: float) -> None:
-        """Write the measured rate after a decision."""
+        """Write the measured rate after a decision, and print it beside the predicted one."""
         number = next(n for n, written in self.decisions.items() if written is decision)
         self._amend(number, replace(decision, measured=rate))
+        if (carries := decision.carries) is not None:
+            self.tell(f"{digits(rate)} tuples/s were measured there, {carries} were predicted")
 
     def rounds(self, most: int) -> list[WatchRound]:
         """Return the last rounds, in order."""

@@ -33,7 +33,7 @@ from streamplace.engines.flink.operator.patching import (
 from streamplace.engines.flink.operator.resource import FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, only_job
 from streamplace.engines.flink.rest.plan import layout_of
-from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices
+from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
 from streamplace.engines.flink.watch.deciding import (
     JobModel,
     LayoutOption,
@@ -45,9 +45,8 @@ from streamplace.engines.flink.watch.modelling import limit_of, plan_sizes
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.ledger import errors_for
-from streamplace.io.watches import MOVED, RETURNED, UNBEGUN, WatchDecision, utc_now
+from streamplace.io.watches import MOVED, RETURNED, UNBEGUN, WatchDecision
 from streamplace.model.prediction_intervals import RateInterval
-from streamplace.model.units import digits
 from streamplace.planning.offers import Catalogue, Offer
 
 MORE = 2
@@ -123,18 +122,8 @@ class PodMover:
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Change the number of pods to that of the chosen layout; return the job."""
         target = choice.target or here
-        decision = WatchDecision(
-            utc_now(),
-            "return" if choice.returns else "move",
-            job,
-            job,
-            target.layout.to_json(),
-            (here.machines, target.machines),
-            choice.words,
-            None if target.measured is not None else target.carries,
-        )
         most = max(len(devices) for devices in target.layout.values())
-        number = self.log.begin(decision)
+        number = self.log.begin(decision_of(choice, here, job, job))
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
         patch = {"job": {"parallelism": most}}
         if now.counts_pods:
@@ -153,19 +142,13 @@ class PodMover:
             return decision.job
 
     def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
-        """Write the measured rate after a change, beside the predicted one."""
+        """Write the measured rate after a change."""
         self.log.note_rate(decision, rate)
-        if decision.carries is not None:
-            predicted = decision.carries
-            self.log.tell(
-                f"{digits(rate)} tuples/s were measured there, {predicted} were predicted"
-            )
 
     def _ended(self, number: int, journal: PatchJournal) -> str:
         """Carry a change out; the next round measures the rate, which is no condition."""
-        ended = PatchTransaction(
-            self.api, journal, lambda _: True, self.log.tell, self.timeout
-        ).run()
+        change = PatchTransaction(self.api, journal, lambda _: True, self.log.tell, self.timeout)
+        ended = change.run()
         states = {PatchStep.KEPT: MOVED, PatchStep.UNCHANGED: UNBEGUN, PatchStep.CONFLICT: UNBEGUN}
         job = self.log.decisions[number].job
         self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
