@@ -107,16 +107,7 @@ class FlinkEngine:
                 profile.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
         doubts = tuple(profile.doubts)
-        return Measurement(
-            graph,
-            cluster,
-            profile.is_limited,
-            doubts,
-            profile.shares,
-            profile.held_back,
-            profile.observed,
-            profile.flow,
-        )
+        return Measurement(graph, cluster, profile.flow, doubts, profile.shares, profile.observed)
 
     def _profiled(
         self, job: str, seconds: float, observed: Observed = MappingProxyType({})

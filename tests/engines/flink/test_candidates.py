@@ -50,6 +50,7 @@ from streamplace.placers.registry import Budget
 EQUAL = Cluster.uniform(4)
 UNEQUAL = Cluster.of([Device(f"d{i}", mips=mips) for i, mips in enumerate((4000, 2500, 1000, 500))])
 SLOTS = {f"d{i}": 4 for i in range(4)}
+FREE, LIMITED = SourceFlow(0.0), SourceFlow(0.0, is_limited=True)
 TOGETHER = {"src": ["d0"] * 4, "work": ["d0"] * 4}
 SPREAD = {name: [f"d{i}" for i in range(4)] for name in TOGETHER}
 
@@ -74,7 +75,7 @@ def asked(
     **more: Any,
 ) -> Question:
     """A question about a job that reads 1,000 tuples/s."""
-    measured = Measurement(job(), cluster, limited)
+    measured = Measurement(job(), cluster, LIMITED if limited else FREE)
     return Question(measured, present, slots, spreads, rate, **more)
 
 
@@ -144,7 +145,7 @@ def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
 ) -> None:
     """Slot sharing groups of a placement go with it, and those of a program stay."""
     alone = job().with_operators(replace(job().operators, slot_sharing_group=("a", "b")))
-    measured = Measurement(alone, EQUAL, True)
+    measured = Measurement(alone, EQUAL, LIMITED)
     slots = dict.fromkeys(SLOTS, 1)
     found = found_for(Question(measured, Layout(SPREAD), slots, True, is_placed=unpinned))
     assert any("Flink" in name for name in found) is unpinned  # two groups of four take eight slots
@@ -191,7 +192,7 @@ def test_no_layout_is_predicted_to_carry_next_to_nothing() -> None:
     Threads that starve wake up less often, so a tenth of the device is left for tuples.
     """
     graph = job().with_operators(replace(job().operators, constant=np.array([0.0, 3000.0])))
-    question = Question(Measurement(graph, EQUAL, False), Layout(TOGETHER), SLOTS, spreads=True)
+    question = Question(Measurement(graph, EQUAL, FREE), Layout(TOGETHER), SLOTS, spreads=True)
     assert "off by -90%" in str(question.rates.contradiction)
     found = found_for(question, 300).values()
     assert all(one.predicted.low > 0.1 * graph.source_rate for one in found)
@@ -203,7 +204,9 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
     def question(egress: float) -> Question:
         devices = [Device(f"d{i}", egress=egress) for i in range(4)]
         graph = replace(job(payload=1000.0), attributes={CONSISTENCY_ERROR: 3.0})
-        return Question(Measurement(graph, Cluster.of(devices), True), Layout(SPREAD), SLOTS, True)
+        return Question(
+            Measurement(graph, Cluster.of(devices), LIMITED), Layout(SPREAD), SLOTS, True
+        )
 
     assert question(1.55e6).rates.contradiction is None  # 1.5 Mbit/s are sent
     assert "off by +" in str(question(8e6).rates.contradiction)
@@ -231,7 +234,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
     little = Budget(evaluations=300)
 
     def found(rate: float | None) -> float:
-        question = Question(Measurement(graph, cluster, True), Layout(present), {}, True, rate)
+        question = Question(Measurement(graph, cluster, LIMITED), Layout(present), {}, True, rate)
         return question.rates.of(searched(question, little))
 
     most, enough = found(None), found(100.0)
@@ -268,7 +271,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     streams = [Stream("src", one.name, partitioning="rebalance") for one in operators]
     graph = StreamGraph.of("job", [source, *operators], streams)
     present = {one.name: ["d0"] * one.parallelism for one in (source, *operators)}
-    measured = Measurement(graph, Cluster.uniform(2), True)
+    measured = Measurement(graph, Cluster.uniform(2), LIMITED)
     question = Question(
         measured, Layout(present), {}, spreads=True, modes=(), managers=prepared("d0", "d1")
     )
@@ -478,7 +481,9 @@ def rates(
     **facts: Any,
 ) -> JobRates:
     """A job that is held back."""
-    measured = Measurement(graph, cluster, True, held_back=held_back, **facts)
+    sources = {name: SourceFlow(0.0, is_limited=True) for name in held_back}
+    flow = facts.pop("flow", replace(LIMITED, sources=sources))
+    measured = Measurement(graph, cluster, flow, **facts)
     return JobRates(measured, present, rate)
 
 

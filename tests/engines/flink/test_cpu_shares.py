@@ -164,7 +164,7 @@ def test_a_machine_that_is_full_limits_all_task_managers_on_it(
 ) -> None:
     """Their parts have no more CPU together than there is, so a job carries what it did."""
     measured = measure(pool, number, src, out, **facts)
-    assert measured.is_limited is is_limited
+    assert measured.flow.is_limited is is_limited
     if "blocked" in facts:
         trust, devices = trust_of(measured.graph), measured.cluster.devices
         assert trust is not None
@@ -176,7 +176,7 @@ def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measu
     """Of five TaskManagers on eight cores, one uses cores that the others leave idle."""
     measured = measure(CpuPool("", 8.0), 5, [0.8], [0.8])
     assert measured.cluster.devices.cores.tolist() == [2, 1, 1, 1, 1]
-    assert not measured.is_limited
+    assert not measured.flow.is_limited
     assert trust_of(measured.graph) is None
     assert "not saturated" in str(measured.graph.attributes["consistency"])
     one = Layout({"src": ["dev-0"], "out": ["dev-0"]})

@@ -33,6 +33,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
+from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.interruption import COLD_CPU, Interruptions
 from streamplace.engines.flink.move.journal import MovePlan
 from streamplace.engines.flink.move.move import FlinkMove
@@ -147,7 +148,9 @@ class World:
         operators = [Operator("src -> out", ipt=ipt, rate=self.rate)]
         graph = StreamGraph.of("job", operators, attributes={"mips": 100.0})
         devices = Cluster.of([Device(name, mips=rate) for name, rate in self.carries.items()])
-        measured = Measurement(graph, devices, self.rate < self.offered)
+        measured = Measurement(
+            graph, devices, SourceFlow(self.rate, is_limited=self.rate < self.offered)
+        )
         question = Question(measured, at(self.where), {}, True, self.asked)
         others = [self.candidate(name) for name in self.carries if name != self.where]
         present = Trial.present(question)
@@ -281,7 +284,7 @@ def test_a_profile_by_which_the_present_layout_carries_nothing_is_no_error_of_th
     """All layouts may be as good then."""
     made = World({START: 100.0, "a": 90.0}).propose("job0")
     graph = replace(made.measured.graph, attributes={"mips": 100.0, CONSISTENCY_ERROR: -1.0})
-    measured = replace(made.measured, graph=graph, is_limited=False)
+    measured = replace(made.measured, graph=graph, flow=SourceFlow(0.0))
     doubtful = replace(made, question=replace(made.question, measured=measured))
     assert doubtful.worst_error > 3
     assert doubtful.gain(made.candidates[0]) > 0
@@ -571,7 +574,7 @@ def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop:
     made = held.propose("job")
     assert made.question.rates.contradiction is not None
     assert made.target is not None
-    assert made.measured.held_back == {"src"}
+    assert made.measured.flow.held_back == {"src"}
     assert messages[0].startswith("note: the model is off by +")
     assert replace(held, engine=on_stock_flink(shop())).propose("job").target is None
 
@@ -662,7 +665,9 @@ def test_only_sources_that_are_held_back_send_more_in_other_layouts(
     measured: Callable[..., JobModel], held_back: set[str], kept: float, carried: list[float]
 ) -> None:
     """A third device doubles the readings; one device carries the clicks and some readings."""
-    found = Measurement(CHAINS, DEVICES, True, held_back=frozenset(held_back))
+    limited = {name: SourceFlow(0.0, is_limited=True) for name in held_back}
+    flow = SourceFlow(0.0, is_limited=True, sources=limited)
+    found = Measurement(CHAINS, DEVICES, flow)
     engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found))
     model = measured(engine, Layout(PLACED), "d0 d1 d2")
     here, others = model.here, model.others
@@ -677,7 +682,7 @@ def question(devices: list[str]) -> Question:
     operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=4)]
     graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
     cluster = Cluster.uniform(3, mips=1000.0)
-    measured = Measurement(graph, cluster, is_limited=False)
+    measured = Measurement(graph, cluster, SourceFlow(100.0))
     return Question(measured, Layout({"src": ["d0"], "map": devices}), {}, spreads=True)
 
 
@@ -755,5 +760,5 @@ def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
     """It reads no more, however much CPU is left for it."""
     ask = Operator("ask", ipt=ipt, max_rate=max_rate, parallelism=2)
     graph = StreamGraph.of("asking", [Operator("src", rate=100.0), ask], [Stream("src", "ask")])
-    measured = Measurement(graph, Cluster.uniform(2, cores=4), is_limited=True)
+    measured = Measurement(graph, Cluster.uniform(2, cores=4), SourceFlow(100.0))
     assert limit_of(measured, Layout({"src": ["d0"], "ask": ["d0", "d1"]})) == limit

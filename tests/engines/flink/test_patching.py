@@ -390,4 +390,4 @@ def test_what_is_advised_carries_the_rate_once_it_is_applied(
         rest.wait_running(job, 60.0)
         profile = steady_profile(rest, job, 3.0, 30.0)
         assert profile.flow.rate > 0.95 * 90_000
-        assert not profile.is_limited
+        assert not profile.flow.is_limited

@@ -213,9 +213,9 @@ def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, seco
     flink.vertices["v3"] = source("other", 5, 400, busy=0.01, blocked=second)
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
     seen = profile(flink.rest, "job", 10)
-    assert seen.held_back == {n for n, part in (("src", first), ("other", second)) if part}
-    assert seen.is_limited is bool(first or second)
-    assert seen.held_back <= set(measured_graph(seen, MIPS))
+    assert seen.flow.held_back == {n for n, part in (("src", first), ("other", second)) if part}
+    assert seen.flow.is_limited is bool(first or second)
+    assert seen.flow.held_back <= set(measured_graph(seen, MIPS))
 
 
 @pytest.mark.parametrize("seconds", [10.0, 50.0])
@@ -234,7 +234,7 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(
     growth = seen.activity["v0"].growth("Source__src.pendingRecords")
     assert growth is not None
     assert growth > 30
-    assert seen.is_limited is falls_behind
+    assert seen.flow.is_limited is falls_behind
 
 
 def test_lag_that_a_source_tells_late_is_known(
@@ -329,7 +329,7 @@ def test_one_back_pressured_subtask_of_many_is_noticed(
     source = flink.vertices["v0"]
     source.parallelism, source.most = 64, {"accumulateBackPressuredTimeMs": 1000 * most}
     seen = profile(flink.rest, "job", 10)
-    assert seen.held_back == ({"src"} if is_held_back else set())
+    assert seen.flow.held_back == ({"src"} if is_held_back else set())
     told = "rate of src: one of its subtasks is back-pressured 90 % of the time, so its actual rate"
     measured_graph(seen, MIPS)
     assert any(told in doubt for doubt in seen.doubts) is is_held_back
@@ -358,7 +358,7 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
     assert flow is not None
     assert flow.is_limited is is_limited
     seen = profile(flink.rest, "job", 10)
-    assert seen.is_limited is is_limited
+    assert seen.flow.is_limited is is_limited
     assert seen.flow.offered == (None if is_limited else rate)
     graph = measured_graph(seen, MIPS)
     assert (graph.n_operators, graph.source_rate) == (1, pytest.approx(rate))
@@ -544,7 +544,7 @@ def test_a_silent_source_beside_one_that_sends_has_no_rate(writing: LazyFlink) -
     assert seen.constant["v3"] == pytest.approx(0.05)
     told = str(graph.attributes["unmeasured"])
     assert "rate of more: it has sent nothing, so its rate counts as 0" in told
-    assert not seen.is_limited
+    assert not seen.flow.is_limited
 
 
 def test_what_has_ended_before_is_not_waited_for(writing: LazyFlink) -> None:

@@ -473,7 +473,7 @@ def test_shares_that_are_none_are_refused(wrong: list[float]) -> None:
 
 def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Question:
     """As much as possible of a job whose keys are skewed."""
-    measured = Measurement(pipe(), cluster, is_limited=True, shares={"sum": SKEWED})
+    measured = Measurement(pipe(), cluster, SourceFlow(0.0), shares={"sum": SKEWED})
     return Question(measured, Layout(present), {}, True, None, modes=(), **more)
 
 

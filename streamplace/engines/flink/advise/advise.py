@@ -412,11 +412,8 @@ def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRate
     layout = Layout(profile.present.devices)
     if not layout.devices <= {*cluster.devices.name}:
         return None  # those of its subtasks that have ended may have run there
-    flow = profile.flow
-    measured = Measurement(
-        graph, cluster, profile.is_limited, (), profile.shares, profile.held_back, flow=flow
-    )
-    return JobRates(measured, layout, flow.rate)  # of all sources together
+    measured = Measurement(graph, cluster, profile.flow, shares=profile.shares)
+    return JobRates(measured, layout, profile.flow.rate)  # of all sources together
 
 
 def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[StreamGraph, list[str]]:
@@ -440,7 +437,7 @@ def _carried(rates: JobRates | None, plan: PlanResult, profile: JobProfile) -> R
     if rates is None:
         return None
     rate = rates.of(rates.present)
-    if profile.is_limited or plan.errors is None or not math.isfinite(rate):
+    if profile.flow.is_limited or plan.errors is None or not math.isfinite(rate):
         return RateInterval(rate, rate, rate)
     return plan.errors.interval(rate)
 

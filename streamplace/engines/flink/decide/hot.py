@@ -204,7 +204,7 @@ def why_hot(
 ) -> dict[str, str]:
     """Attributes for the graph of a profiled job: where it is hot → why, and what would help."""
     gain, unused = None, list[str]()
-    if profile.is_limited:
+    if profile.flow.is_limited:
         try:
             gain, unused = _elsewhere(engine, job, profile, graph)
         except StreamplaceError as error:  # it may have ended since; its profile is still of use
@@ -237,7 +237,7 @@ def hot_job(
         activity, number = profile.activity[task], max(1, len(own))
         usual = (activity.busy or 0.0) / number, activity.back_pressured / number
         for subtask, cpu in own:
-            if names[task] in sources - profile.held_back:
+            if names[task] in sources - profile.flow.held_back:
                 continue
             total = subtask.busy + subtask.idle + subtask.blocked
             times = [*usual]
@@ -276,7 +276,7 @@ def hot_job(
         sources,
         readers,
         gain,
-        is_limited=profile.is_limited,
+        is_limited=profile.flow.is_limited,
     )
 
 

@@ -94,13 +94,13 @@ class Trial:
         """The layout in which a job was measured, and the rate that it sustains there."""
         measured, rates = question.measured, question.rates
         predicted = None  # a job that keeps up may carry more there, as elsewhere
-        if not measured.is_limited:
+        if not measured.flow.is_limited:
             predicted = candidate(question, PRESENT, question.present).predicted
         return cls(
             PRESENT,
             question.present,
             float(rates.sustained.sum()),
-            measured.is_limited,
+            measured.flow.is_limited,
             predicted=predicted,
             is_pinned=question.is_placed,
         )
@@ -213,10 +213,6 @@ class Proposal:
         there, back = (self.interruption_to(own.layout).value for own in (other, best))
         return gained_seconds(times, spread, self.worst_error, there, back)
 
-    def is_below(self, other: Candidate) -> bool:
-        """Whether the whole interval of a layout lies below the best measured rate."""
-        return other.predicted.high <= self.best.rate
-
     @property
     def worst_error(self) -> float:
         """Largest error of the logarithm of a predicted rate of the job beyond its interval.
@@ -278,7 +274,7 @@ class Proposal:
         yield f"now: {digits(rate)} tuples/s (measured)"
         if CPU_ORIGIN in measured.graph.attributes:
             yield f"{CPU_ORIGIN}: {measured.graph.attributes[CPU_ORIGIN]}"
-        if measured.flow is not None and measured.flow.pending:
+        if measured.flow.pending:
             yield measured.flow.lag
         streams = measured.graph.streams
         keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
@@ -293,12 +289,12 @@ class Proposal:
             yield f"intervals: {self.question.errors.words}"
         if kept := self.question.rates.kept:
             yield (
-                f"only {listed(sorted(measured.held_back))} can send more in another layout; "
+                f"only {listed(sorted(measured.flow.held_back))} can send more in another layout; "
                 f"the other sources keep up, and all rates include their {digits(kept)} tuples/s"
             )
-        if not measured.is_limited and (carried := self.where.predicted) is not None:
+        if not measured.flow.is_limited and (carried := self.where.predicted) is not None:
             yield f"the job keeps up with its sources; its present layout should carry {carried}"
-        if self.question.rate is None and not measured.is_limited:
+        if self.question.rate is None and not measured.flow.is_limited:
             yield "so moving it gains nothing; to place it for a higher rate, give --rate"
         elif self.target is None:
             yield self.why_none
@@ -324,7 +320,7 @@ class Proposal:
     def question_of(self, target: Candidate) -> str:
         """A try in words: what is expected of it, and why it is made although that is little."""
         words = f"{self.name_of(target)}: {target.predicted}"
-        if self.is_below(target):
+        if target.predicted.high <= self.best.rate:
             factor = exp(self.worst_error)
             words += f", tried because predictions of this job were off by {factor:.1f} times"
         return f"{words}; moving there stops the job for about {self.interruption}"

@@ -198,7 +198,7 @@ class JobRates:
     @property
     def is_open(self) -> bool:
         """Whether the held-back sources are maximised; otherwise all sources are one flow."""
-        return self.rate is None and self.measured.is_limited and bool(self.measured.held_back)
+        return self.rate is None and bool(self.measured.flow.held_back)
 
     @cached_property
     def kept(self) -> float:
@@ -207,15 +207,16 @@ class JobRates:
             return 0.0
         operators, total = self.measured.graph.operators, self.measured.graph.source_rate
         rates = zip(operators.name, operators.rate.tolist(), strict=True)
-        held = sum(rate for name, rate in rates if name in self.measured.held_back)
+        held_back = self.measured.flow.held_back
+        held = sum(rate for name, rate in rates if name in held_back)
         return total - held if NEGLIGIBLE_RATE < held / total < 1 - NEGLIGIBLE_RATE else 0.0
 
     @cached_property
     def sustained(self) -> Floats:
         """Measured tuples/s of each source that the present layout sustains, by its row."""
-        operators, flow = self.measured.graph.operators, self.measured.flow
+        operators = self.measured.graph.operators
         rates = operators.rate.copy()
-        for name, source in flow.sources.items() if flow is not None else ():
+        for name, source in self.measured.flow.sources.items():
             if source.is_limited and source.sustained is not None:
                 rates[operators.index(name)] = source.sustained
         return rates
@@ -230,7 +231,7 @@ class JobRates:
             flows = now.costing(answer)
             carried = np.bincount(now.source, now.rates * flows.filled(), len(answer))
             is_wrong = (carried > TINY * rates) & (carried < inf)
-            if not measured.is_limited:  # it may carry more than it was offered
+            if not measured.flow.is_limited:  # it may carry more than it was offered
                 is_wrong &= carried < rates
             off = np.where(is_wrong, carried / np.where(is_wrong, rates, 1.0), 1.0)
             answer = answer * off
@@ -249,7 +250,7 @@ class JobRates:
         graph = self.measured.graph
         trust, modelled = trust_of(graph), self._flows(self.present).total
         error = modelled / self.sustained.sum() - 1 if modelled < inf else 0.0
-        is_bound = self.measured.is_limited or error < 0
+        is_bound = self.measured.flow.is_limited or error < 0
         if is_bound and (trust is None or trust.error > abs(error)):
             trust = Trust(error, profile_drift(graph))
         return trust if trust is not None and trust.is_wrong else None
@@ -281,8 +282,8 @@ class JobRates:
     @property
     def _held_back(self) -> Bools:
         """[N] whether more may arrive for an operator than it emits."""
-        names = self.measured.graph.operators.name
-        return np.array([name in self.measured.held_back for name in names], np.bool_)
+        names, held_back = self.measured.graph.operators.name, self.measured.flow.held_back
+        return np.array([name in held_back for name in names], np.bool_)
 
     def _flows(self, layout: Layout) -> Flows:
         from streamsim.filling import flow_shares
@@ -307,9 +308,9 @@ class JobRates:
         """[S] number of the flow of each subtask of a source, [S] rows of their operators."""
         if not self.is_open:
             return np.zeros(len(rows), np.int64)
-        measured, flow = self.measured, self.measured.flow
-        lags = {} if flow is None else flow.sources
-        read = {name for name, lag in lags.items() if any(sub.arrived for sub in lag.subtasks)}
+        measured = self.measured
+        lags = measured.flow.sources.items()
+        read = {name for name, lag in lags if any(sub.arrived for sub in lag.subtasks)}
         names, tied = measured.graph.operators.name, read | measured.shares.keys()
         keys = [(row, 0 if names[row] in tied else i) for i, row in enumerate(rows.tolist())]
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}

@@ -327,19 +327,17 @@ def _cards(managers: list[str], given: Mapping[str, str], usual: str) -> dict[st
 class Measurement:
     """A measured job and its cluster, as input of placers.
 
-    It is limited if a source was held back, so that the job may read more with another placement.
     ``shares``: operator → shares of its subtasks in the tuples that it reads, if they are uneven.
     """
 
     graph: StreamGraph  # with measured rates, CPU and payloads
     cluster: Cluster  # the devices, with the resources that are available to this job
-    is_limited: bool
+    # What its sources did. If one was held back, the job may read more with another placement.
+    flow: SourceFlow
     notes: tuple[str, ...] = ()  # sentences on missing measurements
     shares: Shares = field(default_factory=dict)
-    held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
-    flow: SourceFlow | None = None  # flow of its sources; None if unknown
 
     @property
     def unknown_cpu(self) -> list[str]:

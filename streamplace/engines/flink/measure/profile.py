@@ -240,16 +240,6 @@ class JobProfile:
         return sources_of(self.tasks, self.edges)
 
     @property
-    def is_limited(self) -> bool:
-        """Whether more may arrive for a source than it emits, as far as can be measured."""
-        return self.flow.is_limited
-
-    @property
-    def held_back(self) -> frozenset[str]:
-        """Sources for which more may arrive than they emit."""
-        return frozenset(name for name, flow in self.flow.sources.items() if flow.is_limited)
-
-    @property
     def used(self) -> dict[str, float]:
         """TaskManager on this machine → cores that it uses."""
         return {device: sum(usage.kinds.values()) for device, usage in self.present.usage.items()}

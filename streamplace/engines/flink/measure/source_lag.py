@@ -121,6 +121,11 @@ class SourceFlow:
     partitions: int = 0  # partitions of Kafka that it reads; 0 if unknown, or if it reads others
 
     @property
+    def held_back(self) -> frozenset[str]:
+        """Sources for which more may arrive than they emit."""
+        return frozenset(name for name, source in self.sources.items() if source.is_limited)
+
+    @property
     def offered(self) -> float | None:
         """Tuples/s that arrive; None if unknown, because the lag is and more may arrive."""
         if self.pending is not None:
