@@ -126,6 +126,11 @@ class EqualPods:
     parallelism: int  # of operators whose program sets none
     mode: str  # balance mode
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the pods, which are numbered."""
+        return [f"{self.offer.name}-{i}" for i in range(self.number)]
+
     def changes(
         self, resource: FlinkResource, mips: float, memory: float | None
     ) -> list[tuple[str, Any, str]]:
@@ -185,6 +190,83 @@ def patch_commands(resource: FlinkResource, path: str, patch: PodPatch) -> Itera
     yield resource.patch_command(path)
 
 
+@dataclass(frozen=True, slots=True)
+class JobOnOffer:
+    """A measured job that is to carry the rate of its graph on equal pods of one offer."""
+
+    graph: StreamGraph
+    only: Catalogue  # with that offer alone
+    job: JobOnPods
+    # Operator → shares of its subtasks at the present parallelism, if they are uneven.
+    shares: Shares
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        """Operators with another parallelism than that of the job, which their program sets."""
+        numbers = parallelism(self.graph)
+        return {name: n for name, n in numbers.items() if n != self.job.parallelism}
+
+    def deployed(self, parallel: int) -> StreamGraph:
+        """Graph whose operators have a parallelism, but for those whose program sets another.
+
+        Each subtask has a constant load.
+        """
+        operators, fixed = self.graph.operators, self.fixed
+        numbers = np.array([fixed.get(name, parallel) for name in operators.name], np.int32)
+        constant = operators.constant * numbers / operators.parallelism
+        return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
+
+    def layouts(self, pods: EqualPods) -> list[Layout]:
+        """Layouts that Flink may choose on pods, which are numbered."""
+        slots = dict.fromkeys(pods.names, pods.slots)
+        return layouts(self.deployed(pods.parallelism), slots, cast(Mode, pods.mode))
+
+    def carried(self, pods: EqualPods) -> float:
+        """Least tuples/s that the job carries on pods, over the layouts that Flink may choose."""
+        cluster = Cluster.of(
+            [pods.offer.device(name) for name in pods.names],
+            bandwidth=UNLIMITED_BPS,
+            overhead=self.only.overhead,
+            overhead_per_byte=self.only.overhead_per_byte,
+        )
+        deployed = self.deployed(pods.parallelism)
+        known = self.shares if pods.parallelism == self.job.parallelism else {}
+        return self.graph.source_rate * min(
+            capacity(deployed, cluster, layout, known) for layout in self.layouts(pods)
+        )
+
+    def fitting(self, number: int, settings: PlannerSettings) -> EqualPods | None:
+        """So many pods on which the job carries the rate; None if there are none.
+
+        What changes least comes first: the present parallelism, few slots, the present mode.
+        """
+        job, (offer,) = self.job, self.only.offers
+        headroom = PlanProblem.of(self.graph, self.only, settings).headroom
+        needed = self.graph.source_rate / (1 - headroom)
+        modes = sorted(job.modes or MODES[:1], key=lambda mode: (mode != job.mode, mode != "SLOTS"))
+        largest = max(self.fixed.values(), default=1)
+        options = [(ceil(max(job.parallelism, largest) / number), job.parallelism)]
+        # receivers of a broadcast would get other copies of tuples
+        if not (job.keeps_parallelism or self.graph.kept_parallelism):
+            most = max(offer.cores, ceil(largest / number))
+            options += [(slots, number * slots) for slots in range(1, most + 1)]
+        limits = [n for n in self.graph.operators.max_parallelism.tolist() if n]
+        for slots, parallel in options:
+            in_use = max(parallel, largest)
+            if (
+                ceil(in_use / slots) != number
+                or parallel > min(limits, default=parallel)
+                or slots > offer.slots
+                or slots * job.memory > (1 + NOISE) * float(offer.memory)
+            ):
+                continue
+            for mode in modes:
+                pods = EqualPods(offer, number, slots, parallel, mode)
+                if self.carried(pods) >= needed:
+                    return pods
+        return None
+
+
 def planned_pods(
     graph: StreamGraph,
     catalogue: Catalogue,
@@ -196,7 +278,7 @@ def planned_pods(
 
     ``shares``: operator → shares of its subtasks at the present parallelism, if they are uneven.
     """
-    best: EqualPods | None = None
+    best: tuple[JobOnOffer, EqualPods] | None = None
     bounds, refusal = [], None
     seconds = settings.budget.seconds
     part = None if seconds is None else seconds / (len(catalogue.offers) + 1)
@@ -204,111 +286,31 @@ def planned_pods(
     operators = graph.operators
     least = replace(operators, constant=operators.constant / operators.parallelism)
     for offer in sorted(catalogue.offers, key=lambda offer: offer.price):
-        only = replace(catalogue, offers=(offer,))
+        on_offer = JobOnOffer(graph, replace(catalogue, offers=(offer,)), job, shares)
         try:
-            bounds.append(planned(graph.with_operators(least), only, settings).bound)
+            bounds.append(planned(graph.with_operators(least), on_offer.only, settings).bound)
         except ProblemError as error:
             refusal = error
             continue
         fewest = max(offer.at_least, ceil(bounds[-1] / exact_price(offer.price)))
         for number in range(fewest, min(offer.at_most, MORE_PODS * (fewest + MORE_PODS)) + 1):
-            if best is not None and number * offer.price >= best.number * best.offer.price:
+            if best is not None and number * offer.price >= best[1].number * best[1].offer.price:
                 break
-            if (found := _on_pods(graph, only, settings, job, shares, number)) is not None:
-                best = found
+            if (found := on_offer.fitting(number, settings)) is not None:
+                best = on_offer, found
                 break
     if best is None:
         raise refusal or ProblemError(
             f"no number of equal pods was found that carries {digits(graph.source_rate, 6)} "
             "tuples/s in the layouts that Flink may choose; add larger offers, or lower the rate"
         )
-    only = replace(catalogue, offers=(best.offer,))
-    carried = carried_on(graph, only, job, shares, best)
-    exact = replace(best.offer, at_least=best.number, at_most=best.number)
-    fixed = _as_deployed(graph, job, best.parallelism)
-    plan = planned(fixed, replace(only, offers=(exact,)), replace(settings, keep_parallelism=True))
-    slots = replace(plan.slots, machines={best.offer.name: best.slots})
-    return best, replace(plan, bound=min(bounds), carries=carried, slots=slots)
-
-
-def _on_pods(
-    graph: StreamGraph,
-    only: Catalogue,
-    settings: PlannerSettings,
-    job: JobOnPods,
-    shares: Shares,
-    number: int,
-) -> EqualPods | None:
-    """A number of pods of the only offer on which the job carries the rate; None if none does.
-
-    What changes least comes first: the present parallelism, few slots, the present mode.
-    """
-    (offer,) = only.offers
-    needed = graph.source_rate / (1 - PlanProblem.of(graph, only, settings).headroom)
-    modes = sorted(job.modes or MODES[:1], key=lambda mode: (mode != job.mode, mode != "SLOTS"))
-    largest = max(_fixed(graph, job).values(), default=1)
-    each = range(1, max(offer.cores, ceil(largest / number)) + 1)
-    options = [(ceil(max(job.parallelism, largest) / number), job.parallelism)]
-    if not _keeps_parallelism(graph, job):
-        options += [(slots, number * slots) for slots in each]
-    most = [n for n in graph.operators.max_parallelism.tolist() if n]
-    for slots, parallel in options:
-        in_use = max(parallel, largest)
-        if (
-            ceil(in_use / slots) != number
-            or parallel > min(most, default=parallel)
-            or slots > offer.slots
-            or slots * job.memory > (1 + NOISE) * float(offer.memory)
-        ):
-            continue
-        for mode in modes:
-            pods = EqualPods(offer, number, slots, parallel, mode)
-            if carried_on(graph, only, job, shares, pods) >= needed:
-                return pods
-    return None
-
-
-def carried_on(
-    graph: StreamGraph, only: Catalogue, job: JobOnPods, shares: Shares, pods: EqualPods
-) -> float:
-    """Least tuples/s that a job carries on pods, over the layouts that Flink may choose."""
-    names = [f"{pods.offer.name}-{i}" for i in range(pods.number)]
-    cluster = Cluster.of(
-        [pods.offer.device(name) for name in names],
-        bandwidth=UNLIMITED_BPS,
-        overhead=only.overhead,
-        overhead_per_byte=only.overhead_per_byte,
+    on_offer, pods = best
+    exact = replace(pods.offer, at_least=pods.number, at_most=pods.number)
+    plan = planned(
+        on_offer.deployed(pods.parallelism),
+        replace(on_offer.only, offers=(exact,)),
+        replace(settings, keep_parallelism=True),
     )
-    deployed = _as_deployed(graph, job, pods.parallelism)
-    known = shares if pods.parallelism == job.parallelism else {}
-    return graph.source_rate * min(
-        capacity(deployed, cluster, layout, known) for layout in layouts_on(graph, job, pods)
-    )
-
-
-def layouts_on(graph: StreamGraph, job: JobOnPods, pods: EqualPods) -> list[Layout]:
-    """Layouts of a job that Flink may choose on pods, which are numbered."""
-    names = [f"{pods.offer.name}-{i}" for i in range(pods.number)]
-    deployed = _as_deployed(graph, job, pods.parallelism)
-    return layouts(deployed, dict.fromkeys(names, pods.slots), cast(Mode, pods.mode))
-
-
-def _keeps_parallelism(graph: StreamGraph, job: JobOnPods) -> bool:
-    """Whether the parallelism stays: receivers of a broadcast would get other copies of tuples."""
-    return job.keeps_parallelism or bool(graph.kept_parallelism)
-
-
-def _fixed(graph: StreamGraph, job: JobOnPods) -> dict[str, int]:
-    """Operators with another parallelism than that of the job, which their program sets."""
-    return {name: n for name, n in parallelism(graph).items() if n != job.parallelism}
-
-
-def _as_deployed(graph: StreamGraph, job: JobOnPods, parallel: int) -> StreamGraph:
-    """Graph whose operators have a parallelism, but for those whose program sets another.
-
-    Each subtask has a constant load.
-    """
-    operators, fixed = graph.operators, _fixed(graph, job)
-    numbers = np.array([fixed.get(name, parallel) for name in operators.name], np.int32)
-    constant = operators.constant * numbers / operators.parallelism
-    return graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
+    slots = replace(plan.slots, machines={pods.offer.name: pods.slots})
+    carried = on_offer.carried(pods)
+    return pods, replace(plan, bound=min(bounds), carries=carried, slots=slots)

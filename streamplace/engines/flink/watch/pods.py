@@ -13,9 +13,8 @@ from typing import NoReturn
 from streamplace.engines.flink.advise.equal_pods import (
     SLOTS_SETTING,
     EqualPods,
+    JobOnOffer,
     JobOnPods,
-    carried_on,
-    layouts_on,
 )
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.decide.rates import JobRates
@@ -84,15 +83,16 @@ class PodModeller:
         costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
         only = Catalogue((offer,), *costs, slot_sharing=True)
         facts = JobOnPods.of(rest, deployment, measured_cluster(rest, self.engine.mips, None))
+        on_offer = JobOnOffer(graph, only, facts, measured.shares)
         slots, errors = int(rest.settings().get(SLOTS_SETTING, "1")), errors_for(graph)
 
         def option(number: int, parallel: int) -> LayoutOption:
             pods = EqualPods(offer, number, slots, parallel, facts.mode)
-            rate = carried_on(graph, only, facts, measured.shares, pods)
+            rate = on_offer.carried(pods)
             interval = RateInterval(rate, rate, rate)
             if errors is not None:
                 interval = errors.interval(rate)._replace(low=errors.at_least(rate))
-            layout = layouts_on(graph, facts, pods)[0]
+            layout = on_offer.layouts(pods)[0]
             return LayoutOption(layout, interval, is_known=rates.contradiction is None)
 
         now = len(present.devices)
