@@ -33,10 +33,7 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
     "application mode": {"settings": {"execution.target": "embedded"}},
     "native Kubernetes, session cluster": {"settings": SESSION, "pins": False},
     "native Kubernetes, application mode": {"settings": APPLICATION, "pins": False},
-    "FlinkDeployment of the operator": {
-        "settings": APPLICATION | OPERATED | MAIN,
-        "pins": False,
-    },
+    "FlinkDeployment of the operator": {"settings": APPLICATION | OPERATED | MAIN, "pins": False},
     "FlinkDeployment as `kubernetes:NAMESPACE/NAME`": {
         "settings": APPLICATION | OPERATED | MAIN,
         "pins": False,

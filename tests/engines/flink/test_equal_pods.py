@@ -63,10 +63,7 @@ def resource(**changes: Any) -> FlinkResource:
 
 
 @settings(max_examples=10, deadline=None)
-@given(
-    work=st.floats(0.1, 6.0),
-    prices=st.tuples(st.integers(1, 9), st.integers(1, 9)),
-)
+@given(work=st.floats(0.1, 6.0), prices=st.tuples(st.integers(1, 9), st.integers(1, 9)))
 def test_pods_are_the_cheapest_that_the_work_fits_on(work: float, prices: tuple[int, int]) -> None:
     """Each has the same part of the work, whose subtasks take a core at most."""
     offers = [offer(cores, price) for cores, price in zip((1, 4), prices, strict=True)]

@@ -57,22 +57,14 @@ def job(own: ManagerTime = HALF, **facts: Any) -> HotJob:
 @pytest.mark.parametrize(
     ("hot", "cause", "number"),
     [
-        (
-            job(HALF._replace(garbage=0.1)),
-            "garbage",
-            "takes 0.1 cores, and 0.5 of 1 cores",
-        ),
+        (job(HALF._replace(garbage=0.1)), "garbage", "takes 0.1 cores, and 0.5 of 1 cores"),
         (job(HALF._replace(garbage=0.09)), "work", "busy 95% of the time, 50% on a core"),
         (job(waits={"sum": 200.0}), "look-ups", "reads at most 200 tuples/s"),
         (job(shares={"sum": (0.6, 0.4)}), "skewed keys", "reads 60% of its tuples, 50% are even"),
         (job(shares={"sum": (0.59, 0.41)}), "work", "busy 95%"),
         (job(shares={"sum": (0.4, 0.6)}), "work", "busy 95%"),  # the other reads more
         (job(shares={"sum": (0.7, 0.3)}, sources=frozenset({"sum"})), "skewed splits", "70%"),
-        (
-            job(FULL._replace(beside=0.2)),
-            "another job",
-            "jobs use 0.2 cores, and 1 of 1 c",
-        ),
+        (job(FULL._replace(beside=0.2)), "another job", "jobs use 0.2 cores, and 1 of 1 c"),
         (job(FULL._replace(beside=0.19)), "work", "busy 95%"),
         (job(HALF._replace(beside=0.4)), "work", "busy 95%"),  # there is CPU enough for both
         (job(FULL, gain=MOVE), "placement", "1 of 1 cores are used, and hardly any on b"),

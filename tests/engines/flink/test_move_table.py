@@ -106,12 +106,7 @@ def test_every_row_of_the_table_decides_something() -> None:
 class World:
     """A Flink with the jobs of a move, the journal, and the process that carries it out."""
 
-    jobs: tuple[JobState, ...] = (
-        JobState.RUNNING,
-        GONE,
-        GONE,
-        GONE,
-    )  # of the chain
+    jobs: tuple[JobState, ...] = (JobState.RUNNING, GONE, GONE, GONE)  # of the chain
     used: tuple[bool, ...] = (True, False, False, False)  # ids that Flink takes no more
     stop: Stop = Stop.UNKNOWN
     late: int = 0  # number of a job whose start has no answer yet, and may still have an effect
@@ -207,10 +202,7 @@ def started(world: World, number: int) -> Iterator[tuple[World, StepOutcome]]:
     if others:
         yield world, StepOutcome.OTHERS
     elif world.used[number]:
-        yield (
-            world,
-            StepOutcome.DONE if world.jobs[number] is not GONE else StepOutcome.SPENT,
-        )
+        yield (world, StepOutcome.DONE if world.jobs[number] is not GONE else StepOutcome.SPENT)
     else:
         yield world.with_job(number, JobState.RUNNING), StepOutcome.DONE
         yield world.with_job(number, JobState.FAILED), StepOutcome.DONE

@@ -113,10 +113,7 @@ def test_a_node_that_is_lost_meanwhile_is_replaced(
 
 @pytest.mark.parametrize(
     "patch",
-    [
-        {"image": "none:1"},
-        {"flinkConfiguration": {MODE: "TASKS", SAVEPOINTS: "file:///proc/none"}},
-    ],
+    [{"image": "none:1"}, {"flinkConfiguration": {MODE: "TASKS", SAVEPOINTS: "file:///proc/none"}}],
     ids=["image", "savepoint"],
 )
 def test_a_change_that_cannot_be_taken_up_is_taken_back(

@@ -29,12 +29,7 @@ from streamplace.engines.flink.operator.patching import (
     inverse,
     merged,
 )
-from streamplace.engines.flink.operator.resource import (
-    FlinkResource,
-    named,
-    read_resource,
-    rest_of,
-)
+from streamplace.engines.flink.operator.resource import FlinkResource, named, read_resource, rest_of
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.errors import SettingError
 from streamplace.model.prediction_intervals import RateInterval
@@ -265,12 +260,7 @@ def test_a_resource_is_one_line(api: KubernetesApi, operator: StandIn) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("flinkVersion", "v9"),
-        ("job", None),
-        ("job", {"state": "suspended"}),
-    ],
+    ("field", "value"), [("flinkVersion", "v9"), ("job", None), ("job", {"state": "suspended"})]
 )
 def test_a_job_that_does_not_run_is_refused(
     pods: PodCluster, api: KubernetesApi, field: str, value: Any

@@ -255,11 +255,7 @@ def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
     given = (str(graph_jar), "--entry-class", "GraphJob", *where, *own, *placed("dev-0"))
     assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
     for device in ("dev-1", "dev-2"):
-        saved = (
-            "--savepoints",
-            tmp_path.as_uri(),
-            *settings_file(tmp_path, settle=0),
-        )
+        saved = ("--savepoints", tmp_path.as_uri(), *settings_file(tmp_path, settle=0))
         answer = run("flink", "move", *where, *placed(device), *saved)
         assert answer.status == 0, answer.err
         assert "its options and arguments are used again" in answer.err

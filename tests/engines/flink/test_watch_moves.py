@@ -14,14 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from fake_flink import (
-    JOB,
-    Clock,
-    FakeFlink,
-    checkpoints,
-    healthy,
-    job,
-)
+from fake_flink import JOB, Clock, FakeFlink, checkpoints, healthy, job
 from moving_flink import FakeJob, Killed, MovingFlink, after, kills, kills_then, loses_device
 from stores import fill_disk
 

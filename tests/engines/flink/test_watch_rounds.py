@@ -319,10 +319,7 @@ def test_two_days_with_a_wrong_model(
     st.floats(30, 600),
 )
 def test_a_job_that_falls_behind_ends_in_the_best_layout_that_was_measured(
-    others: dict[str, float],
-    factors: dict[str, float],
-    reports: bool,
-    offered: float,
+    others: dict[str, float], factors: dict[str, float], reports: bool, offered: float
 ) -> None:
     """However wrong the model is."""
     with pytest.MonkeyPatch.context() as patch:

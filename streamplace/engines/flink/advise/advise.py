@@ -633,10 +633,7 @@ def change_commands(
     each = ", ".join(f"{number} on {name}" for name, number in slots.items())
     numbers = ", ".join(f"{name} {number}" for name, number in plan.parallelism.items())
     at_least = each if current.is_priced else max(slots.values())
-    sizes = [
-        f"# {SLOTS_SETTING}: at least {at_least}",
-        f"# parallelism: {numbers}",
-    ]
+    sizes = [f"# {SLOTS_SETTING}: at least {at_least}", f"# parallelism: {numbers}"]
     if pods is not None:
         sizes = [
             f"# {SLOTS_SETTING}: {pods.slots}",

@@ -179,10 +179,7 @@ def thread_names(dump: str) -> dict[int, str]:
 
 
 def snapshot(
-    rest: Rest,
-    job: str,
-    processes: Mapping[str, int],
-    before: ClusterSnapshot | None = None,
+    rest: Rest, job: str, processes: Mapping[str, int], before: ClusterSnapshot | None = None
 ) -> ClusterSnapshot:
     """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
 

@@ -29,11 +29,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streamplace.display.report import Report, Sheet, duration
-from streamplace.engines.flink.constants import (
-    CLEAR,
-    HORIZON_SECONDS,
-    RATIO_ERROR,
-)
+from streamplace.engines.flink.constants import CLEAR, HORIZON_SECONDS, RATIO_ERROR
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout

@@ -8,19 +8,9 @@ from typing import NamedTuple
 from streamplace.engines.flink.constants import LEAST_BUSY
 from streamplace.engines.flink.cpu.charging import COMPILERS
 from streamplace.engines.flink.cpu.limits import reserved_cores
-from streamplace.engines.flink.measure.cluster import (
-    FRAMING,
-    HEADROOM,
-    capacity,
-    slowness,
-)
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, capacity, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.profile import (
-    PER_THREAD,
-    JobProfile,
-    Present,
-    costs_of,
-)
+from streamplace.engines.flink.measure.profile import PER_THREAD, JobProfile, Present, costs_of
 from streamplace.engines.flink.measure.source_lag import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
     SendingCost,

@@ -47,12 +47,7 @@ from streamplace.engines.flink.cpu.threads import runs_python
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.source_lag import (
-    SourceFlow,
-    SubtaskFlow,
-    flow_of,
-    together,
-)
+from streamplace.engines.flink.measure.source_lag import SourceFlow, SubtaskFlow, flow_of, together
 from streamplace.engines.flink.measure.streams import (
     COMMITTERS,
     NETWORK_KEY,
@@ -226,10 +221,7 @@ class JobProfile:
             task.id: self.cpu[task.id].cores
             if task.operators[0].endswith(COMMITTERS)
             else constant_cores(
-                self.cpu[task.id].cores,
-                self.tuples[task.id],
-                observed[task.name],
-                task.parallelism,
+                self.cpu[task.id].cores, self.tuples[task.id], observed[task.name], task.parallelism
             )
             for task in self.tasks
         }

@@ -31,11 +31,7 @@ from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
-from streamplace.model.buffers import (
-    BUFFER_TIMEOUT,
-    MESSAGE_IPT,
-    MESSAGES_OF,
-)
+from streamplace.model.buffers import BUFFER_TIMEOUT, MESSAGE_IPT, MESSAGES_OF
 from streamplace.model.graph import StreamGraph
 
 COMMITTERS = (": Committer", ": Global Committer")

@@ -30,13 +30,7 @@ from streamplace.engines.flink.move.running_settings import (
     running_settings,
     submitted_settings,
 )
-from streamplace.engines.flink.move.savepoints import (
-    Savepoint,
-    latest,
-    path_of,
-    resumable,
-    stop_of,
-)
+from streamplace.engines.flink.move.savepoints import Savepoint, latest, path_of, resumable, stop_of
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,

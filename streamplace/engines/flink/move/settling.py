@@ -16,14 +16,7 @@ from streamplace.engines.flink.move.savepoints import (
     state_clause,
 )
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.rest.client import (
-    ENDED,
-    FINISHED,
-    FlinkError,
-    NoAnswer,
-    Rest,
-    turns,
-)
+from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, NoAnswer, Rest, turns
 from streamplace.errors import FormatError
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.placements import Prediction

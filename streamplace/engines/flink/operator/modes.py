@@ -20,11 +20,7 @@ from streamplace.engines.flink.operator.patching import (
     claimed,
     claimed_again,
 )
-from streamplace.engines.flink.operator.resource import (
-    STABLE,
-    FlinkResource,
-    read_specification,
-)
+from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import NOISE
 from streamplace.model.units import digits

@@ -26,11 +26,7 @@ from streamplace.engines.flink.operator.patch_table import (
     Verdict,
     decide_patch,
 )
-from streamplace.engines.flink.operator.resource import (
-    STABLE,
-    FlinkResource,
-    read_specification,
-)
+from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claimed, Holder, Store, StoreError, Table

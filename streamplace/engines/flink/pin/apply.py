@@ -138,11 +138,7 @@ def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
 
 
 def check(
-    rest: Rest,
-    program: Program,
-    layout: Layout,
-    without: str,
-    savepoint: Savepoint | None = None,
+    rest: Rest, program: Program, layout: Layout, without: str, savepoint: Savepoint | None = None
 ) -> dict[str, str]:
     """Run a job's main method as ``apply`` would, submit nothing, and return the job's settings.
 

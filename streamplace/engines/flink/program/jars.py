@@ -94,10 +94,7 @@ def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
 
 @contextmanager
 def placed_jar(
-    jar: Path,
-    libraries: Sequence[Path],
-    pinning: Pinning,
-    name: str | None = None,
+    jar: Path, libraries: Sequence[Path], pinning: Pinning, name: str | None = None
 ) -> Iterator[Path]:
     """Provide a copy of a job's jar with libraries and the pinning class, while the block runs."""
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:

@@ -26,15 +26,7 @@ from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import StreamplaceError
 from streamplace.io.placements import Prediction
-from streamplace.io.watches import (
-    FAILED,
-    MOVED,
-    RETURNED,
-    UNBEGUN,
-    UNSAVED,
-    WatchDecision,
-    utc_now,
-)
+from streamplace.io.watches import FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED, WatchDecision, utc_now
 
 BY = "flink watch"
 CHECK_SECONDS = 1.0
