@@ -50,15 +50,9 @@ class Layout(Mapping[str, tuple[str, ...]]):
         Subtasks are ordered by their numbers, because the entries of a file may have been sorted by
         name.
 
-        Parameters
-        ----------
-        placement
-            Operator, or subtask, → device; or operator → device of each of its subtasks.
-        parallelism
-            The operators with more than one subtask; None if it is unknown.
+        ``placement``: operator, or subtask, → device; or operator → device of each of its subtasks.
+        ``parallelism``: the operators with more than one subtask; None if it is unknown.
 
-        Examples
-        --------
         >>> layout = Layout.of({"src -> trim": "a", "map#1": "b", "map#0": "a"})
         >>> layout.to_json()
         {'src': 'a', 'trim': 'a', 'map': ['a', 'b']}

@@ -193,7 +193,18 @@ class Advice(Displayed):
             "rate": self.rate,
             "observed": self.flow.rate,
             "offered": self.flow.offered,
-            "sources": [*map(_source_json, self.flow.sources.values())],
+            "sources": [
+                {
+                    "name": source.name,
+                    "observed": source.rate,
+                    "pending": source.pending,
+                    "growth": source.growth,
+                    "back_pressured": source.back_pressured,
+                    "behind": source.why,
+                    "offered": source.offered,
+                }
+                for source in self.flow.sources.values()
+            ],
             "cpu": self.cpu,
             "current": {
                 "cost": self.current.cost,
@@ -211,18 +222,6 @@ class Advice(Displayed):
             "patch": None if self.patch is None else self.patch.document,
             "notes": list(self.notes),
         }
-
-
-def _source_json(source: SourceFlow) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "observed": source.rate,
-        "pending": source.pending,
-        "growth": source.growth,
-        "back_pressured": source.back_pressured,
-        "behind": source.why,
-        "offered": source.offered,
-    }
 
 
 def _sources(flow: SourceFlow) -> Iterator[Part]:

@@ -72,12 +72,17 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
 def local_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
-    groups = graph.operators.slot_sharing_group
-    pairwise = np.isin(graph.streams.distribution(), (FORWARD, RESCALED)).tolist()
+    groups, streams = graph.operators.slot_sharing_group, graph.streams
+    pairwise = np.isin(streams.distribution(), (FORWARD, RESCALED)).tolist()
     opened: dict[str, list[int]] = {}  # slot sharing group → its bundles
     places: list[list[int]] = []  # for each operator, the bundle of each of its subtasks
     for v, number in enumerate(parallelism(graph).values()):
-        senders = _senders(graph, v, places, pairwise)
+        inputs = np.flatnonzero(streams.target == v).tolist()
+        senders = [  # for each stream from its own group: bundles of the senders, and if pairwise
+            (places[u], pairwise[e])
+            for e in inputs
+            if groups[u := int(streams.source[e])] == groups[v]
+        ]
         joined: dict[int, int] = {}  # bundle → the subtask that joins it
         others = []
         for i in range(number):
@@ -96,17 +101,6 @@ def local_bundles(graph: StreamGraph) -> list[Bundle]:
             bundles[bundle].append((v, i))
         places.append(sorted(joined, key=joined.__getitem__))
     return bundles
-
-
-def _senders(
-    graph: StreamGraph, v: int, places: Sequence[Sequence[int]], pairwise: Sequence[bool]
-) -> list[tuple[Sequence[int], bool]]:
-    """For each stream into an operator from its group: bundles of the senders, and if pairwise."""
-    streams, groups = graph.streams, graph.operators.slot_sharing_group
-    inputs = np.flatnonzero(streams.target == v).tolist()
-    return [
-        (places[u], pairwise[e]) for e in inputs if groups[u := int(streams.source[e])] == groups[v]
-    ]
 
 
 def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Sequence[int]:

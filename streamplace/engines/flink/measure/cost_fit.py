@@ -88,6 +88,12 @@ class Observation(NamedTuple):
     wakes: float = math.nan  # per second; NaN if unknown
     held_back: float = 0.0  # 1 if sources could send more than they did
 
+    @property
+    def wakes_without_tuples(self) -> float:
+        """Wake-ups per second after it has waited for something else than a tuple."""
+        batched = 1 - self.wakes / max(self.tuples, self.wakes, 1.0)
+        return self.wakes * batched * (1 - self.held_back)
+
 
 Observed = Mapping[str, Sequence[Observation]]
 """Operator → rates and CPU of its subtasks, in all windows and layouts that were measured."""
@@ -113,7 +119,7 @@ def task_cost(
     most = math.inf
     if rows and not any(math.isnan(row.wakes) for row in rows):
         most = MOST_OF_A_WAKE * max(1.0, *(row.wakes for row in rows))
-        slept = max(_without_tuples(row) for row in rows)
+        slept = max(row.wakes_without_tuples for row in rows)
         if slept > FEW_WAKES:
             fixed = A_WAKE._replace(median=A_WAKE.median * slept)
         fixed = fixed._replace(median=min(fixed.median, most))
@@ -124,12 +130,6 @@ def task_cost(
         return cost
     rest = np.maximum(cores - most, 0.0)
     return TaskCost(most, *_fitted(factors[:, 1:], rest, (per_tuple,)).tolist())
-
-
-def _without_tuples(row: Observation) -> float:
-    """Wake-ups per second of a thread that has waited for something else than a tuple."""
-    batched = 1 - row.wakes / max(row.tuples, row.wakes, 1.0)
-    return row.wakes * batched * (1 - row.held_back)
 
 
 def constant_cores(

@@ -440,7 +440,9 @@ def present_of(
     used = {device: sum(kinds[device].values()) for device in loads}
     shares = cpu_shares(processes, used, reported)
     flows = remote_flows(tasks, edges, interval.activity, devices)
-    if _is_beside_spread_jobs(job, interval) or not flows.keys() <= kinds.keys():
+    others = {(own.job, own.device) for own in interval.cluster.subtasks if own.job != job}
+    are_spread = len(others) > len({name for name, _ in others})
+    if are_spread or not flows.keys() <= kinds.keys():
         flows = {}  # the threads that send and receive serve all jobs
     network = {device: cores.get(NETWORK, 0.0) for device, cores in kinds.items()}
     return Present(
@@ -450,12 +452,6 @@ def present_of(
         network_loads(network, flows, {device for device in loads if shares[device].is_full}),
         interval.cluster.cores_beside(job),
     )
-
-
-def _is_beside_spread_jobs(job: str, interval: JobInterval) -> bool:
-    """Whether other jobs may exchange tuples between TaskManagers."""
-    others = {(own.job, own.device) for own in interval.cluster.subtasks if own.job != job}
-    return len(others) > len({name for name, _ in others})
 
 
 def _doubts(

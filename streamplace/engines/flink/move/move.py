@@ -130,15 +130,10 @@ class FlinkMove:
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.
 
-        Raises
-        ------
-        MoveUnderWay
-            When another command moves it.
-        FlinkError
-            When it cannot be saved, and so continues to run; or when it does not run on its new
-            devices, and runs on its previous ones again.
-        Undecided
-            When Flink no longer answers, so that the move must be resumed.
+        Raises MoveUnderWay when another command moves it. Raises FlinkError when it cannot be
+        saved, and so continues to run; or when it does not run on its new devices, and runs on its
+        previous ones again. Raises Undecided when Flink no longer answers, so that the move must be
+        resumed.
         """
         self._end_earlier(plan.job)
         rate = self.rate(plan)
@@ -150,12 +145,8 @@ class FlinkMove:
         """Start a job that has lost devices on others, from its last checkpoint.
 
         `without_lost` says where. The job is cancelled, as it cannot be stopped with a savepoint.
-
-        Raises
-        ------
-        FlinkError
-            When it has saved nothing that outlives it, so that it is left as it is; otherwise as
-            `run` does.
+        Raises FlinkError when it has saved nothing that outlives it, so that it is left as it is;
+        otherwise the errors of `run`.
         """
         path = resumable(self.rest, job)
         if path is None:
@@ -186,16 +177,9 @@ class FlinkMove:
     def resume(self, job: str | None = None) -> FlinkMoved:
         """Finish an interrupted move, so that exactly one copy of the job runs.
 
-        Parameters
-        ----------
-        job
-            The job that was moved, or its successor; it may be omitted if only one move was
-            interrupted.
+        Raises SettingError when no move was interrupted.
 
-        Raises
-        ------
-        SettingError
-            When no move was interrupted.
+        ``job``: the job that was moved, or its successor; None if only one move was interrupted.
         """
         found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
         if self.settings.compares_rates:

@@ -88,17 +88,11 @@ TWICE = "what it wrote since then may be written twice"
 
 
 class Undecided(FlinkError):
-    """What becomes of the job is not known, or it does not run: the move must be resumed.
-
-    Attributes
-    ----------
-    clause
-        What is the case, without the advice for a command that ends now.
-    """
+    """What becomes of the job is not known, or it does not run: the move must be resumed."""
 
     def __init__(self, clause: str, advice: str = "") -> None:
         super().__init__(clause + advice)
-        self.clause = clause
+        self.clause = clause  # what is the case, without the advice for a command that ends now
 
 
 class StoppedByOthers(Undecided):

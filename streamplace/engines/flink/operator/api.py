@@ -24,17 +24,12 @@ MERGE = "application/merge-patch+json"
 
 
 class ApiRefusal(FlinkError):
-    """An error of the API server.
-
-    Attributes
-    ----------
-    status
-        Its HTTP status: 403 for a right that is missing, 404 for a resource that does not exist,
-        409 for a patch of a resource that was changed meanwhile.
-    """
+    """An error of the API server."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
+        # Its HTTP status: 403 for a right that is missing, 404 for a resource that does not exist,
+        # 409 for a patch of a resource that was changed meanwhile.
         self.status = status
 
 

@@ -67,19 +67,12 @@ def apply(
 
     Operators without a parallelism of their own get that of the placement.
 
-    Raises
-    ------
-    PlacementError
-        When a device of the placement is not a TaskManager of the cluster, or cannot be pinned to.
-    CopyRuns
-        When a job that was started from the same savepoint is running, or an unfinished move has
-        taken it.
-    FlinkError
-        When the cluster's scheduler ignores placements, when the job is not the placed one, or
-        when it does not start; the message quotes the reason, and nothing keeps running unless
-        Flink stops answering.
-    StillStarting
-        When the job still restores its state after ``seconds``; it is not cancelled.
+    Raises PlacementError when a device of the placement is not a TaskManager of the cluster, or
+    cannot be pinned to. Raises CopyRuns when a job that was started from the same savepoint is
+    running, or an unfinished move has taken it. Raises FlinkError when the cluster's scheduler
+    ignores placements, when the job is not the placed one, or when it does not start; nothing keeps
+    running unless Flink stops answering. Raises StillStarting when it still restores its state
+    after ``seconds``; it is not cancelled.
     """
     deployment_of(rest).check_jobs()
     if savepoint is not None:

@@ -74,19 +74,13 @@ class NoAnswer(FlinkError):
 
 
 class Refusal(FlinkError):
-    """An answer of Flink itself with an error status.
-
-    Attributes
-    ----------
-    complaint
-        The complete answer.
-    status
-        Its HTTP status; from 500 on, Flink has failed, and says nothing of what was asked.
-    """
+    """An answer of Flink itself with an error status."""
 
     def __init__(self, message: str, complaint: str = "", status: int = 0) -> None:
         super().__init__(message)
-        self.complaint, self.status = complaint, status
+        self.complaint = complaint  # the complete answer
+        # Its HTTP status; from 500 on, Flink has failed, and says nothing of what was asked.
+        self.status = status
 
 
 def task_state(vertex: JobVertex) -> str:
@@ -109,25 +103,14 @@ class Rest:
 
     Requests do not use a proxy, and redirections are not followed.
 
-    Parameters
-    ----------
-    url
-        Address such as ``http://localhost:8081``.
-    access
-        Certificates and authorization.
-
-    Attributes
-    ----------
-    patience
-        Seconds for which a request without an answer is repeated.
-    tell
-        Function that receives a message when a request is first repeated.
-    resource
-        The resource of Flink's operator by whose name it is reached; None if it is not.
+    ``url``: address such as ``http://localhost:8081``.
+    ``access``: certificates and authorization.
     """
 
-    patience = 0.0
+    patience = 0.0  # seconds for which a request without an answer is repeated
+    # The resource of Flink's operator by whose name it is reached; None if it is not.
     resource: object = None
+    # Receives a message when a request is first repeated.
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
     def __init__(self, url: str, access: Access | None = None) -> None:

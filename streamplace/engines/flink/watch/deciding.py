@@ -525,14 +525,9 @@ def choose(
 ) -> WatchChoice:
     """Decide where a job should run.
 
-    Parameters
-    ----------
-    here, others
-        The present layout, and those that the job may have.
-    machines
-        Number of TaskManagers that the policy chooses.
-    is_trial
-        Whether this is the first measurement after a move.
+    ``here``, ``others``: the present layout, and those that the job may have.
+    ``machines``: number of TaskManagers that the policy chooses.
+    ``is_trial``: whether this is the first measurement after a move.
     """
     if facts.falls_behind is None:
         return WatchChoice("the next round shows whether it keeps up")
@@ -671,7 +666,10 @@ class Guards:
         decisions = [decision for _, decision in observation.moves]
         if state.checkpoints_fail:
             return "its checkpoints fail"
-        if choice.returns and not any(map(_is_failed_return, decisions[-1:])):
+        has_failed = any(
+            last.kind == "return" and last.state not in (MOVED, UNBEGUN) for last in decisions[-1:]
+        )
+        if choice.returns and not has_failed:
             return ""
         for hours in self.quiet if not choice.returns else ():
             if observation.hour in hours:
@@ -705,10 +703,6 @@ def wasted(moves: Sequence[WatchDecision]) -> int:
         number += move.state != MOVED or was_left
         was_left = move.state == MOVED and move.kind == "return"
     return number
-
-
-def _is_failed_return(move: WatchDecision) -> bool:
-    return move.kind == "return" and move.state not in (MOVED, UNBEGUN)
 
 
 @dataclass(slots=True)

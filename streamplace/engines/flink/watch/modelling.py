@@ -43,15 +43,7 @@ class JobModeller:
     _observed: dict[str, Sequence[Observation]] = field(default_factory=dict, init=False)
 
     def __call__(self, job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
-        """Measure a job.
-
-        Parameters
-        ----------
-        managers
-            Present TaskManagers.
-        trials
-            Layouts in which it was before.
-        """
+        """Measure a job on the TaskManagers that are present, after it was in other layouts."""
         engine, offered = self.improver.engine, {*managers, ALL}
         cards = {name: speed for name, speed in engine.cards.items() if name in offered}
         improver = replace(
