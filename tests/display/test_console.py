@@ -3,14 +3,13 @@
 import re
 from io import StringIO
 from math import copysign
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.display.console import MOST_WORD, DataConsole, print_parts, tables_of
-from streamplace.display.report import LEAST_TEXT, Bar, Detail, Report, Sheet, duration, quantity
+from streamplace.display.report import LEAST_TEXT, Bar, Sheet, duration, quantity
 
 
 def printed(sheet: Sheet, width: int) -> list[str]:
@@ -113,11 +112,3 @@ def test_a_duration_is_rounded_before_its_units_are_chosen(seconds: float, text:
     """There is no 60 s, no 1 min 60 s, no 1000 ms."""
     assert duration(seconds) == text
     assert quantity(seconds, "s") == text
-
-
-def test_details_are_for_pages_and_for_verbose_commands(tmp_path: Path) -> None:
-    """A detail is in the page of a report, and not in its text."""
-    report = Report(("The value.", Detail("The fine print.")), "Title")
-    report.save(tmp_path / "page.html")
-    assert "fine print" in (tmp_path / "page.html").read_text()
-    assert str(report) == "Title\nThe value."

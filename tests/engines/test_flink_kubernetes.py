@@ -77,7 +77,7 @@ def strict(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_the_flink_deployment_is_valid(
+def test_it_is_a_valid_deployment(
     deployment: str, check_manifest: Callable[[dict[str, Any]], object]
 ) -> None:
     """By the schema of Flink's operator, and its templates by that of Kubernetes."""
@@ -93,22 +93,6 @@ def test_the_flink_deployment_is_valid(
     merged = {"spec": {**spec["podTemplate"]["spec"], **own}}  # as the operator does
     pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": merged}
     check_manifest(pod)
-
-
-def test_the_operator_runs_the_job_with_savepoints_on_the_nodes_that_are_devices() -> None:
-    """One TaskManager on each; a node needs the labels of its device and of all of its tags."""
-    spec = application("shop")[0]["spec"]
-    assert (spec["mode"], spec["job"]["upgradeMode"]) == ("standalone", "savepoint")
-    assert spec["taskManager"]["replicas"] == 3
-    affinity = spec["taskManager"]["podTemplate"]["spec"]["affinity"]
-    needed = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    terms = [term["matchExpressions"] for term in needed["nodeSelectorTerms"]]
-    assert [{e["key"]: e["values"] for e in term} for term in terms] == [
-        {"streamplace-device": ["box0"]},
-        {"streamplace-device": ["box1"]},
-        {"streamplace-device": ["gpu"], "streamplace-tag-gpu": ["true"]},
-    ]
-    assert "podAntiAffinity" in affinity
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
@@ -155,9 +139,7 @@ RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
 RAY_GROUP = {"rayStartParams", "template", "groupName", "replicas", "minReplicas", "maxReplicas"}
 
 
-def test_the_ray_cluster_of_the_page_is_valid(
-    check_manifest: Callable[[dict[str, Any]], object],
-) -> None:
+def test_the_ray_cluster_is_valid(check_manifest: Callable[[dict[str, Any]], object]) -> None:
     """Its pods by the schemas of Kubernetes, what is around them by the names that KubeRay has."""
     page = Path(__file__).parents[2] / "docs" / "how-to" / "ray-cluster.yaml"
     cluster = yaml.safe_load(page.read_text("utf-8"))

@@ -1,6 +1,5 @@
 """Placements in the formats of other tools: CSV, GraphML and DOT."""
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,12 +16,6 @@ from streamplace.engines.graphml import as_graphml, read_graphml
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
 from streamplace.model import Cluster, Operator, Problem, StreamGraph
-
-
-def test_data_frames_can_read_it(written: Callable[..., Path]) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(written("csv") / "placement.csv")
-    assert frame.set_index("operator").device["join"] == "box1"
 
 
 def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
@@ -96,12 +89,6 @@ def test_what_no_xml_file_can_hold_is_refused() -> None:
     problem = Problem(graph, Cluster.uniform(1))
     with pytest.raises(FormatError, match=r"'a\\x07'.*json"):
         as_graphml(Deployment(problem, problem.placement([0])))
-
-
-def test_a_device_has_a_colour_of_its_own() -> None:
-    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["odd names"]).values()
-    colours = re.findall(r'fillcolor="([\d. ]+)"', text)
-    assert len(set(colours)) == len(colours) == len(DEPLOYMENTS["odd names"].elements)
 
 
 def test_what_tasks_hand_on_is_told_in_bytes() -> None:

@@ -47,9 +47,7 @@ def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> No
         (GivenSettings(duration=0.5, dt=0.1), "duration"),
     ],
 )
-def test_a_run_that_its_settings_decide_says_so_instead_of_a_number(
-    arguments: GivenSettings, setting: str
-) -> None:
+def test_a_run_decided_by_its_settings_says_so(arguments: GivenSettings, setting: str) -> None:
     """It names the stream, and a value with which the run is valid."""
     problem = fast(64_000)
     placement = problem.placement([0, 1, 2])
@@ -65,15 +63,6 @@ def test_a_run_that_its_settings_decide_says_so_instead_of_a_number(
     again = run_queues(problem, placement, replace(arguments, **{setting: float(works[1])}))
     assert again.valid
     assert again.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
-
-
-def test_a_small_capacity_alone_shortens_the_time_step() -> None:
-    """Queues of 500 tuples carry 64,000 tuples/s in steps of a millisecond."""
-    problem = fast(64_000)
-    run = run_queues(problem, problem.placement([0, 1, 2]), GivenSettings(capacity=500))
-    assert run.valid
-    assert run.dt == 0.001
-    assert run.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
 
 
 def test_an_operator_alone_has_no_queues() -> None:

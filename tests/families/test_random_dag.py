@@ -82,18 +82,6 @@ def test_rates_neither_grow_nor_fade_along_a_deep_chain() -> None:
     assert 5e3 <= graph.input_rate.min() <= graph.input_rate.max() <= 2e4
 
 
-def test_a_dense_graph_takes_every_pair() -> None:
-    (graph,) = random_dag(RandomDag(operators=9, layers=3, sources=3, reach=1, streams=18), 0)
-    pairs = {(s.source, s.target) for s in graph.streams}
-    assert len(pairs) == 18
-
-
-def test_parallel_streams_may_join_the_same_operators() -> None:
-    (graph,) = random_dag(RandomDag(operators=2, streams=5, parallel=True), 0)
-    assert {(s.source, s.target) for s in graph.streams} == {("source0", "op1")}
-    assert graph.n_streams == 5
-
-
 def test_skew_makes_heavy_tails() -> None:
     """The largest of many lognormal operators dwarfs the median."""
     (even,) = random_dag(RandomDag(operators=1000), 0)

@@ -37,9 +37,7 @@ def test_a_largest_rate_is_read_with_its_unit() -> None:
     ("subtasks", "groups", "share"),
     [(1, 0, 0.25), (2, 0, 0.5), (3, 0, 0.75), (4, 0, 1.0), (2, 3, 0.375)],
 )
-def test_each_subtask_has_the_largest_rate_placed_together_or_apart(
-    subtasks: int, groups: int, share: float
-) -> None:
+def test_together_or_apart_subtasks_have_the_rate(subtasks: int, groups: int, share: float) -> None:
     """Of three key groups, one of two subtasks has two: 6667 of 10,000 tuples/s."""
     before = graph(parallelism=subtasks, max_parallelism=groups)
     expansion = expand(before)
@@ -65,9 +63,7 @@ def test_subtasks_have_equal_parts_of_a_constant_load_whatever_their_key_groups(
     ("most", "cores", "share"),
     [(0.0, 1.0, 0.25), (0.0, 1.5, 0.375), (0.0, 8.0, 1.0), (1000.0, 8.0, 0.1)],
 )
-def test_a_subtask_uses_its_cores_and_no_more_than_its_device_has(
-    most: float, cores: float, share: float
-) -> None:
+def test_subtasks_use_at_most_their_cores(most: float, cores: float, share: float) -> None:
     """It needs four, of which a device has four: alone, in an expansion, and in the engine."""
     before = graph(most, cores=cores)
     before = before.with_operators(replace(before.operators, ipt=np.array([0.0, 1e6])))
@@ -99,17 +95,10 @@ def test_passes_leave_a_largest_rate_out() -> None:
         assert free.tolist() == limited.tolist()
 
 
-def test_a_description_says_both() -> None:
-    assert "10 k/s, at most 2.5 k/s a subtask" in str(graph().report())
-    assert "150 MIPS, 50 at any rate" in str(graph(0.0, constant=50.0).report())
-
-
 @pytest.mark.parametrize(
     ("most", "constant", "term"), [(2500.0, 0.0, "max_rate"), (0.0, 50.0, "constant loads")]
 )
-def test_the_library_refuses_what_its_instances_cannot_express(
-    most: float, constant: float, term: str
-) -> None:
+def test_the_library_refuses_what_it_cannot_say(most: float, constant: float, term: str) -> None:
     problem = Problem(graph(most, constant=constant), Cluster.uniform(2))
     with pytest.raises(ProblemError, match=term):
         instance_document(problem, OBJECTIVES["throughput"])

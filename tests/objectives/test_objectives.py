@@ -38,9 +38,7 @@ def value(name: str, *devices: int) -> float:
         ("energy", (0, 1), 5 * 0.001 + 20 * 0.002 + 1e-6 * 1e6),
     ],
 )
-def test_values_are_those_counted_by_hand(
-    name: str, devices: tuple[int, int], expected: float
-) -> None:
+def test_values_are_counted_by_hand(name: str, devices: tuple[int, int], expected: float) -> None:
     """Of one tuple: 1 ms on a, 0.1 s and 1 MB at 1 MB/s to b, 2 ms there."""
     assert value(name, *devices) == pytest.approx(expected)
 
@@ -84,13 +82,6 @@ def test_devices_counts_those_in_use() -> None:
 def test_energy_is_refused_where_no_device_says_what_it_draws() -> None:
     with pytest.raises(SettingError, match="power"):
         place(PIPE, Cluster.uniform(2), objective="energy")
-
-
-def test_the_default_is_the_rate_and_for_task_graphs_the_pass() -> None:
-    tasks = StreamGraph.of("tasks", PIPE.operators, [Stream("src", "sink")], fires="all")
-    budget = Budget(None, 50)
-    assert place(PIPE, placer="single", budget=budget).objective == "throughput"
-    assert place(tasks, placer="single", budget=budget).objective == "makespan"
 
 
 @given(placed(max_operators=6))

@@ -51,16 +51,6 @@ def test_a_placement_that_keeps_up_needs_no_advice() -> None:
     assert answer.verdict.startswith("carries the full rate")
 
 
-def test_sources_that_share_no_bottleneck_are_reported_apart() -> None:
-    """Max–min fairness lets the free source run at its full rate."""
-    operators = [Operator("a", ipt=5e5, rate=1e4), Operator("b", ipt=1e5, rate=1e4)]
-    problem = Problem(StreamGraph.of("two", operators), Cluster.uniform(2))
-    answer = explain(problem, problem.placement([0, 1]))
-    assert answer.sources == {"a": pytest.approx(0.5), "b": 1.0}
-    assert answer.relative_throughput == pytest.approx(0.75)
-    assert [(limit.sources, limit.resource.name) for limit in answer.limits] == [(("a",), "d0")]
-
-
 def test_each_source_that_is_held_back_has_a_limit_of_its_own() -> None:
     """The fullest resource, the link, does not hold back the source that a core stops earlier."""
     operators = [
@@ -217,9 +207,7 @@ def assert_reached(
         (clicks(), ("parse",)),
     ],
 )
-def test_advice_on_parallelism_knows_its_limits(
-    graph: StreamGraph, split: tuple[str, ...] | None
-) -> None:
+def test_advice_on_subtasks_has_limits(graph: StreamGraph, split: tuple[str, ...] | None) -> None:
     """The maximum parallelism, and streams that join subtask to subtask."""
     problem = Problem(graph, edge())
     advice = explain(problem, problem.placement([0, 0, 0])).parallelism
@@ -227,9 +215,7 @@ def test_advice_on_parallelism_knows_its_limits(
 
 
 @pytest.mark.parametrize(("partitioning", "number"), [("hash", 4), ("rebalance", 7)])
-def test_key_groups_limit_the_advice_only_where_tuples_are_hashed(
-    partitioning: str, number: int
-) -> None:
+def test_key_groups_limit_advice_only_for_hashed_tuples(partitioning: str, number: int) -> None:
     """Eight groups on five to seven subtasks are two on the busiest, as on four."""
     operators = [
         Operator("src", rate=1e4),

@@ -108,20 +108,6 @@ def test_an_optimum_that_is_recognised_ends_the_search_early() -> None:
     assert result.seconds < 50
 
 
-def test_any_other_objective_is_climbed() -> None:
-    """An objective that the kernels do not know, to be minimised."""
-    wanted = np.array([2, 0, 1, 1, 2, 0, 1, 2, 0, 0])
-
-    def distance(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
-        return (placements != wanted).sum(axis=1).astype(float)
-
-    problem = Problem(chain(10), Cluster.uniform(3))
-    objective = Objective("distance", "min", "Operators in the wrong place.", distance)
-    result = placed(problem, 20_000, objective=objective)
-    assert result.value == 0
-    assert result.trace[-1].value == 0
-
-
 def tasks(n: int = 14, devices: int = 3) -> Problem:
     """Random tasks of unequal work on equal devices."""
     rng = np.random.default_rng(3)

@@ -52,9 +52,7 @@ def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> 
 
 @pytest.mark.parametrize("sources", [1, 3])
 @given(data=st.data(), evaluations=st.integers(1, 40))
-def test_the_bound_holds_however_early_the_budget_ends(
-    sources: int, data: st.DataObject, evaluations: int
-) -> None:
+def test_the_bound_holds_at_any_budget(sources: int, data: st.DataObject, evaluations: int) -> None:
     problem = data.draw(small_problems(sources))
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_of_all(problem)
@@ -141,15 +139,6 @@ def test_graphs_of_the_benchmark_are_proven(k: Any, depth: Any) -> None:
     assert result.value < 0.55
 
 
-def test_many_sources_get_an_honest_bound() -> None:
-    """Beyond what can be tried, the bound is from shared capacity and never below the value."""
-    operators = [Operator(f"s{i}", ipt=1e6, payload=10, rate=1.0 + i) for i in range(6)]
-    operators += [Operator(f"t{i}", ipt=2e6) for i in range(6)]
-    graph = StreamGraph.of("many", operators, [Stream(f"s{i}", f"t{i}") for i in range(6)])
-    result = solved(Problem(graph, Cluster.uniform(3, mips=2)), Budget(seconds=0.5))
-    assert 0 < result.value <= result.bound < 1
-
-
 @pytest.mark.parametrize(
     ("ipt", "max_rate", "cores", "rules"),
     [
@@ -226,9 +215,7 @@ def two_chains() -> Problem:
     [(Budget(None, 10_000), 10_000 + 1), (Budget(seconds=1), SLICE + MOVES)],
     ids=["evaluations", "seconds"],
 )
-def test_trying_all_placements_ends_with_the_budget(
-    budget: Budget, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trying_all_has_an_end(budget: Budget, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of the placements proves nothing; four devices carry half of the work of eight.
 
     The answer is evaluated once more; the clock, of which each placement takes a millisecond, is

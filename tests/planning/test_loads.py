@@ -60,17 +60,6 @@ def test_what_the_headroom_leaves_free_is_not_in_use() -> None:
     assert result.free["cpu"] == pytest.approx(0.1)
 
 
-def test_machines_are_needed_for_constant_loads_alone() -> None:
-    result = few(
-        chain(
-            Operator("src", ipt=1, rate=1.0, constant=700, max_parallelism=1),
-            Operator("sink", ipt=1, constant=700, max_parallelism=1),
-        )
-    )
-    assert sum(result.machines.values()) == 2
-    assert result.bound == 2
-
-
 def test_a_machine_that_constant_loads_overfill_carries_nothing() -> None:
     graph = StreamGraph.of("over", [Operator("src", ipt=1e3, rate=1.0, constant=1500)])
     problem = PlanProblem.of(graph, Catalogue.of([Offer("small", 1.0, mips=1000)]))

@@ -11,7 +11,6 @@ from strategies import problems
 
 from streamplace.learn.algorithms.orders import ORDERS, decision_order
 from streamplace.model import Cluster, Problem, StreamGraph
-from streamplace.papers.placeto import PlacetoConfig
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
 
@@ -88,8 +87,3 @@ def test_an_order_by_rank_does_not_depend_on_how_a_graph_is_stored(name: str) ->
     assert [other.operators.name[v] for v in found] == [
         names[v] for v in decision_order(DIAMOND, name, rank)
     ]
-
-
-def test_every_order_is_an_option() -> None:
-    for name in ORDERS:
-        assert PlacetoConfig(order=name).order == name

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 import torch
 from giph_reference import ends, linear, log_softmax, seconds
-from hypothesis import given, settings
 from problems import PROBLEMS
 from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
-from strategies import problems
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
@@ -292,9 +290,3 @@ def test_the_teacher_is_asked_wherever_the_policies_lead(problem: Problem) -> No
         starts = device_features(problem, before(record, 0, t), v)[:, 4]
         soonest = starts[record.open[0, t]].min()
         assert starts[record.device[0, t]] == pytest.approx(soonest)
-
-
-@settings(max_examples=25)
-@given(problem=problems(most=5))
-def test_all_placements_are_legal(problem: Problem) -> None:
-    assert problem.legal(ran(problem, DopplerConfig(**SMALL))[3]).all()
