@@ -51,9 +51,7 @@ def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed
     assert sorted(found) == sorted(plain)
 
 
-def test_a_series_goes_on_with_runs_that_are_missing_or_disturbed(
-    pending: Callable[[Rows], list[str]],
-) -> None:
+def test_a_series_goes_on_with_missing_or_bad_runs(pending: Callable[[Rows], list[str]]) -> None:
     assert pending([]) == sorted(ARMS)
     assert pending(runs(*RATES)[:3]) == ["SLOTS again", "flink move"]
     assert pending(changed(runs(*RATES), "TASKS", disturbed=True)) == ["TASKS"]

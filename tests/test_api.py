@@ -82,9 +82,7 @@ def test_a_budget_may_be_seconds_or_a_text(budget: Any) -> None:
     assert place(PIPE, budget=budget).value == 1.0
 
 
-def test_a_placement_may_be_a_result_a_mapping_a_file_or_a_printed_document(
-    folder: Path, run: Callable[..., Any]
-) -> None:
+def test_placements_come_in_many_forms(folder: Path, run: Callable[..., Any]) -> None:
     result = place(PIPE)
     printed = json.loads(run("place", "graph.json", "--json", "-o", "placement.json").out)
     placements = [result, result.placement, dict(result.placement), "placement.json", printed]
@@ -92,9 +90,7 @@ def test_a_placement_may_be_a_result_a_mapping_a_file_or_a_printed_document(
     assert values == [1.0] * len(placements)
 
 
-def test_a_file_that_was_placed_at_another_rate_is_told(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_of_another_rate_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     place(PIPE, rate=5000).save("slow.json")
     offered = PIPE.source_rate
     assert simulate(PIPE, "slow.json").offered == offered

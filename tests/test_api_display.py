@@ -71,9 +71,7 @@ def objects() -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_print_shows_lines_without_control_characters_and_repr_a_short_one(
-    objects: Any, name: str
-) -> None:
+def test_print_shows_no_control_characters_and_repr_a_short_line(objects: Any, name: str) -> None:
     lines = str(objects[name]).split("\n")
     assert all(line.isprintable() for line in lines)
     assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
@@ -145,7 +143,7 @@ class Terminal(StringIO):
 
 
 @pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (StringIO, False)])
-def test_progress_is_shown_on_terminals_only(
+def test_terminals_show_progress(
     stream: type[StringIO], shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = stream()

@@ -129,9 +129,7 @@ def libraries(
         if any(blocks(page))
     ],
 )
-def test_what_a_page_shows_happens(
-    page: Path, empty_folder: Path, request: pytest.FixtureRequest
-) -> None:
+def test_pages_are_true(page: Path, empty_folder: Path, request: pytest.FixtureRequest) -> None:
     """Run everything on the page in one folder, as a reader would."""
     if name_of(page) == KAFKA:
         request.getfixturevalue("libraries")

@@ -90,9 +90,7 @@ def test_a_repr_is_short_and_leaves_out_defaults(result: Result) -> None:
     assert repr(result.bottleneck).startswith("<FullestResource: ")
 
 
-def test_a_result_has_a_verdict_a_bottleneck_a_plot_and_files(
-    result: Result, tmp_path: Path
-) -> None:
+def test_a_result_has_verdict_bottleneck_plot_and_files(result: Result, tmp_path: Path) -> None:
     explanation = result.explain()
     assert result.verdict.endswith(explanation.verdict)
     assert result.bottleneck == explanation.bottleneck

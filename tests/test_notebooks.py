@@ -47,9 +47,7 @@ def shown(notebook: dict[str, Any]) -> list[list[tuple[str, str]]]:
         for path in NOTEBOOKS
     ],
 )
-def test_a_notebook_shows_what_it_stores(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notebooks_are_fresh(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cell by cell, from an empty folder; docs/notebooks/execute.py renews it."""
     monkeypatch.chdir(tmp_path)
     notebook = json.loads(path.read_text(encoding="utf-8"))

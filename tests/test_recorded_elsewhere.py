@@ -61,7 +61,7 @@ def test_rates_of_larger_layouts_follow_from_smaller_ones(
     assert found["queries"]["q"]["median"] == found["median"]
 
 
-def test_equal_tables_give_equal_predictions(
+def test_equal_tables_predict_alike(
     tables: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     printed = []

@@ -47,9 +47,7 @@ def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
     assert "slow" not in registry
 
 
-def test_the_modules_of_a_second_package_are_added(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_package_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sub-packages register in the module of that name; those without one are passed over."""
     for folder in ("kinds", "kinds/core", "rare", "rare/odd", "rare/shared"):
         (tmp_path / folder).mkdir()

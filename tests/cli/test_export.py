@@ -33,9 +33,7 @@ def test_every_form_is_written(run: Callable, form: str) -> None:
     assert all(path.is_file() for path in ([Path("out")] if EXPORTS[form].suffix else written))
 
 
-def test_a_single_file_goes_to_stdout_and_several_need_a_folder(
-    run: Callable, refusal: Callable
-) -> None:
+def test_one_file_goes_to_stdout_and_several_to_a_folder(run: Callable, refusal: Callable) -> None:
     answer = run(*EXPORT, "csv")
     assert answer.out.splitlines()[1] == "src,0,d0,,,"
     assert answer.err == ""
@@ -80,9 +78,7 @@ def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(run: Callable) -> 
 
 
 @pytest.mark.parametrize("form", ["flink", "flink-kubernetes"])
-def test_flink_must_know_all_devices_where_subtasks_are_spread(
-    run: Callable, refusal: Callable, form: str
-) -> None:
+def test_spread_subtasks_need_all_devices(run: Callable, refusal: Callable, form: str) -> None:
     """An idle TaskManager would take what it was not told to refuse."""
     graph = {
         "name": "g",

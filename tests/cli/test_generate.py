@@ -54,9 +54,7 @@ def test_a_pipe_is_refused_and_stays_one(refusal: Callable, tmp_path: Path, name
     assert Path(name).is_fifo()
 
 
-def test_a_folder_of_published_graphs_is_imported(
-    run: Callable, refusal: Callable, tmp_path: Path
-) -> None:
+def test_published_graphs_are_imported(run: Callable, refusal: Callable, tmp_path: Path) -> None:
     """As a data set, as one graph that can be placed, and not all of them as one graph."""
     (tmp_path / "in").mkdir()
     for i in range(3):

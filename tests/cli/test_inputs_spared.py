@@ -23,9 +23,7 @@ simulate graph.json placement.json -o folder/../placement.json
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_an_output_that_is_an_input_is_refused(
-    refusal: Callable, graph: str, placement: str, line: str
-) -> None:
+def test_an_output_is_no_input(refusal: Callable, graph: str, placement: str, line: str) -> None:
     Path("folder").mkdir()
     Path("folder/graph.json").write_bytes(Path(graph).read_bytes())
     Path("from.toml").write_text("from = 'placement.json'\n")

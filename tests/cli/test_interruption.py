@@ -72,9 +72,7 @@ def interrupted(module: str, folder: Path, *prefix: str) -> subprocess.Completed
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_ctrl_c_during_an_import_exits_130_in_one_line(
-    module: str, graph: str, tmp_path: Path
-) -> None:
+def test_ctrl_c_in_an_import_exits_130_in_one_line(module: str, graph: str, tmp_path: Path) -> None:
     """Libraries may catch it, or wrap it in an error of their own."""
     done = interrupted(module, tmp_path)
     assert (done.returncode, done.stdout) == (130, "")
@@ -113,9 +111,7 @@ def on_a_data_set(
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_after_ctrl_c_the_same_command_continues(
-    tmp_path: Path, words: list[str], kept: str
-) -> None:
+def test_after_ctrl_c_the_command_continues(tmp_path: Path, words: list[str], kept: str) -> None:
     stopped = on_a_data_set(tmp_path, *words)
     message = f"stopped; {kept} holds what is done, and the same command continues from there"
     assert stopped.stderr.split("\n") == [message, "", "error: interrupted", ""]
@@ -127,9 +123,7 @@ def test_after_ctrl_c_the_same_command_continues(
     ) in again.stdout + again.stderr
 
 
-def test_ctrl_c_says_what_to_add_where_nothing_is_kept(
-    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_has_advice(run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

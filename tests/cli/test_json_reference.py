@@ -36,9 +36,7 @@ def unexplained(*texts: str) -> set[str]:
     return printed - set(re.findall(r"`(\w+)`", PAGE.read_text("utf-8")))
 
 
-def test_the_fields_of_a_stream_graph_are_explained(
-    run: Callable, graph: str, placement: str
-) -> None:
+def test_fields_of_a_stream_graph_are_explained(run: Callable, graph: str, placement: str) -> None:
     placed = run("place", graph, "--placer", "round-robin", "--json")
     simulated = run("simulate", graph, placement, "--engine", "--json")
     assert not unexplained(placed.out, simulated.out)

@@ -46,9 +46,7 @@ LONG_NUMBERS = [
 
 
 @pytest.mark.parametrize("line", [*LONG_TEXTS, *LONG_NUMBERS])
-def test_a_message_does_not_echo_thousands_of_characters(
-    run: Callable, graph: str, line: str
-) -> None:
+def test_a_message_does_not_echo_long_arguments(run: Callable, graph: str, line: str) -> None:
     """Nor does one about a path; numbers may be too long to be read."""
     for character in ("x y ", "9") if line in LONG_NUMBERS else ("x y ",):
         word_of_5000 = (character * 5000)[:5000]
@@ -123,9 +121,7 @@ def test_what_ends_a_command_from_outside_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("command", "registry"), [("placers", PLACERS), ("objectives", OBJECTIVES)]
 )
-def test_a_list_of_the_registry_is_printed(
-    run: Callable, command: str, registry: Iterable[str]
-) -> None:
+def test_the_registry_is_printed(run: Callable, command: str, registry: Iterable[str]) -> None:
     rows = json.loads(run(command, "--json").out)
     assert [row["name"] for row in rows] == list(registry)
     printed = run(command).out
@@ -133,9 +129,7 @@ def test_a_list_of_the_registry_is_printed(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_format_has_a_schema_that_forbids_unknown_fields(
-    run: Callable, name: str
-) -> None:
+def test_every_format_has_a_schema_that_forbids_unknown_fields(run: Callable, name: str) -> None:
     schema = json.loads(run("schema", name).out)
     assert "properties" in schema
     assert schema["additionalProperties"] is False

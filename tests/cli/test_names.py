@@ -168,9 +168,7 @@ def test_bars_spinners_and_notes_are_no_markup_either(title: str, note: str) -> 
         assert title not in written
 
 
-def test_notes_that_say_the_same_of_several_names_are_one_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_equal_notes_on_several_names_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     say_notes([*(f"{name}: no name of its own" for name in "abcdea"), "a: rate: guessed", "cold"])
     assert capsys.readouterr().err.splitlines() == [
         "note: a, b, c and 2 more: no name of its own",

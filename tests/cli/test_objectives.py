@@ -21,9 +21,7 @@ def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, t
     assert set(document["schedule"]) == {"load", "left", "right", "add"}
 
 
-def test_a_comparison_judges_by_the_objective_and_never_mixes_two(
-    run: Callable, tasks: str
-) -> None:
+def test_a_comparison_judges_by_one_objective(run: Callable, tasks: str) -> None:
     words = ("--placers", "single,round-robin,random", "--reference", "single", "-o", "out")
     first = json.loads(run("compare", tasks, *words, "--json").out)
     assert first["objective"] == "makespan"

@@ -42,9 +42,7 @@ def write_pair(operator: dict[str, Any], **fields: Any) -> str:
         ("compare pipe.jsonl --placers metis -o out", "out/results.jsonl"),
     ],
 )
-def test_a_data_set_may_come_from_a_pipe(
-    run: Callable, graph: str, line: str, results: str
-) -> None:
+def test_a_pipe_may_hold_a_data_set(run: Callable, graph: str, line: str, results: str) -> None:
     words, content = line.split(), Path(graph).read_bytes()
     os.mkfifo(words[1])
     writer = Thread(target=lambda: Path(words[1]).write_bytes(content), daemon=True)
@@ -90,9 +88,7 @@ def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: s
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_what_if_is_as_good_as_an_edited_file(
-    run: Callable, graph: str, placement: str, command: str
-) -> None:
+def test_a_what_if_edits_its_file(run: Callable, graph: str, placement: str, command: str) -> None:
     Path("offers.toml").write_text('[[offers]]\nname = "s"\nmips = 25e3\ncores = 9\nprice = 1\n')
     plain = run(command, *COMMANDS[command], "--json").out
     before = Path(graph).read_bytes()
@@ -115,9 +111,7 @@ def test_a_graph_can_be_drawn_alone_at_a_rate(run: Callable, graph: str) -> None
     assert "CPU 2,000 MIPS" in Path("x.svg").read_text()
 
 
-def test_figure_4_is_drawn_in_the_format_of_its_name(
-    run: Callable, refusal: Callable, graph: str
-) -> None:
+def test_a_figure_is_drawn_in_its_format(run: Callable, refusal: Callable, graph: str) -> None:
     assert run("describe", graph, "-o", "figure.png").status == 0
     assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
     assert ".png, .svg, .pdf" in refusal("describe", graph, "-o", "figure.bmp")

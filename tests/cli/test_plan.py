@@ -146,9 +146,7 @@ def scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return f"plan graph.json {files} --evaluations 200".split()
 
 
-def test_the_schedule_has_fewer_machines_while_rates_are_low(
-    run: Callable, scheduling: list[str]
-) -> None:
+def test_low_rates_are_scheduled_fewer_machines(run: Callable, scheduling: list[str]) -> None:
     """It costs less than the peak all day, and no less than the bound."""
     answer = json.loads(run(*scheduling, "--schedule", "--policy", "all", "--json").out)
     plans = answer["plans"]

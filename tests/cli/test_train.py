@@ -167,9 +167,7 @@ def test_bad_options_end_in_one_line(
         ("[modle]\nbias = true\n", "'modle'"),
     ],
 )
-def test_bad_config_files_end_in_one_line(
-    refusal: Callable, data: str, text: str, place: str
-) -> None:
+def test_a_bad_config_is_one_line(refusal: Callable, data: str, text: str, place: str) -> None:
     Path("c.toml").write_text(text)
     message = refusal(*STUB, "--out", "x", "--config", "c.toml")
     assert "c.toml" in message
@@ -199,9 +197,7 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str) -> Non
     assert Path("begun/best.safetensors").exists()
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
-    run: Callable, data: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_the_done(run: Callable, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGINT in the middle of the third epoch; exit code 130."""
     losses = itertools.count()
     loss = stub_model.Stub.loss

@@ -143,9 +143,7 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
 
 
 @with_features
-def test_training_on_other_data_keeps_the_features_it_began_with(
-    trained: Trained, tmp_path: Path
-) -> None:
+def test_training_on_other_data_keeps_its_features(trained: Trained, tmp_path: Path) -> None:
     """Weights mean something for the scale they were trained with alone."""
     again = train(trained.model, tmp_path, rate=(3e3,), epochs=1, start=trained.weights)
     then, now = (read_weights(run.weights).document["features"] for run in (trained, again))

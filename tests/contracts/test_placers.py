@@ -155,9 +155,7 @@ print(json.dumps(answers))
 @pytest.mark.parametrize(
     "problems", [pytest.param(VARIED, id="varied"), pytest.param(PLAIN, id="others", marks=SLOW)]
 )
-def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads(
-    problems: tuple[str, ...],
-) -> None:
+def test_neither_hash_seed_nor_threads_change_placements(problems: tuple[str, ...]) -> None:
     """A fresh process with another hash seed and another thread count answers as this one did."""
     threads = "1" if numba.config.NUMBA_NUM_THREADS > 1 else "2"
     environment = {

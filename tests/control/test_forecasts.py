@@ -64,9 +64,7 @@ def test_the_first_need_follows_a_rate_that_stays() -> None:
 
 
 @pytest.mark.parametrize("seconds", [60.0, HOUR, 86_400.0, 3 * 86_400.0])
-def test_a_job_gets_small_after_its_rate_has_fallen_with_slots_of_any_length(
-    seconds: float,
-) -> None:
+def test_a_job_shrinks_after_its_rate_has_fallen_with_slots_of_any_length(seconds: float) -> None:
     rates = np.array([33.0] * 5 + [0.0] * 20 + [3.0] * 100)
     levels = levels_of(WorkFunctionPolicy(choice(seconds, 0.5)), rates)
     assert levels[4] == 2
@@ -105,9 +103,7 @@ values = st.sampled_from([3.0, 9.0, 15.0, 33.0])
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(values, values), min_size=1, max_size=60))
-def test_a_forecast_that_is_wrong_costs_no_more_than_its_budget(
-    pairs: list[tuple[float, float]],
-) -> None:
+def test_a_wrong_forecast_costs_no_more_than_its_budget(pairs: list[tuple[float, float]]) -> None:
     """Whatever it says; without a budget the job does what the rule does."""
     rates, needs = [a for a, _ in pairs], [b for _, b in pairs]
     rule = spent(rates, needs, 0.0, 0.0)

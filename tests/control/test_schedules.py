@@ -131,9 +131,7 @@ def test_a_policy_keeps_the_smallest_plan_while_nothing_arrives(name: str) -> No
 
 @pytest.mark.parametrize("name", ["hpa", "threshold"])
 @pytest.mark.parametrize(("rate", "level"), [(0.0, 0), (5.0, 1)])
-def test_a_plan_that_carries_nothing_is_left_as_soon_as_something_arrives(
-    name: str, rate: float, level: int
-) -> None:
+def test_a_plan_that_carries_nothing_is_left_at_once(name: str, rate: float, level: int) -> None:
     plans = PlanChoice(np.arange(1.0, 3.0), np.zeros((2, 2)), 60.0, 60.0, 5.0, 60.0)
     observed = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
     assert POLICIES[name](plans).choose(observed) == level
@@ -157,9 +155,7 @@ def test_flinks_rule_divides_the_rate_alone_by_the_utilization() -> None:
 
 
 @pytest.mark.parametrize(("capacity", "level"), [(259.0, 1), (275.0, 0)])
-def test_flinks_rule_goes_down_where_catching_up_is_also_possible(
-    capacity: float, level: int
-) -> None:
+def test_flinks_rule_goes_down_where_it_can_also_catch_up(capacity: float, level: int) -> None:
     """Above 100 / 0.4 + 100 * 5 / 30 = 266.7."""
     assert autoscaled([100.0] * 40, [200.0, capacity, 300.0], 1, 300.0)[-1] == level
 
@@ -275,9 +271,7 @@ def test_the_bound_knows_that_policies_need_no_headroom() -> None:
         ([10.0, 0.0, 0.0, 10.0], [0.0, 0.0, 0.0, 5.0], [0.0, 0.0, 0.0, 0.5]),
     ],
 )
-def test_lateness_is_the_age_of_what_is_processed(
-    arrived: list[float], waiting: list[float], late: list[float]
-) -> None:
+def test_lateness_is_an_age(arrived: list[float], waiting: list[float], late: list[float]) -> None:
     assert lateness(np.array(arrived), np.array(waiting)).tolist() == late
 
 
@@ -285,9 +279,7 @@ def test_lateness_is_the_age_of_what_is_processed(
     st.lists(st.sampled_from(["above", "below", "far below"]), min_size=20, max_size=80),
     st.sampled_from([600.0, 3600.0, 20_000.0]),
 )
-def test_the_work_function_keeps_its_ratio_against_an_adversary_that_watches_it(
-    moods: list[str], price: float
-) -> None:
+def test_the_work_function_keeps_its_ratio(moods: list[str], price: float) -> None:
     """Every rate is just above or below what the present plan, or the next smaller, carries."""
     mood = iter(moods)
     check_ratio(*played(lambda level: beside(level, next(mood)), len(moods), price))
@@ -295,9 +287,7 @@ def test_the_work_function_keeps_its_ratio_against_an_adversary_that_watches_it(
 
 @pytest.mark.parametrize("price", [600.0, 3600.0, 20_000.0])
 @pytest.mark.parametrize("costs", [COSTS, (1.0, 30.0, 900.0)])
-def test_the_cruellest_adversary_is_no_worse_for_the_work_function(
-    price: float, costs: tuple[float, ...]
-) -> None:
+def test_no_adversary_beats_the_work_function(price: float, costs: tuple[float, ...]) -> None:
     """Each rate is too much for the job as it is, or so little that it has too many machines.
 
     A job that stayed large would cost more than the ratio where plans differ much in cost.

@@ -94,9 +94,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return "tangle.json", "placed.json"
 
 
-def test_simulate_draws_the_pass(
-    run: Callable[..., Any], files: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_pass_is_drawn(run: Callable[..., Any], files: tuple[str, str], tmp_path: Path) -> None:
     """Devices and links as rows; the same bytes every time."""
     answer = run("simulate", *files, "-o", "run.svg")
     assert "plot → run.svg" in answer.err
@@ -109,9 +107,7 @@ def test_simulate_draws_the_pass(
         assert run("simulate", *files, "-o", f"run.{suffix}").status == 0
 
 
-def test_simulate_writes_the_trace(
-    run: Callable[..., Any], files: tuple[str, str], tmp_path: Path
-) -> None:
+def test_traces_are_kept(run: Callable[..., Any], files: tuple[str, str], tmp_path: Path) -> None:
     answer = run("simulate", *files, "-o", "run.trace.json", "--json")
     told = json.loads(answer.out)
     written = json.loads((tmp_path / "run.trace.json").read_text())
@@ -121,9 +117,7 @@ def test_simulate_writes_the_trace(
 
 
 @pytest.mark.slow
-def test_a_pass_of_many_operators_is_drawn_without_names(
-    run: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_long_passes_are_drawn_without_names(run: Callable[..., Any], tmp_path: Path) -> None:
     """Ten thousand bars are a few collections, not ten thousand texts."""
     problem = tangle(10_000, 0)
     write_problem(problem, tmp_path / "large.json")

@@ -79,9 +79,7 @@ def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
         pytest.param(["d0=cuda:0", "d1=cuda"], "yes, but for rounding", marks=NEEDS_GPU),
     ],
 )
-def test_the_command_compares_with_the_whole_model(
-    tmp_path: Path, words: list[str], said: str
-) -> None:
+def test_it_compares_with_the_whole_model(tmp_path: Path, words: list[str], said: str) -> None:
     script(placed("residual", [0, 1], colocate=False), tmp_path)
     done = subprocess.run(
         [sys.executable, "placement.py", *words],

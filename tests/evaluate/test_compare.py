@@ -113,9 +113,7 @@ def test_other_weights_are_another_result(file: Path, tmp_path: Path) -> None:
         assert len(list(read_records(file))) == results
 
 
-def test_changed_code_of_a_placer_is_another_result(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_code_is_run_anew(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = tmp_path / "mine.py"
     monkeypatch.setattr(runner, "getsourcefile", lambda function: str(code))
     for text, results in (("1", 8), ("1", 8), ("22", 16)):
@@ -159,9 +157,7 @@ def test_results_are_shown_under_aliases_and_reused_whatever_these_are(file: Pat
     assert saved == 8 * [(None, "random")] + 8 * [("mine", "metis:k=2")]
 
 
-def test_a_graph_that_failed_has_the_reasons_of_all_placers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failed_graph_has_the_reasons_of_all_placers(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(placer: Placer, *_: object, **__: object) -> Result:
         raise KeyError(placer.name)
 
@@ -291,7 +287,7 @@ def test_problems_that_differ_in_one_value_have_other_hashes() -> None:
     assert len({hash_of(**change) for change in changes}) == len(changes)
 
 
-def test_what_a_placer_refuses_before_it_is_timed_is_no_result(
+def test_what_a_placer_refuses_untimed_is_no_result(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By one evaluation, auto knows only that no device may run all operators."""
@@ -324,9 +320,7 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "missing"])
-def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
-    name: str, file: Path
-) -> None:
+def test_weights_without_a_name_are_told_as_any_missing(name: str, file: Path) -> None:
     asked = ComparisonRun(placers=(f"dream:weights={name}",))
     ((record,),) = records_of(asked, [Problem(chain(), Cluster.uniform(2))], file)
     assert record.value is None

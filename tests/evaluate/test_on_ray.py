@@ -102,9 +102,7 @@ def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
     assert all(host.is_loopback for host in hosts)
 
 
-def test_a_ray_that_was_imported_for_clusters_is_not_started_here(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_imported_ray_is_not_started_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would listen on all interfaces."""
     monkeypatch.delenv(LOOPBACK)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
@@ -149,7 +147,7 @@ def test_where_no_cluster_is_that_is_said() -> None:
         ("auto", "No server:\nIt failed\nMore.", "at 'auto': No server: It failed"),
     ],
 )
-def test_what_ray_raises_is_told_in_one_line(
+def test_what_ray_raises_is_told(
     monkeypatch: pytest.MonkeyPatch, on: str, raised: str, told: str
 ) -> None:
     """Whatever it is: Ray has no error of its own for a start that takes too long."""

@@ -41,7 +41,7 @@ VALUES = st.tuples(st.sampled_from([0.25, 0.5, 1.0]), st.sampled_from([1.0, 2.0,
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5), st.lists(VALUES, min_size=1, max_size=5))
-def test_the_front_is_who_nobody_dominates(
+def test_the_front_is_undominated(
     fast: list[tuple[float, float]], quick: list[tuple[float, float]]
 ) -> None:
     """Ratios to the best known of all, whatever it was asked for."""

@@ -65,9 +65,7 @@ def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("name", "error"), [("b.json", SettingError), ("b.txt", FormatError)])
-def test_several_graphs_go_into_no_other_file(
-    tmp_path: Path, name: str, error: type[Exception]
-) -> None:
+def test_other_files_hold_one_graph(tmp_path: Path, name: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"\.jsonl"):
         write_dataset("branched", SMALL, 0, tmp_path / name)
     assert not list(tmp_path.iterdir())

@@ -135,9 +135,7 @@ def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
         (0.8, "cores = 1", 0.2),
     ],
 )
-def test_what_is_taken_off_a_core_leaves_less_of_it_for_remote_tuples(
-    free: float, row: str, headroom: float
-) -> None:
+def test_what_a_core_lacks_remote_tuples_lack(free: float, row: str, headroom: float) -> None:
     """A remote tuple takes the seconds of a whole core: half of one is full at half the rate."""
     devices = f'devices = [{{name = "d", count = 2, mips = 1000, {row}}}]'
     text = f"overhead = 0.01\nheadroom = {headroom}\n{devices}"

@@ -183,9 +183,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Any) -> None:
     assert pipe.is_fifo()
 
 
-def test_standard_output_keeps_what_its_file_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stdout_keeps_what_its_file_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_text("before\n")
     with path.open("a") as file:

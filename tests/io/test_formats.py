@@ -49,7 +49,7 @@ def test_what_is_wrong_in_a_document_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("name", NEEDY)
-def test_a_missing_package_is_told_with_its_extra(
+def test_a_missing_package_has_its_extra(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = FORMATS[name].package
@@ -58,9 +58,7 @@ def test_a_missing_package_is_told_with_its_extra(
         list(FORMATS[name].read(tmp_path / "model"))
 
 
-def test_a_package_that_is_broken_is_not_said_to_be_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_packages_are_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that it needs may be missing, or another package."""
     (tmp_path / "broken.py").write_text("raise ImportError('libsome.so: cannot open file')")
     (tmp_path / "lacking.py").write_text("import what_nobody_has")

@@ -74,9 +74,7 @@ def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path: Path) -> N
     assert [o.memory for o in operators if o.kind == "Constant"] == [4]
 
 
-def test_what_conditions_contain_is_said_to_be_missing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_inner_graphs_are_told_missing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from openvino import opset13 as ops
 
     x, flag = ops.parameter([2, 3], np.float32, "x"), ops.parameter([], np.bool_, "flag")

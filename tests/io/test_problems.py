@@ -133,9 +133,7 @@ def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path)
         ({"constraints": {"pin": {"c": "x"}}}, "'c'"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
-    tmp_path: Path, change: dict[str, Any], place: str
-) -> None:
+def test_mistakes_have_their_place(tmp_path: Path, change: dict[str, Any], place: str) -> None:
     document = {
         "graph": SMALL,
         "cluster": {"devices": [{"name": "x"}, {"name": "y"}]},
@@ -144,9 +142,7 @@ def test_what_is_wrong_is_told_with_its_place(
     assert place in refusal(tmp_path, {**document, **change})
 
 
-def test_what_moving_takes_is_the_memory_and_no_time_where_the_document_does_not_say(
-    tmp_path: Path,
-) -> None:
+def test_moving_takes_the_memory_and_no_time_where_nothing_is_said(tmp_path: Path) -> None:
     operators = [{"name": "a", "rate": 1, "memory": "1 MB"}, {"name": "b", "rate": 1}]
     document = {"graph": {"operators": operators}, "cluster": {"devices": [{"name": "x"}]}}
     assert read(tmp_path, document).moving is None

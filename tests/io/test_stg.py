@@ -76,8 +76,6 @@ def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path: Path, text
         (PLAIN.replace("3          4", "3          9"), "'9'"),
     ],
 )
-def test_what_is_no_task_graph_is_told_with_its_place(
-    tmp_path: Path, text: str, place: str
-) -> None:
+def test_a_bad_task_graph_is_told_with_its_place(tmp_path: Path, text: str, place: str) -> None:
     with pytest.raises(StreamplaceError, match=f"sample.stg.*{place}"):
         read(tmp_path, text)

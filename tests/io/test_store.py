@@ -168,9 +168,7 @@ def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
     assert len(messages) == 1
 
 
-def test_a_full_disk_is_told_without_advice_to_move_the_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_a_full_disk_no_file_need_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     append_entries([RUN])
     fill_disk(monkeypatch)
     with pytest.raises(StoreError, match=r"disk is full$"):

@@ -63,9 +63,7 @@ def test_recurrent_operators_multiply_with_all_weights_at_every_step(
     ],
     ids=["OpenVINO", "ONNX", "ONNX with earlier keys, heads beside one another"],
 )
-def test_attention_compares_each_query_with_each_key(
-    kind: str, taken: list[Shape], keys: int
-) -> None:
+def test_attention_compares_queries_with_keys(kind: str, taken: list[Shape], keys: int) -> None:
     """Of two sequences with seven queries, each of three heads of four values."""
     made = (2, 7, 12) if len(taken[0]) == 3 else taken[0]
     assert work(kind, taken, made) == 2 * keys * (2 * 7 * 12) * 2
@@ -95,7 +93,5 @@ def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group() -> 
         ("Reshape", [(2, 3, 6), (2,)], 0),
     ],
 )
-def test_other_operators_count_what_they_take_or_nothing(
-    kind: str, taken: list[Shape], expected: float
-) -> None:
+def test_others_count_what_they_take(kind: str, taken: list[Shape], expected: float) -> None:
     assert work(kind, taken, (2, 3, 6)) == expected

@@ -171,8 +171,6 @@ def test_what_is_no_placement_is_no_label(tmp_path: Path, line: str) -> None:
         ("test", ["g2", "g2"], "jsonl:2: graph 'g2'"),
     ],
 )
-def test_what_is_no_data_set_is_refused(
-    tmp_path: Path, split: str, names: list[str], place: str
-) -> None:
+def test_other_files_are_refused(tmp_path: Path, split: str, names: list[str], place: str) -> None:
     with pytest.raises(StreamplaceError, match=place):
         PlacementDataset(benchmark(tmp_path), split, placements=labels(tmp_path, *names))

@@ -102,9 +102,7 @@ def test_other_files_and_parts_of_files_are_refused(file: Path, content: bytes |
         ({"features": {"names": ["cpu"]}}, "was trained on other features"),
     ],
 )
-def test_weights_with_another_description_are_refused(
-    file: Path, changes: dict[str, Any], place: str
-) -> None:
+def test_other_descriptions_are_refused(file: Path, changes: dict[str, Any], place: str) -> None:
     document = {"format": "streamplace-weights", "version": 1, **DOCUMENT, **changes}
     write_tensors(file, document, TENSORS)
     given = {"model": "dream", "features": ["cpu", "payload"]}

@@ -142,9 +142,7 @@ def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) ->
     assert list(read(tmp_path, document).graph.streams) == list(expected)
 
 
-def test_tasks_with_several_cores_are_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tasks_of_many_cores_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     new, before = deepcopy(DIAMOND), deepcopy(OLD)
 
     for document, rows, field in (
@@ -186,9 +184,7 @@ def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> N
     assert graph.operators.ipt.sum() / 2500e6 == pytest.approx(total)
 
 
-def test_tasks_that_nothing_joins_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_lone_tasks_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     document = deepcopy(DIAMOND)
     for task in document["workflow"]["specification"]["tasks"]:
         task |= {"parents": [], "children": [], "inputFiles": []}

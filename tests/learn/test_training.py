@@ -118,18 +118,14 @@ def test_the_learning_rate_falls_along_half_a_cosine_or_a_line(train: Train, dec
     assert (np.ptp(np.diff(rates)) == pytest.approx(0)) == (decay == "linear")
 
 
-def test_weights_to_start_from_are_where_training_begins(
-    train: Train, tasks: list[LearningTask]
-) -> None:
+def test_training_begins_at_given_weights(train: Train, tasks: list[LearningTask]) -> None:
     first = train("first")
     second = train("second", start=first.weights)
     assert second.history.before == first.history.score <= second.history.score
     assert tasks[-1].features == read_weights(first.weights).document["features"]
 
 
-def test_supervised_models_get_solutions_of_the_training_problems(
-    train: Train, tasks: list[LearningTask]
-) -> None:
+def test_supervised_models_get_solutions(train: Train, tasks: list[LearningTask]) -> None:
     train("run", "pupil", rate=(5e3, 2e4), epochs=1)
     (task,) = tasks
     assert len(task.training) == len(task.targets) == 18
@@ -138,9 +134,7 @@ def test_supervised_models_get_solutions_of_the_training_problems(
         assert problem.legal(target)[0]
 
 
-def test_results_are_of_the_rates_that_were_asked_for(
-    tasks: list[LearningTask], tmp_path: Path
-) -> None:
+def test_results_are_of_the_rates_asked_for(tasks: list[LearningTask], tmp_path: Path) -> None:
     """A source of 7 tuples/s, scaled to 15,000, has 14,999.999999999998."""
     graphs = [chain(n, rate=rate) for n in (2, 3, 4, 5) for rate in (7.0, 1e4)]
     rates = (1.5e4, 2e4)

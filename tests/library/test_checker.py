@@ -238,9 +238,7 @@ def cheapest(document: dict[str, Any]) -> Fraction | None:
 
 @settings(max_examples=10, deadline=None)
 @given(small_plans(), st.data())
-def test_no_worths_prove_a_bound_above_the_cheapest_plan(
-    document: dict[str, Any], data: st.DataObject
-) -> None:
+def test_no_worths_prove_more_than_is_true(document: dict[str, Any], data: st.DataObject) -> None:
     best, n = cheapest(document), len(document["operators"])
     assume(best is not None)
     worth = data.draw(st.lists(st.integers(0, 10**15), min_size=n, max_size=n))

@@ -44,9 +44,7 @@ def with_external_weights(location: str, offset: str, length: str) -> bytes:
         ("link", "-1", "many"),
     ],
 )
-def test_files_that_an_onnx_model_names_are_not_opened(
-    tmp_path: Path, location: str, offset: str, length: str
-) -> None:
+def test_no_onnx_model_opens_files(tmp_path: Path, location: str, offset: str, length: str) -> None:
     """Be they above, absolute, linked or far out: whoever opens the pipe waits for ever."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
@@ -56,9 +54,7 @@ def test_files_that_an_onnx_model_names_are_not_opened(
     assert graph.operators.memory.tolist() == [0, 2 * 2 * 4]
 
 
-def test_modules_beside_a_model_are_not_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_module_beside_a_model_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.onnx").write_bytes(with_external_weights("w.bin", "0", "16"))
     (tmp_path / "onnx.py").write_text(f"open({MARK!r}, 'w')")
     monkeypatch.chdir(tmp_path)
@@ -101,9 +97,7 @@ def test_no_pickle_is_loaded(
     assert not (tmp_path / MARK).exists()
 
 
-def test_a_pickle_like_that_runs_its_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_such_a_pickle_runs_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the tests above would prove nothing."""
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Payload()))

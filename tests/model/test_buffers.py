@@ -42,9 +42,7 @@ def pair(
         ("chained", (4, 4), 0.0),
     ],
 )
-def test_each_subtask_has_its_part_of_the_messages(
-    kind: str, parallelism: tuple[int, int], each: float
-) -> None:
+def test_subtasks_have_their_part(kind: str, parallelism: tuple[int, int], each: float) -> None:
     """Half of a message costs 1e5 instructions: 0.1 MIPS for each per second."""
     graph = pair(parallelism=parallelism, kind=kind)
     p, q = parallelism

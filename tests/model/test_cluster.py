@@ -36,9 +36,7 @@ def test_the_diagonal_is_free() -> None:
 
 
 @given(clusters())
-def test_devices_of_a_class_can_be_swapped_and_classes_are_numbered_by_first_device(
-    cluster: Cluster,
-) -> None:
+def test_devices_of_a_class_can_be_swapped_and_the_first_numbers_it(cluster: Cluster) -> None:
     classes, d = cluster.interchangeable, cluster.devices
     for a in range(cluster.n_devices):
         for b in range(a):

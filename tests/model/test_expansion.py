@@ -83,9 +83,7 @@ def test_expansion_keeps_load_and_traffic_and_is_its_own_expansion(graph: Stream
 
 
 @given(parallel_graphs, st.integers(1, 8), st.floats(0.01, 1000))
-def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
-    graph: StreamGraph, cores: int, mips: float
-) -> None:
+def test_subtasks_are_as_fast_as_operators(graph: StreamGraph, cores: int, mips: float) -> None:
     cluster = Cluster.uniform(1, cores=cores, mips=mips)
     values = [
         throughput(Problem(g, cluster).instance, np.zeros((1, g.n_operators), int))[0]

@@ -80,7 +80,7 @@ def test_splits_of_a_source_are_dealt_to_its_subtasks() -> None:
 
 
 @given(assignments(), st.integers(1, 4), st.sampled_from(["", "rebalance"]))
-def test_an_operator_is_limited_by_its_busiest_subtask(
+def test_the_busiest_subtask_is_the_limit(
     assignment: tuple[int, int], senders: int, partitioning: str
 ) -> None:
     """Placed whole or by subtasks, a machine of many cores reaches the same."""
@@ -128,9 +128,7 @@ def test_inputs_that_are_distributed_differently_are_added_up() -> None:
     ("senders", "receivers", "arriving"),
     [(3, 2, [400, 800]), (2, 3, [300, 300, 600]), (2, 4, [300, 300, 300, 300]), (2, 2, [600, 600])],
 )
-def test_rescaled_streams_join_neighbours(
-    senders: int, receivers: int, arriving: list[float]
-) -> None:
+def test_rescaling_joins_neighbours(senders: int, receivers: int, arriving: list[float]) -> None:
     """As in Flink: each of the fewer subtasks has its own group of the others."""
     graph = keyed(receivers, 8, "rescale", senders)
     expanded = expand(graph).graph

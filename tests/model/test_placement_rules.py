@@ -38,9 +38,7 @@ def legal(problem: Any, *placement: Any) -> Any:
         ("tag:ssd", None),
     ],
 )
-def test_operators_are_allowed_on_devices_by_tag_and_by_common_name(
-    label: str, names: set[str] | None
-) -> None:
+def test_operators_are_allowed_by_tag_and_by_name(label: str, names: set[str] | None) -> None:
     gpu = frozenset({"gpu"})
     devices = [
         Device("big0"),

@@ -40,9 +40,7 @@ def coverage(noise: Noise, jobs: int, runs: int, confidence: float) -> tuple[flo
 
 @pytest.mark.parametrize("noise", [normal, skewed])
 @pytest.mark.parametrize(("jobs", "confidence"), [(9, 0.9), (19, 0.8), (40, 0.9)])
-def test_intervals_cover_runs_of_new_jobs_as_often_as_they_say(
-    noise: Noise, jobs: int, confidence: float
-) -> None:
+def test_intervals_cover_new_jobs_as_they_say(noise: Noise, jobs: int, confidence: float) -> None:
     """Within four standard deviations of a binomial, however often each job has run.
 
     They cover more than asked for by the weight of one job at most.
@@ -73,7 +71,7 @@ def test_with_one_run_of_each_job_the_quantile_is_the_score_of_its_rank() -> Non
     st.floats(0.05, 0.95),
     st.floats(0.05, 0.95),
 )
-def test_more_confidence_is_never_a_narrower_interval(
+def test_confidence_widens_intervals(
     scores: dict[str, list[float]], one: float, other: float
 ) -> None:
     """And to hold at one end is never more to ask than at both."""

@@ -33,9 +33,7 @@ def swapped_cases(draw: Callable[..., Any]) -> tuple[Problem, NDArray[Any], NDAr
 
 
 @given(swapped_cases())
-def test_swapping_interchangeable_devices_changes_neither_value_nor_legality_nor_canonical_form(
-    case: Any,
-) -> None:
+def test_interchangeable_devices_share_value_legality_and_canonical_form(case: Any) -> None:
     problem, rows, swapped = case
     canonical = problem.canonical(rows)
     before, after, renumbered = throughput(problem.instance, [rows, swapped, canonical])

@@ -69,9 +69,7 @@ PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream(
         (lambda: PIPE.at_rate(-1), "the rate is -1"),
     ],
 )
-def test_a_bad_argument_is_refused_where_it_is_given(
-    make: Callable[[], object], complaint: str
-) -> None:
+def test_bad_arguments_are_refused_at_once(make: Callable[[], object], complaint: str) -> None:
     with pytest.raises(StreamplaceError) as error:
         make()
     assert complaint in str(error.value)
@@ -93,9 +91,7 @@ def test_numbers_may_be_texts() -> None:
         (chain, chain(rate=2)),
     ],
 )
-def test_what_has_equal_content_is_equal_and_hashes_alike(
-    make: Callable[[], object], other: object
-) -> None:
+def test_equal_content_is_equal_and_hashes_alike(make: Callable[[], object], other: object) -> None:
     assert make() == make() == pickle.loads(pickle.dumps(make()))
     assert hash(make()) == hash(make())
     assert make() != other

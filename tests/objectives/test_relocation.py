@@ -81,9 +81,7 @@ def test_a_problem_says_itself_what_moving_takes() -> None:
     st.floats(0.1, 1e6),
     st.sampled_from(["makespan", "latency", "cost", "makespan:network=link"]),
 )
-def test_where_moving_costs_nothing_the_value_is_the_objective_s_own(
-    devices: list[int], passes: float, name: str
-) -> None:
+def test_free_moves_leave_the_value_as_it_is(devices: list[int], passes: float, name: str) -> None:
     batch, own = np.array([devices], np.int32), named_objective(name)
     free = on_two(fork(memory=0.0))
     assert relocating(own, Relocation(TOGETHER, passes)).values(free, batch) == own.values(
@@ -240,9 +238,7 @@ def test_what_moving_does_not_fit_is_refused(options: dict[str, Any], message: s
         (1, inf, "startup is inf s"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(
-    passes: float, startup: float | None, message: str
-) -> None:
+def test_senseless_numbers_are_refused(passes: float, startup: float | None, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Relocation(TOGETHER, passes, startup)
 

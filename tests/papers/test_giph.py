@@ -85,9 +85,7 @@ def pairs_of(agent: GiphAgent, place: Any) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("pairs", "printed"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("problem", ALL)
-def test_a_walk_sees_the_gpnet_of_every_placement(
-    problem: Problem, pairs: bool, printed: bool
-) -> None:
+def test_a_walk_sees_every_placements_gpnet(problem: Problem, pairs: bool, printed: bool) -> None:
     """Nodes, edges and features, with the criticality that the episode has learned so far."""
     config = GiphConfig(pairs=pairs, printed=printed)
     agent, places, record, _ = reference(problem, config, steps=4)

@@ -98,9 +98,7 @@ def test_a_simulation_tells_what_moves_and_what_staying_reaches() -> None:
 @pytest.mark.parametrize(
     ("objective", "options"), [("throughput", {"passes": 3}), ("latency", {"most_moves": 3})]
 )
-def test_moves_are_limited_either_by_number_or_by_time(
-    objective: str, options: dict[str, Any]
-) -> None:
+def test_moves_are_limited_by_number_or_by_time(objective: str, options: dict[str, Any]) -> None:
     problem = small()
     before = dict.fromkeys(problem.graph.operators.name, "d0")
     with pytest.raises(SettingError, match="seconds"):

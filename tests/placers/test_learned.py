@@ -53,9 +53,7 @@ def test_shipped_weights_place_as_they_did_when_they_were_trained(name: str, mea
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_nothing_is_better(
-    name: str,
-) -> None:
+def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_none_is_better(name: str) -> None:
     for problem in TEST:
         heft = PLACERS["heft"].place(problem, MAKESPAN)
         placer = named_placer(f"{name}:start=heft")

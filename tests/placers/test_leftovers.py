@@ -9,9 +9,7 @@ from third_parties import run_with
 from streamplace.io.graphs import write_graph
 
 
-def test_placing_leaves_nothing_in_the_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_graph(fork_join(), tmp_path / "graph.json")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

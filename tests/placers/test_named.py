@@ -34,9 +34,7 @@ def piped(payload: float, ipt: float) -> Problem:
     [(5e3, 1e5, 1), (1, 5e5, 4)],
     ids=["heavy streams", "heavy ipt"],
 )
-def test_one_part_and_as_many_as_devices_are_tried(
-    base: str, payload: float, ipt: float, n_devices: int
-) -> None:
+def test_all_numbers_are_tried(base: str, payload: float, ipt: float, n_devices: int) -> None:
     result = PLACERS[f"{base}-oracle"].place(piped(payload, ipt), THROUGHPUT)
     assert result.value == 1
     assert len(result.placement.pes()) == n_devices

@@ -99,9 +99,7 @@ def test_any_problem_is_placed_legally(weights: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("evaluations", [1, 2, 5, 12, 50])
-def test_no_more_placements_are_judged_than_the_budget_allows(
-    weights: str, evaluations: int
-) -> None:
+def test_no_more_placements_are_judged_than_is_allowed(weights: str, evaluations: int) -> None:
     """Walks come first, then samples; one more judges the answer."""
     seen = []
     objective = counting(seen)
@@ -110,9 +108,7 @@ def test_no_more_placements_are_judged_than_the_budget_allows(
     assert sum(seen) - 1 == min(evaluations, 2 * 3 + 8)
 
 
-def test_the_refiner_gets_the_best_placement_and_what_is_left(
-    weights: str, stub: list[Any]
-) -> None:
+def test_the_refiner_gets_the_best_and_what_is_left(weights: str, stub: list[Any]) -> None:
     problem = ALL["uneven"]
     pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     result = pilot.place(problem, THROUGHPUT, seed=11, budget=Budget(60.0, 100))
@@ -127,17 +123,13 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(
 
 
 @pytest.mark.parametrize("evaluations", [11, 3])
-def test_when_no_evaluation_is_left_nobody_refines(
-    weights: Any, stub: Any, evaluations: Any
-) -> None:
+def test_without_evaluations_nobody_refines(weights: Any, stub: Any, evaluations: Any) -> None:
     pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub
 
 
-def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(
-    weights: Any, stub: Any
-) -> None:
+def test_when_only_time_is_over_the_refiner_still_gets_a_moment(weights: Any, stub: Any) -> None:
     """Enough for the least work; not where evaluations may be dear."""
     pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(1e-9))
@@ -175,9 +167,7 @@ def test_the_seed_draws_the_samples(weights: Any) -> None:
         ({"samples": -20}, "samples=-20"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(
-    weights: str, options: dict[str, Any], refusal: str
-) -> None:
+def test_senseless_options_are_refused(weights: str, options: dict[str, Any], refusal: str) -> None:
     for evaluations in (100, 1):
         with pytest.raises(SettingError, match=refusal):
             placed(weights, ALL["chain"], evaluations, **options)

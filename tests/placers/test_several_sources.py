@@ -39,9 +39,7 @@ def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObje
 
 @pytest.mark.parametrize("sources", [1, 2])
 @given(data=st.data())
-def test_no_placement_that_keeps_up_is_less_loaded_than_is_said(
-    sources: int, data: st.DataObject
-) -> None:
+def test_no_placement_that_keeps_up_is_below_the_bound(sources: int, data: st.DataObject) -> None:
     """By the load of the bottleneck that users see, also where subtasks have several limits."""
     problem = data.draw(limited(sources, sources + 3))
     result, judge = proven(problem, Budget(seconds=20)), OBJECTIVES["throughput"]

@@ -36,9 +36,7 @@ def test_a_wrong_value_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("bound", [0.4, nan, inf])
-def test_a_bound_that_the_placement_refutes_is_dropped(
-    bound: float, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refuted_bounds_are_dropped(bound: float, caplog: pytest.LogCaptureFixture) -> None:
     """So is one that is no number, as no comparison refutes it."""
     result = placer_that_says(bound=bound).place(_problem(), named_objective("throughput"))
     assert (result.value, result.bound) == (pytest.approx(0.5), None)
@@ -64,9 +62,7 @@ def test_what_is_right_stays(caplog: pytest.LogCaptureFixture) -> None:
         (1.0, 1.0, "the best possible, proven"),
     ],
 )
-def test_the_distance_from_the_best_is_rounded_to_the_safe_side(
-    value: float, bound: float, words: str
-) -> None:
+def test_the_distance_is_rounded_to_the_safe_side(value: float, bound: float, words: str) -> None:
     """What is not proven is not told to be all of the best possible, nor 0 % above it."""
     assert verdict(value, bound, MagicMock(verdict="here")) == f"{words}; here"
 

@@ -33,9 +33,7 @@ def alone(ipt: float, **changes: Any) -> StreamGraph:
 
 
 @pytest.mark.parametrize(("width", "machines"), [(0.26, 2), (0.24, None)])
-def test_streams_between_kept_parallelisms_that_differ_are_shuffled(
-    width: float, machines: int | None
-) -> None:
+def test_unequal_kept_parallelisms_are_shuffled(width: float, machines: int | None) -> None:
     """On two machines of three slots, a quarter of the stream leaves each; five are no help."""
     graph = chain(
         Operator("u", rate=1000, payload=125, parallelism=4), Operator("v", parallelism=2)
@@ -166,9 +164,7 @@ def of_three(v: str, ipt: float = 600, **changes: Any) -> Operator:
     ],
     ids=["constant loads", "memory", "slots", "inputs"],
 )
-def test_subtasks_may_have_unequal_parts_of_one_thing_and_equal_parts_of_another(
-    graph: StreamGraph, offer: Offer
-) -> None:
+def test_subtasks_may_have_unequal_and_equal_parts(graph: StreamGraph, offer: Offer) -> None:
     """Two subtasks of each operator, a pair on each of two machines, carry the rate."""
     two = with_parallelism(graph, np.full(graph.n_operators, 2, np.int32))
     cluster = Cluster.of([offer.device("a"), offer.device("b")], bandwidth=UNLIMITED_BPS)

@@ -104,9 +104,7 @@ def test_the_highest_rate_uses_all_unlike_machines() -> None:
     ("budget", "told"),
     [(Budget(None, 1000), "does not carry 3 tuples/s"), (Budget(1e-9), "within the budget")],
 )
-def test_a_cluster_is_said_to_be_too_small_only_where_that_is_proven(
-    budget: Budget, told: str
-) -> None:
+def test_a_cluster_is_too_small_only_where_that_is_proven(budget: Budget, told: str) -> None:
     """Three operators on two machines, of which each has memory for one."""
     operators = [Operator(f"v{i}", ipt=1, rate=1, memory=60, max_parallelism=1) for i in range(3)]
     cluster = Cluster.of([Device("a", memory=100), Device("b", memory=100)])

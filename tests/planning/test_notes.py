@@ -37,9 +37,7 @@ def test_what_one_machine_less_carries_is_said() -> None:
         (inf, 0, "no memory limit; streams carry no bytes (payload)."),
     ],
 )
-def test_what_nobody_stated_is_said_beside_the_proof(
-    memory: float, payload: float, told: str
-) -> None:
+def test_what_nobody_stated_is_a_note(memory: float, payload: float, told: str) -> None:
     graph = chain(Operator("a", ipt=10, rate=10, payload=payload), Operator("b", ipt=10))
     result = plan(graph, offers=[Offer("one", 1.0, memory=memory)], budget=QUICK)
     assert result.notes == (f"Assumed: {told}",)

@@ -84,9 +84,7 @@ def test_tags_may_be_a_list_as_those_of_devices() -> None:
 @pytest.mark.parametrize(
     ("column", "value"), [("price", "0.1"), ("cores", 1.5), ("slots", math.nan)]
 )
-def test_numbers_of_offers_in_python_are_checked_as_those_of_files(
-    column: str, value: object
-) -> None:
+def test_offers_in_python_are_checked_as_those_of_files(column: str, value: object) -> None:
     with pytest.raises(StreamplaceError, match=f"^offer 'a' has {column} {value!r}"):
         Offer(**{"name": "a", "price": 0.1, column: value})  # type: ignore[arg-type]
 

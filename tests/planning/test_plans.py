@@ -107,9 +107,7 @@ FORWARD = Operator("u", ipt=1000, rate=1000, parallelism=3), Operator("v", paral
         (FORWARD, {"map"}, "'map'"),
     ],
 )
-def test_kept_parallelisms_that_cannot_be_are_named(
-    ends: tuple[Operator, ...], kept: set[str], message: str
-) -> None:
+def test_bad_numbers_are_named(ends: tuple[Operator, ...], kept: set[str], message: str) -> None:
     with pytest.raises(StreamplaceError, match=message):
         plan_on(chain(*ends, kind="forward"), TEN, keep_parallelism=frozenset(kept))
 
@@ -149,9 +147,7 @@ def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subt
         ),
     ],
 )
-def test_machines_that_subtasks_fill_with_memory_are_packed(
-    operators: list[Operator], memory: float, machines: int
-) -> None:
+def test_memory_fills_machines(operators: list[Operator], memory: float, machines: int) -> None:
     result = plan_on(chain(*operators), Offer("m", 1.0, memory=memory), keep_parallelism=True)
     assert result.cost == result.bound == machines
 
@@ -183,9 +179,7 @@ def widest(question: SmallQuestion, offers: Catalogue) -> Packing:
 
 
 @given(small_questions(), st.booleans())
-def test_first_fit_fills_no_machine_beyond_its_capacity(
-    question: SmallQuestion, is_sharing: bool
-) -> None:
+def test_first_fit_overfills_no_machine(question: SmallQuestion, is_sharing: bool) -> None:
     """What an operator adds to a machine is what the machine then uses more, slots included."""
     offers = replace(question.catalogue, slot_sharing=is_sharing)
     packing = widest(question, offers)
@@ -236,9 +230,7 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
     assert planned(graph.at_rate(3500), required, ASKED).machines == {"small": 1, "large": 1}
 
 
-def test_the_highest_rate_is_sought_no_longer_than_the_budget(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_highest_rate_is_sought_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine first fit names a rate, on as many machines as a second can fill."""
     make_busy(monkeypatch)
     graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=5000)])

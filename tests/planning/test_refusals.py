@@ -64,9 +64,7 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
         (asked(chain(*WINDOWED, Operator("j", fires="all")), ONE), "window"),
     ],
 )
-def test_what_nothing_can_carry_is_refused_with_the_reason(
-    question: dict[str, Any], reason: str
-) -> None:
+def test_what_nothing_carries_is_refused(question: dict[str, Any], reason: str) -> None:
     with pytest.raises(ProblemError, match=reason):
         streamplace.plan(**question)
 

@@ -159,9 +159,7 @@ def test_bad_traces_are_refused_in_one_line(text: str, place: str) -> None:
         ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\]"),
     ],
 )
-def test_traces_made_in_python_are_checked(
-    time: list[float], rates: list[float], place: str
-) -> None:
+def test_traces_of_python_are_checked(time: list[float], rates: list[float], place: str) -> None:
     with pytest.raises(SettingError, match=place):
         RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
 

@@ -100,9 +100,7 @@ def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_
     assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
 
 
-def test_the_interval_of_a_measured_graph_follows_a_drag(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
+def test_an_interval_follows_a_drag(chromium: Browser, example: Any, tmp_path: Path) -> None:
     """A measured rate is 80 to 110 % of the predicted one, and at most what is offered."""
     problem = example["problems"][0]
     problem["errors"] = {"low": 0.8, "high": 1.1, "words": "a confidence of 90 %"}
@@ -124,9 +122,7 @@ def _python_after(problem: Any, operator: int, device: int) -> float:
     return float(python_throughput(example_problem().instance, [place])[0])
 
 
-def test_the_keyboard_alone_moves_an_operator(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
+def test_keys_alone_move_an_operator(chromium: Browser, example: Any, tmp_path: Path) -> None:
     problem = example["problems"][0]
     shown(chromium, only_its_problem(example), tmp_path)
     for _ in range(40):
@@ -143,9 +139,7 @@ def test_the_keyboard_alone_moves_an_operator(
     assert said.startswith("parse is on big. Throughput 45.0 %")
 
 
-def test_a_page_that_computes_otherwise_switches_what_if_off(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
+def test_what_if_is_off_where_pages_err(chromium: Browser, example: Any, tmp_path: Path) -> None:
     example["problems"][0]["placements"][0]["throughput"] += 1e-8
     shown(chromium, example, tmp_path)
     text = chromium.run("return document.querySelector('.workbench .notice').textContent")
@@ -191,9 +185,7 @@ def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path)
     assert not any(character in text for text in texts for character in "\x00\x1b\n\u202e\u2066")
 
 
-def test_the_copied_command_simulates_what_is_shown(
-    run: Callable, chromium: Browser, tmp_path: Path
-) -> None:
+def test_the_copied_command_simulates(run: Callable, chromium: Browser, tmp_path: Path) -> None:
     """Pasted into a shell as it is, with names that end commands, and after changes."""
     names = [*HOSTILE, "END_OF_PLACEMENT", "\nEND_OF_PLACEMENT\n", f"!!\n>{CANARY}\n"]
     operators = [Operator(name, ipt=1e5, rate=100.0) for name in names]
@@ -289,9 +281,7 @@ def test_a_graph_fills_its_card_and_nothing_leaves_the_window(
     chromium.size(1280, 900)
 
 
-def test_a_report_opens_on_the_best_placement_with_the_others_beside_it(
-    chromium: Browser, tmp_path: Path
-) -> None:
+def test_a_report_opens_on_the_best_placement(chromium: Browser, tmp_path: Path) -> None:
     problem, judge = placed_graph(12), OBJECTIVES["throughput"]
     placed = [(p, streamplace.place(problem, placer=p).placement) for p in PLACERS]
     named = NamedPlacements(problem, tuple(placed[::-1]), judge)
@@ -343,9 +333,7 @@ def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) ->
     assert "critical path" in chromium.run("return document.querySelector('.gantt').ariaLabel")
 
 
-def test_a_cell_of_a_comparison_opens_its_graph(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
+def test_cells_open_their_graph(chromium: Browser, example: Any, tmp_path: Path) -> None:
     name = example["problems"][0]["placements"][1]["name"]
     result = example["comparison"]["results"][0]
     column = result["placers"].index(name)
@@ -363,9 +351,7 @@ def test_a_cell_of_a_comparison_opens_its_graph(
     assert chromium.run(pressed) == name
 
 
-def test_a_comparison_is_sorted_by_its_heads(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
+def test_heads_sort_a_comparison(chromium: Browser, example: Any, tmp_path: Path) -> None:
     result = example["comparison"]["results"][0]
     shown(chromium, example, tmp_path)
     script = """

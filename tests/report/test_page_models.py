@@ -182,9 +182,7 @@ def throughput_of(problem: Problem, places: Sequence[Shown]) -> float:
 
 @needs_node
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_the_models_of_the_page_agree_with_python_at_once_and_move_by_move(
-    count: int, tmp_path: Path
-) -> None:
+def test_the_page_agrees_with_python_at_once_and_move_by_move(count: int, tmp_path: Path) -> None:
     assert computed(tmp_path, parts(problems(count))) == []
 
 

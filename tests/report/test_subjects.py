@@ -79,9 +79,7 @@ def test_commands_write_reports(run: Callable, graph: str) -> None:
     assert len(read(Path("d.html"))["problems"][0]["placements"]) == 2
 
 
-def test_reports_have_the_command_that_simulates_their_placements(
-    run: Callable, graph: str
-) -> None:
+def test_reports_have_the_command_for_their_placements(run: Callable, graph: str) -> None:
     """Names are quoted; a graph that cannot be read again has no command."""
     name = "it's $(x) \N{GREEK SMALL LETTER MU}.json"
     Path(name).write_text(Path(graph).read_text(), encoding="utf-8")
@@ -157,9 +155,7 @@ cores = 2
 """
 
 
-def test_reports_of_measured_graphs_have_the_errors_of_predictions(
-    run: Callable, graph: str
-) -> None:
+def test_reports_of_measurements_have_errors_of_predictions(run: Callable, graph: str) -> None:
     Path("offers.toml").write_text(OFFERS, encoding="utf-8")
     assert run("place", graph, "--placer", "metis", "-o", "none.html").status == 0
     assert "errors" not in read(Path("none.html"))["problems"][0]

@@ -48,9 +48,7 @@ def test_subtasks_share_a_constant_load_equally_and_each_has_one_core() -> None:
 @pytest.mark.parametrize(
     ("seconds", "device", "load", "use"), [(3e-3, 1, 0.7, 0.7), (4e-3, 0, 0.8, 0.9)]
 )
-def test_the_fullest_device_is_the_one_that_is_full_first(
-    seconds: float, device: int, load: float, use: float
-) -> None:
+def test_the_fullest_is_full_first(seconds: float, device: int, load: float, use: float) -> None:
     """0.5 + 0.3 · x is full at 5/3 of the rate, 0.5 + 0.4 · x at 5/4, 0.7 · x at 10/7."""
     instance = source_and_sink(constant=[[0.5], [0.0]], seconds=[[seconds], [7e-3]])
     top = bottleneck(resource_loads(instance, [0, 1]))

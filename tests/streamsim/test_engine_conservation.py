@@ -39,9 +39,7 @@ def case(seed: Any, cluster: Any, runs: Any = 1) -> Any:
 
 
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_no_tuple_is_lost_or_made_and_queues_and_resources_keep_to_their_limits(
-    seed: Any, cluster: Any, how: Any
-) -> None:
+def test_no_tuple_is_lost_or_made_and_limits_are_kept(seed: Any, cluster: Any, how: Any) -> None:
     """Emitted = taken in + queued + in transit, on every stream; generated = admitted + backlog.
 
     At every tick, 0 ≤ queued + in transit ≤ capacity, and utilisation ≤ 1.

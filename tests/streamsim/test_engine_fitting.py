@@ -71,9 +71,7 @@ def test_the_engine_carries_the_rates_that_several_sources_reach(seed: int, sour
 @example(157, 1, 1)
 @example(225, 1, 1)
 @example(344, 2, 1)
-def test_the_engine_carries_windows_at_four_fifths_of_the_closed_form(
-    seed: int, windows: int, sources: int
-) -> None:
+def test_windows_are_carried_at_four_fifths(seed: int, windows: int, sources: int) -> None:
     """The closed form spreads results evenly; the engine lets them out at once, which costs."""
     carried(seed, 0.8, sources, windows)
 

@@ -104,9 +104,7 @@ def test_a_hundred_thousand_moves_leave_no_trace(n_devices: int) -> None:
 
 @pytest.mark.parametrize("constants", [False, True])
 @given(data=st.data())
-def test_the_face_for_python_ends_where_a_fresh_start_does(
-    constants: bool, data: st.DataObject
-) -> None:
+def test_the_call_ends_where_a_fresh_start_does(constants: bool, data: st.DataObject) -> None:
     problem, batch = data.draw(placed(count=6, constants=constants))
     instance = problem.instance
     state = Incremental(instance, batch[0])

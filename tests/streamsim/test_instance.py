@@ -5,9 +5,7 @@ from streamsim_strategies import Description, descriptions
 
 
 @given(descriptions())
-def test_streams_are_sorted_by_source_listed_by_target_and_keep_the_callers_number(
-    problem: Description,
-) -> None:
+def test_streams_are_sorted_and_keep_the_callers_number(problem: Description) -> None:
     instance = problem.instance
     index = instance.stream_index
     for v in range(problem.n_operators):

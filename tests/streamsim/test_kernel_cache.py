@@ -240,18 +240,14 @@ def test_kernels_that_cannot_be_kept_anywhere_work(
     assert "NUMBA_CACHE_DIR" in caplog.messages[0]
 
 
-def test_kernels_that_cannot_be_kept_beside_the_code_go_to_the_users_cache(
-    code: Code, tmp_path: Path
-) -> None:
+def test_kernels_with_no_place_beside_the_code_go_to_the_cache(code: Code, tmp_path: Path) -> None:
     (code.folder_of_code / "__pycache__").write_text("")
     code.total()
     assert list((tmp_path / "caches/streamplace/kernels").rglob("*.nbc"))
     assert compiled_by(code.total) == 0
 
 
-def test_kernels_of_an_installation_that_cannot_be_written_are_used(
-    code: Code, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_of_the_installation_are_used(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled while an image was built, say; the others work, too."""
 
     def refuse(*_: object) -> None:

@@ -147,9 +147,7 @@ def test_loads_agree_with_the_literal_model(constants: bool, data: st.DataObject
 
 
 @given(placed(max_sources=1, constants=True, limits=True), st.sampled_from([1.0, 1.5, 4.0]))
-def test_counting_constants_as_loads_decides_about_one_rate(
-    case: tuple[Description, Ints], times: float
-) -> None:
+def test_constants_as_loads_decide_a_rate(case: tuple[Description, Ints], times: float) -> None:
     """The full rate divided by `times` is carried if and only if no load is above that."""
     problem, batch = flowing(case[0]), case[1]
     instance = problem.instance
@@ -161,9 +159,7 @@ def test_counting_constants_as_loads_decides_about_one_rate(
 
 
 @given(placed(max_sources=1), st.data())
-def test_windows_agree_with_the_literal_model(
-    case: tuple[Description, Ints], data: st.DataObject
-) -> None:
+def test_windows_are_as_literal(case: tuple[Description, Ints], data: st.DataObject) -> None:
     problem, batch = case
     v = data.draw(st.integers(0, problem.n_operators - 1))
     window = WindowedOperator(v, size=1.0, advance=0.5, base=2.0, factor=0.25, limit=20.0)

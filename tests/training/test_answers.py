@@ -34,9 +34,7 @@ def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path: Path) -> 
     assert (result.reference, result.problems) == ("metis", 2)
 
 
-def test_of_many_problems_the_first_are_placed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_problems_are_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [Problem(chain(n), DEVICES) for n in range(2, 26)]
     monkeypatch.setattr("streamplace.training.trained.EVALUATIONS", 2)
     result = answers_of(trained("pilot", "throughput", many, tmp_path))

@@ -105,9 +105,7 @@ def test_what_cannot_be_proven_has_no_optimum(tmp_path: Path, config: Path) -> N
     assert [held.of_optimum for held in trained.by_rate().values()] == [None]
 
 
-def test_every_problem_is_trained_on_its_own_cluster(
-    run: Callable[..., Any], config: Path, tmp_path: Path
-) -> None:
+def test_each_has_its_cluster(run: Callable[..., Any], config: Path, tmp_path: Path) -> None:
     """A data set of problems, some of three devices and some of two."""
     write_problems([tasks(seed, 2 + seed % 2) for seed in range(6)], tmp_path / "p.jsonl")
     answer = run(

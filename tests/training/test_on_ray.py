@@ -53,7 +53,7 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainRequest:
 
 
 @pytest.mark.slow
-def test_a_node_that_is_lost_changes_no_bit(
+def test_lost_nodes_alter_no_bit(
     training: TrainRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ray.cluster_utils import Cluster as RayCluster

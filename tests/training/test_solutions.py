@@ -72,9 +72,7 @@ def test_a_search_of_so_many_evaluations_is_all_that_a_memory_begins_with(
     assert budgets == [70]
 
 
-def test_worker_processes_leave_the_users_script_alone(
-    solver: Solver, prepared: list[dict[str, Any]]
-) -> None:
+def test_workers_leave_the_script_alone(solver: Solver, prepared: list[dict[str, Any]]) -> None:
     """Without a guard it would train again in each of them."""
     before = get_preparation_data("worker")
     solver.targets(GRAPHS)
@@ -82,9 +80,7 @@ def test_worker_processes_leave_the_users_script_alone(
     assert get_preparation_data("worker").keys() == before.keys()
 
 
-def test_a_program_without_a_script_stays_one(
-    solver: Solver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_needs_no_script(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
     """As an interactive one is; Ray takes a script that is nowhere for one that has no name."""
     main = sys.modules["__main__"]
     monkeypatch.delattr(main, "__file__", raising=False)

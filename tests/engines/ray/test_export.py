@@ -103,9 +103,7 @@ def printed(folder: Path, script: str, devices: tuple[str, ...]) -> Any:
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_actors_ask_for_what_their_node_alone_offers(
-    module: Callable[..., ModuleType], deployment: str
-) -> None:
+def test_actors_ask_for_their_node(module: Callable[..., ModuleType], deployment: str) -> None:
     """The start lines and the options fit, with whatever names."""
     options = module("ray", deployment)
     devices = DEPLOYMENTS[deployment].problem.cluster.devices.name
@@ -169,9 +167,7 @@ def test_as_many_tasks_run_on_a_device_as_it_has_cores() -> None:
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 @pytest.mark.parametrize("deployment", ["tasks", "schedule"])
-def test_on_a_real_cluster_a_pass_runs_where_it_should(
-    written: Callable[..., Path], deployment: str
-) -> None:
+def test_a_pass_runs_where_placed(written: Callable[..., Path], deployment: str) -> None:
     """Two nodes on loopback; every task takes in what its inputs returned."""
     results, wrong = printed(written("ray", deployment), REAL_PASS, ("cpu", "gpu"))
     assert results == {"add": ["add", ["left", ["load"]], ["right", ["load"]]]}

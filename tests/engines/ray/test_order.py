@@ -131,9 +131,7 @@ def test_what_heft_returns_takes_what_is_simulated(queue: str) -> None:
     ("queue", "begun", "seconds"),
     [("order", ["a", "b", "c", "long"], 1.3), ("priority", ["a", "long", "b", "c"], 2.1)],
 )
-def test_a_device_waits_for_the_next_in_its_order(
-    queue: str, begun: list[str], seconds: float
-) -> None:
+def test_devices_keep_orders(queue: str, begun: list[str], seconds: float) -> None:
     work = {"a": 2e8, "b": 1e8, "c": 1e9, "long": 1e9}
     tasks = [Operator(name, ipt=ipt) for name, ipt in work.items()]
     graph = StreamGraph.of("line", tasks, [Stream("a", "b"), Stream("b", "c")], fires="all")

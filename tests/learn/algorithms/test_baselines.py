@@ -14,9 +14,7 @@ from streamplace.learn.algorithms.baselines import BASELINES, advantages, mean
     st.integers(0, 3),
     st.sampled_from(sorted(BASELINES)),
 )
-def test_what_is_not_there_counts_for_nothing(
-    rewards: list[float], padding: int, name: str
-) -> None:
+def test_missing_ones_count_for_nothing(rewards: list[float], padding: int, name: str) -> None:
     """Padded rows have the weights of the bare ones, and 0 where nothing is."""
     bare = torch.tensor([rewards], dtype=torch.float64)
     padded = torch.cat([bare, torch.full((1, padding), 0.7)], dim=1)

@@ -80,9 +80,7 @@ def test_the_global_generator_stays_as_it_is(tmp_path: Path) -> None:
         {"features": {**SCALE.document(), "std": None}},
     ],
 )
-def test_files_that_do_not_fit_are_refused_in_one_line(
-    changes: dict[str, Any], tmp_path: Path
-) -> None:
+def test_files_that_do_not_fit_are_one_line(changes: dict[str, Any], tmp_path: Path) -> None:
     path = saved(tmp_path, "dream", changes)
     with pytest.raises(FormatError, match=r"dream.safetensors: [^\n]*$"):
         trained(path, "dream")
@@ -98,9 +96,7 @@ def test_batches_hold_problems_of_like_sizes() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_weights_are_read_without_the_compiler_of_torch(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_compiler_is_used(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing it takes seconds in every process; the parameters are those of the file."""
     path = saved(tmp_path, model)
     weights = read_weights(path)

@@ -47,9 +47,7 @@ def drawn(policy: EncoderDecoder, batch: GraphBatch, samples: int = 4, seed: int
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
 @pytest.mark.parametrize("order", ["topological", "bfs"])
-def test_probabilities_are_those_of_the_formulas(
-    model: str, options: dict[str, Any], order: str
-) -> None:
+def test_probabilities_fit_the_formulas(model: str, options: dict[str, Any], order: str) -> None:
     """Operator by operator in float64, along placements that the policy drew; and gradients."""
     policy = policy_of(model, **options)
     unequal = Problem(fork_join(2), heterogeneous())
@@ -170,9 +168,7 @@ def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
-def test_what_was_drawn_before_changes_no_likelihood_and_no_gradient(
-    model: str, options: dict[str, Any]
-) -> None:
+def test_earlier_draws_change_no_likelihood(model: str, options: dict[str, Any]) -> None:
     """In float64, in a padded batch or under rules, of placements that are partly in the tree."""
     policy = policy_of(model, **options).double()
     for problems in (PROBLEMS, [constrained()]):

@@ -190,9 +190,7 @@ def beginning(problem: Problem) -> tuple[PilotMakespanFeatures, ListSchedule]:
 
 
 @given(problem=problems(), seed=st.integers(0, 5), disturbed=st.booleans())
-def test_every_decision_is_the_one_of_the_equations(
-    problem: Problem, seed: int, disturbed: bool
-) -> None:
+def test_decisions_fit_the_equations(problem: Problem, seed: int, disturbed: bool) -> None:
     made, (view, schedule) = module(seed), beginning(problem)
     if schedule.finish.max() == 0:
         return

@@ -61,9 +61,7 @@ def test_trial_leads_to_shorter_passes() -> None:
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.02
 
 
-def test_the_loss_weighs_choices_by_what_their_placements_cost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equation 3, of the softmax of choices that are greedy but for a share of random ones.
 
     R is the cost less the mean of those before, in multiples of the least makespan.

@@ -94,9 +94,7 @@ def test_bandwidth_decays_with_distance(problems: list[Problem]) -> None:
                 assert mbps == pytest.approx(60 * np.exp(-BLOCK_M / 100), rel=1e-5)
 
 
-def test_half_of_the_cars_are_to_test_with_and_the_paper_s_cases_are_900(
-    problems: list[Problem],
-) -> None:
+def test_half_of_the_cars_test_and_the_paper_s_cases_are_900(problems: list[Problem]) -> None:
     splits = Counter(problem.graph.attributes["split"] for problem in problems)
     assert splits == {"train": 50, "test": 50}
     assert Cav().n_graphs == 900

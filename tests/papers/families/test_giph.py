@@ -49,9 +49,7 @@ def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
     }
 
 
-def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(
-    several: list[Problem],
-) -> None:
+def test_more_problems_put_the_same_graphs_on_other_networks(several: list[Problem]) -> None:
     more = list(giph(Giph(problems=121), 0))
     assert [problem_line(p) for p in more[:120]] == [problem_line(p) for p in several[:120]]
     first, again = more[0], more[120]
@@ -113,9 +111,7 @@ def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(
 
 
 @given(st.integers(1, 30), st.sampled_from([0.0, 0.2, 0.6]), st.integers(0, 2**32))
-def test_every_device_has_hardware_and_all_hardware_has_a_device(
-    devices: int, support: float, seed: int
-) -> None:
+def test_devices_and_hardware_belong_together(devices: int, support: float, seed: int) -> None:
     """So every task can run somewhere, which the paper does not promise."""
     network = draw_network(NetworkShape(devices, support), np.random.default_rng(seed))
     assert network.has.any(axis=0).all()

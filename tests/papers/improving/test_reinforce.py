@@ -36,9 +36,7 @@ def rows(*numbers: int) -> Any:
     return np.array(numbers, np.int64)
 
 
-def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_loss_raises_choices_by_later_gains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Appendix B.7 of GiPH: Σ γ^t ∇ log π (Σ γ^(t' - t) r_t' - b_t), b_t the mean reward before t.
 
     Costs are multiples of the least makespan.
@@ -66,9 +64,7 @@ def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
     assert report.reward == pytest.approx(1 / costs.min())
 
 
-def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_walks_may_begin_with_the_best_and_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     """First with everything on one device; costs are logarithms, as in the study of orders."""
     calls: list[Any] = []
     choices, recorded = GiphPolicy.choices, GiphAgent.recorded

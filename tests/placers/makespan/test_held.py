@@ -78,9 +78,7 @@ def test_schedulers_answer_the_better_of_both_meanings(problem: Problem, data: A
 
 @settings(max_examples=30)
 @given(problem=problems(), queue=st.sampled_from(["order", "priority", ""]), data=st.data())
-def test_a_search_is_never_worse_than_where_it_begins(
-    problem: Problem, queue: Any, data: st.DataObject
-) -> None:
+def test_a_search_never_gets_worse(problem: Problem, queue: Any, data: st.DataObject) -> None:
     """With an order that is held, with priorities, and in the order of arrival."""
     n = problem.n_operators
     place = problem.repaired(np.arange(n) % problem.n_devices)

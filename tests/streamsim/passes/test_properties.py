@@ -16,9 +16,7 @@ networks = st.sampled_from(NETWORKS)
 
 
 @given(situation=situations())
-def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
-    situation: Situation,
-) -> None:
+def test_a_free_network_keeps_the_bounds_of_list_scheduling(situation: Situation) -> None:
     """A device idles only while everything on it waits for a chain of work (Graham, 1966)."""
     n, edges = situation.compiled.n_operators, situation.problem
     work = situation.compiled.work[:, 0]
@@ -37,9 +35,7 @@ def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
 
 
 @given(situation=situations(), network=networks, queue=st.sampled_from(QUEUES))
-def test_passes_of_one_size_in_turn_have_their_own_makespans(
-    network: Network, queue: Queue, situation: Situation
-) -> None:
+def test_equal_sizes_stay_apart(network: Network, queue: Queue, situation: Situation) -> None:
     """They share buffers, which a schedule does not."""
     compiled, rules = situation.compiled, Rules(queue=queue, network=network)
     other = compiled._replace(devices=compiled.devices.copy(), work=compiled.work * 2)

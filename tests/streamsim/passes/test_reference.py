@@ -21,9 +21,7 @@ def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth", "order"])
 @settings(max_examples=10)
 @given(situation=situations())
-def test_a_batch_is_one_by_one_is_the_literal_transcription(
-    queue: Queue, network: Network, situation: Situation
-) -> None:
+def test_batches_are_as_transcribed(queue: Queue, network: Network, situation: Situation) -> None:
     how = rules(queue, network, situation)
     noise = {"work_factors": situation.work_factors, "send_factors": situation.send_factors}
     together = makespans(situation.compiled, situation.placements, how, **noise)

@@ -45,9 +45,7 @@ def test_the_chain_ends_with_what_trails() -> None:
 
 
 @given(situation=situations(count=1), network=networks)
-def test_the_parts_of_a_chain_add_up_to_the_makespan(
-    network: Network, situation: Situation
-) -> None:
+def test_parts_of_a_chain_add_up_to_the_makespan(network: Network, situation: Situation) -> None:
     rules = Rules("fifo", network, pause=0.005, spacing=0.0125)
     result = schedule(situation.compiled, situation.placements[0], rules)
     times = result.chain.times
