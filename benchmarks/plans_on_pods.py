@@ -35,14 +35,14 @@ from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {
-    "word-count": 15_000,
-    "click-analytics": 3_000,
-    "riot-stats": 3_000,
-    "yahoo-streaming": 6_000,
+    "word-count": 20_000,
+    "click-analytics": 20_000,
+    "riot-stats": 4_500,
+    "yahoo-streaming": 40_000,
 }
-"""Job → base rate, which takes about a quarter of a core."""
-TIMES, NOW, SIZES = (2, 4), 0.25, (0.25, 0.5, 1.0)
-PER_CORE, PER_GB, MEMORY = 0.04, 0.005, "1024 MiB"
+"""Job → base rate, which takes about a fifth of a core."""
+TIMES, NOW, SIZES = (2, 4), 0.2, (0.2, 0.3, 0.4)
+PER_CORE, PER_GB, MEMORY = 0.04, 0.002, "1024 MiB"
 CARRIED, UTILIZATION, PATIENCE = 0.97, 0.7, 45.0
 ADDRESS = f"kubernetes:{NAMESPACE}/job"
 
