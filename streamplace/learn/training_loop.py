@@ -154,7 +154,9 @@ class TrainingLoop:
         scale = min(1.0, self.config.clip / (norm + 1e-6)) / n
         parameters = (p for p in self.learner.module.parameters() if p.requires_grad)
         for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
-            parameter.grad = tensor if tensor is None or scale == 1 else tensor * scale
+            if tensor is not None:  # the fused kernel reads gradients in the order of memory
+                tensor = (tensor if scale == 1 else tensor * scale).contiguous()
+            parameter.grad = tensor
         for group in self._adam.param_groups:
             group["lr"] = self._rate(epoch, step)
         self._adam.step()
