@@ -29,6 +29,19 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 """
+IN_A_DESTRUCTOR = SITE.replace(
+    "class Interrupting:",
+    """
+class Destroyed:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        any(())
+
+class Interrupting:""",
+).replace(
+    "            os.kill(os.getpid(), signal.SIGINT)\n\nsys", "            Destroyed()\n\nsys"
+)
+"""Python drops exceptions there."""
 AT_A_WORKER = f"""
 import os, signal, sys
 {NO_OTHERS}
@@ -78,6 +91,11 @@ def test_ctrl_c_in_an_import_exits_130_in_one_line(module: str, graph: str, tmp_
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.splitlines()[-1] == "error: interrupted"
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_that_python_drops_counts(graph: str, tmp_path: Path) -> None:
+    done = run_with(tmp_path, IN_A_DESTRUCTOR, "numba", "place", "graph.json")
+    assert (done.returncode, done.stderr.strip()) == (130, "error: interrupted")
 
 
 def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(graph: str, tmp_path: Path) -> None:
