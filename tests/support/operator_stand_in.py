@@ -201,9 +201,9 @@ class StandIn:
 
     def _report(self, document: dict[str, Any], state: str, *, observed: bool) -> None:
         generation = document["metadata"]["generation"]
-        status = {"lifecycleState": state, "jobStatus": {"state": "RUNNING"}}
+        status: dict[str, Any] = {"lifecycleState": state, "jobStatus": {"state": "RUNNING"}}
         status |= {"observedGeneration": generation} if observed else {}
-        status |= {"error": "no such class"} if state == "FAILED" else {}
+        status |= {"error": "no such class" if state == "FAILED" else None}
         self.pods.call("PATCH", f"{PATH}/{self.name}/status", {"status": status})
 
     def _start(self, spec: dict[str, Any]) -> None:
