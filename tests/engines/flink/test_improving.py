@@ -321,7 +321,7 @@ def recorded_trials() -> Iterator[list[dict[str, Any]]]:
 
 def test_the_recorded_interruptions_by_later_moves_are_half_of_the_one_before() -> None:
     pairs = [
-        (Interruptions(0.0, 0.0).again(before), after)
+        (Interruptions(0.0, 0.0).on([1.0], last=before), after)
         for trials in recorded_trials()
         for before, after in pairwise(t["interruption"] for t in trials if t["interruption"])
     ]
@@ -499,7 +499,9 @@ def test_an_interruption_is_expected_to_be_longer_where_the_job_has_not_run_yet(
     assert world.visited == ["a"]
     cold, warm = (moved.interruption_to(at(one)) for one in ("slow", START))
     assert cold.value == pytest.approx(2 + COLD / 0.2)
-    assert warm == moved.interruptions.again(moved.where.interruption or 0.0)
+    assert warm == moved.interruptions.on([0.1], last=moved.where.interruption)
+    again = moved.interruptions._replace(is_redeployed=True)
+    assert again.on([0.1], last=3.0) == again.redeployed()
 
 
 def test_a_layout_of_chained_operators_is_known_if_the_job_was_in_it() -> None:

@@ -259,10 +259,8 @@ class Proposal:
             [cores.get(device, 1.0) for device in devices]
             for devices in (layout.devices & used, layout.devices - used)
         )
-        last = [trial.interruption for trial in self.trials if trial.interruption]
-        if last and not cold:
-            return self.interruptions.again(last[-1])
-        return self.interruptions.on(warm, cold)
+        measured = [trial.interruption for trial in self.trials if trial.interruption]
+        return self.interruptions.on(warm, cold, *measured[-1:])
 
     def sentences(self) -> Iterator[str]:
         """Sentences on the measured rate and the next step."""

@@ -81,16 +81,24 @@ class Interruptions(NamedTuple):
     start: float  # seconds that its own start took
     is_redeployed: bool = False  # whether each move starts its whole cluster again
 
-    def on(self, warm: Sequence[float], cold: Sequence[float] = ()) -> Interruption:
+    def on(
+        self, warm: Sequence[float], cold: Sequence[float] = (), last: float | None = None
+    ) -> Interruption:
         """Predict the interruption by a move to TaskManagers of so many cores each.
 
-        If all are warm, the start may be quicker than the job's own, which loaded its classes.
+        If all are warm, the start may be quicker than the job's own, which loaded its classes; what
+        the ``last`` move of the job took then says more.
 
         >>> str(Interruptions(1.0, 2.0).on([0.3], [0.1])), str(Interruptions(1.0, 2.0).on([2.0]))
         ('32 s (15 to 1 min 1 s)', '4 s (3 to 8 s)')
+        >>> str(Interruptions(1.0, 2.0).on([2.0], last=20.0))
+        '11 s (2 to 48 s)'
         """
         if self.is_redeployed:
             return self.redeployed()
+        if last and not cold:
+            least = self.stop + LAUNCH_SECONDS
+            return Interruption(*(max(least, share * last) for share in AGAIN))
         own = LAUNCH_SECONDS + max(LAUNCH_SECONDS, self.start)
         start = own if cold else 2 * LAUNCH_SECONDS
         kinds = [(cpu, cores) for cpu, cores in ((WARM_CPU, warm), (COLD_CPU, cold)) if cores]
@@ -101,15 +109,6 @@ class Interruptions(NamedTuple):
         return Interruption(
             self.stop + start + low, self.stop + start + value, self.stop + own + high
         )
-
-    def again(self, last: float) -> Interruption:
-        """Predict the interruption by a move to warm TaskManagers, after one that took so long.
-
-        >>> str(Interruptions(1.0, 2.0).again(20.0)), str(Interruptions(1.0, 2.0).again(2.0))
-        ('11 s (2 to 48 s)', '2 s (2 to 5 s)')
-        """
-        least = self.stop + LAUNCH_SECONDS
-        return Interruption(*(max(least, share * last) for share in AGAIN))
 
     def redeployed(self) -> Interruption:
         """Predict the interruption by a new start of the whole cluster.
