@@ -24,9 +24,9 @@ def main() -> None:
         sys.stderr.write("error: interrupted\n")
         sys.exit(130)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one, while Python ends
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def raise_again(dropped: "sys.UnraisableHookArgs") -> None:
