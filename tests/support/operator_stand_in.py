@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from flink_clusters import awaited
-from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, PodCluster
+from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE, PodCluster
 
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
@@ -221,7 +221,7 @@ class StandIn:
                 settings["execution.savepoint.path"] = self._stop(*self._running)
             self._application.close()
         if template := spec.get("podTemplate"):
-            settings["kubernetes.pod-template-file.default"] = str(self.pods.template(template))
+            settings[TEMPLATE] = str(self.pods.template(template))
         job = spec["job"]
         of = (job.get("entryClass", "CountJob"), job["jarURI"])
         application = self.pods.application(self.name, *job.get("args", ()), of=of, **settings)

@@ -35,6 +35,7 @@ MAIN, SESSION_MAIN = (
     "org.apache.flink.kubernetes.cli.KubernetesSessionCli",
 )
 COUNT = ("CountJob", "local:///opt/flink/usrlib/count-job.jar")
+TEMPLATE = "kubernetes.pod-template-file.default"
 STATE = "/state"
 """Folder of savepoints in all pods, which this machine does not have."""
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -135,11 +136,9 @@ class PodCluster:
         end: tuple[str, ...] = (),
     ) -> Iterator[Rest]:
         """Let Flink deploy itself, and delete all of it when the block ends."""
-        own = {
-            "kubernetes.cluster-id": name,
-            "kubernetes.pod-template-file.default": str(self.template()),
-        }
-        given = SETTINGS | own | settings
+        given = SETTINGS | {"kubernetes.cluster-id": name} | settings
+        if TEMPLATE not in given:
+            given[TEMPLATE] = str(self.template())
         options = [f"-D{key}={value}" for key, value in given.items()]
         deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}"
         service = f"/api/v1/namespaces/{NAMESPACE}/services/{name}-rest"
