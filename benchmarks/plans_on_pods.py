@@ -3,10 +3,10 @@
     PYTHONPATH=tests/support STREAMPLACE_KUBERNETES=… python benchmarks/plans_on_pods.py [JOB…]
 
 Protocol: a job whose operators set no parallelism runs at a base rate on two pods of `NOW` cores,
-with the reporter. `flink advise` plans pods of `SIZES` cores for multiples of that rate. Its patch
-is applied, together with the arguments for that rate, and the job is measured once it is steady;
-likewise with one pod fewer. Beside it stand the pods by the rule of Flink's autoscaler (busy time
-at a utilization of 0.7, pods as now), and the pods as they are. A line of
+with the reporter. `flink advise` plans pods of `SIZES` cores for multiples of that rate. Its pods
+are deployed, with the arguments for that rate, and the job is measured once it is steady; likewise
+with one pod fewer, with the pods by the rule of Flink's autoscaler (busy time at a utilization of
+0.7, pods of the size that they have), and with the pods as they are. A line of
 ``assets/plans-on-pods.jsonl`` is appended for every plan, and plans that are there are not measured
 again. With STREAMPLACE_OPERATOR, a real operator starts the jobs, else a stand-in. Each start is
 from nothing, as generators keep their splits.
@@ -20,8 +20,9 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from operator_stand_in import StandIn, reconciled, specification
@@ -35,15 +36,16 @@ from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {
-    "word-count": 20_000,
-    "click-analytics": 20_000,
-    "riot-stats": 4_500,
-    "yahoo-streaming": 40_000,
+    "word-count": 8_000,
+    "click-analytics": 7_000,
+    "riot-stats": 500,
+    "yahoo-streaming": 13_000,
 }
-"""Job → base rate, which takes about a fifth of a core."""
-TIMES, NOW, SIZES = (2, 4), 0.2, (0.2, 0.3, 0.4)
+"""Job → base rate, which two pods as now carry."""
+TIMES, NOW, SIZES = (2, 3), 0.2, (0.2, 0.3, 0.4)
 PER_CORE, PER_GB, MEMORY = 0.04, 0.002, "1024 MiB"
 CARRIED, UTILIZATION, PATIENCE = 0.97, 0.7, 45.0
+COLUMNS = ("plan", "fewer", "autoscaler", "now")
 ADDRESS = f"kubernetes:{NAMESPACE}/job"
 
 
@@ -53,8 +55,9 @@ def main(jobs: Sequence[str], path: Path = FILE) -> None:
     known = {(row["job"], row["times"]) for row in rows}
     missing = {job: [n for n in TIMES if (job, n) not in known] for job in jobs}
     with tempfile.TemporaryDirectory() as name:
-        folder, flink = Path(name), find_flink(None)
+        folder = Path(name)
         if any(missing.values()):
+            flink = find_flink(None)
             with kubernetes(flink, folder) as pods:
                 java = [file for source in SOURCES for file in source.glob("*.java")]
                 build_jar(flink, sorted(java), pods.home / "usrlib" / "jobs.jar")
@@ -96,35 +99,51 @@ def measured(
     with reconciled(pods, "job", spec, runs=True) as operator:
         plans = {number: advised(folder, number) for number in times}
         before = profile()
+        found: dict[Pods, dict[str, Any]] = {}
         for number, advice in plans.items():
-            rate = number * BASE[job]
-            change = advice["patch"]["spec"] if advice["patch"] else {}
-            (pods_of_plan,) = advice["plan"]["machines"].values()
-            (slots,) = advice["plan"]["slots"]["machines"].values()
-            run = {"job": {**change.get("job", {}), "args": [str(rate)]}}
+            plan, rate = advice["plan"], number * BASE[job]
+            ((size, pods_of_plan),) = plan["machines"].items()
+            (slots,) = plan["slots"]["machines"].values()
+            planned = Pods(float(size.removeprefix("of ")), pods_of_plan, slots)
+            now = Pods(NOW, 2, 1)
+            deployed = {
+                "plan": planned,
+                "fewer": planned._replace(number=pods_of_plan - 1),
+                "autoscaler": now._replace(number=by_autoscaler(before, number)),
+                "now": now,
+            }
+            # What is held back at one rate carries no more at a higher one.
+            found = {pods: row for pods, row in found.items() if row["is_limited"]}
+            for each in deployed.values():
+                if each.number and each not in found:
+                    found[each] = carried(operator, each, rate)
             yield {
                 "job": job,
                 "times": number,
                 "rate": rate,
-                "machines": advice["plan"]["machines"],
-                "slots": slots,
-                "cost": advice["plan"]["cost"],
-                "bound": advice["plan"]["bound"],
-                "predicted": advice["plan"]["carries"],
-                "at_least": advice["plan"].get("at_least"),
-                "now": advice["current"]["cost"],
-                "autoscaler": by_autoscaler(before, number) * price(NOW),
-                "measured": carried(operator, {**change, **run}),
-                "fewer": carried(operator, fewer(change, run, pods_of_plan - 1, slots))
-                if pods_of_plan > 1
-                else None,
+                "bound": plan["bound"],
+                "predicted": plan["carries"],
+                "at_least": plan.get("at_least"),
                 "operator": "real" if os.environ.get("STREAMPLACE_OPERATOR") else "stand-in",
+                **{
+                    name: {**each._asdict(), "cost": price(each), **found[each]}
+                    for name, each in deployed.items()
+                    if each.number
+                },
             }
 
 
-def price(cores: float) -> float:
-    """Price per hour of a pod."""
-    return PER_CORE * cores + PER_GB * 1.073741824
+class Pods(NamedTuple):
+    """Equal pods, and the slots of each."""
+
+    cores: float
+    number: int
+    slots: int
+
+
+def price(pods: Pods) -> float:
+    """Price per hour."""
+    return pods.number * (PER_CORE * pods.cores + PER_GB * 1.073741824)
 
 
 def advised(folder: Path, times: int) -> dict[str, Any]:
@@ -151,19 +170,18 @@ def profile() -> JobProfile:
     return steady_profile(rest, job, 5.0, PATIENCE)
 
 
-def carried(operator: StandIn, change: Mapping[str, Any]) -> dict[str, Any]:
-    """Rate that a job sustains as changed, and whether it is held back."""
-    operator.patch(change)
+def carried(operator: StandIn, pods: Pods, rate: int) -> dict[str, Any]:
+    """Rate that a job sustains on some pods, and whether it is held back."""
+    operator.patch(
+        {
+            "job": {"args": [str(rate)], "parallelism": pods.number * pods.slots},
+            "taskManager": {"resource": {"cpu": pods.cores}},
+            "flinkConfiguration": {"taskmanager.numberOfTaskSlots": str(pods.slots)},
+        }
+    )
     operator.await_stable()
     flow = profile().flow
     return {"rate": flow.rate, "is_limited": flow.is_limited}
-
-
-def fewer(
-    change: Mapping[str, Any], run: Mapping[str, Any], number: int, slots: int
-) -> dict[str, Any]:
-    """The same change for another number of pods."""
-    return {**change, "job": {**run["job"], "parallelism": number * slots}}
 
 
 def by_autoscaler(before: JobProfile, times: int) -> int:
@@ -177,28 +195,30 @@ def by_autoscaler(before: JobProfile, times: int) -> int:
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Table of all plans."""
-    text = (
-        "| job | tuples/s | pods | per hour | carried | one fewer | autoscaler | as now |\n"
-        "|---|---:|---|---:|---:|---:|---:|---:|\n"
-    )
-
-    def of(result: Mapping[str, Any] | None, rate: float) -> str:
-        return "" if result is None else f"{result['rate'] / rate:.0%}"
-
+    """Table of all plans: pods, and what they carry of the rate."""
+    lines = ["|job|tuples/s|plan|carries|one pod less|carries|autoscaler|carries|as it is|carries|"]
+    lines += [f"|---{'|---:' * 9}|"]
     for row in rows:
-        machines = ", ".join(
-            f"{n} × {name.removeprefix('of ')}" for name, n in row["machines"].items()
-        )
-        cells = [
-            row["job"], f"{row['rate']:,}", machines, f"{row['cost']:.3f}",
-            of(row["measured"], row["rate"]), of(row["fewer"], row["rate"]),
-            f"{row['autoscaler']:.3f}", f"{row['now']:.3f}",
-        ]  # fmt: skip
-        text += f"| {' | '.join(cells)} |\n"
-    held = [row["measured"]["rate"] >= CARRIED * row["rate"] for row in rows]
-    less = [row["fewer"]["rate"] < CARRIED * row["rate"] for row in rows if row["fewer"]]
-    return f"{text}\n{sum(held)} of {len(held)} carry; {sum(less)} of {len(less)} fewer do not"
+        cells = [row["job"], f"{row['rate']:,}"]
+        for name in COLUMNS:
+            pods = row.get(name)
+            cells += (
+                [f"{pods['number']}×{pods['cores']:g}", f"{part(row, name):.0%}"]
+                if pods
+                else ["", ""]
+            )
+        lines += [f"|{'|'.join(cells)}|"]
+    for name in COLUMNS:
+        of_column = [row for row in rows if name in row]
+        carry = sum(part(row, name) >= CARRIED for row in of_column)
+        cost = np.median([row[name]["cost"] / row["plan"]["cost"] for row in of_column])
+        lines += [f"{name}: {carry} of {len(of_column)} carry, {cost:.2f} × the cost of the plan"]
+    return "\n".join(lines)
+
+
+def part(row: Mapping[str, Any], name: str) -> float:
+    """What some pods carry of the rate, at most all of it."""
+    return min(1.0, float(row[name]["rate"]) / float(row["rate"]))
 
 
 if __name__ == "__main__":
