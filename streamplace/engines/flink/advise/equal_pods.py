@@ -131,6 +131,11 @@ class EqualPods:
         """Names of the pods, which are numbered."""
         return [f"{self.offer.name}-{i}" for i in range(self.number)]
 
+    def layouts(self, deployed: StreamGraph) -> list[Layout]:
+        """Layouts that Flink may choose for a graph that is deployed on them."""
+        slots = dict.fromkeys(self.names, self.slots)
+        return layouts(deployed, slots, cast(Mode, self.mode))
+
     def changes(
         self, resource: FlinkResource, mips: float, memory: float | None
     ) -> list[tuple[str, Any, str]]:
@@ -216,11 +221,6 @@ class JobOnOffer:
         constant = operators.constant * numbers / operators.parallelism
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
 
-    def layouts(self, pods: EqualPods) -> list[Layout]:
-        """Layouts that Flink may choose on pods, which are numbered."""
-        slots = dict.fromkeys(pods.names, pods.slots)
-        return layouts(self.deployed(pods.parallelism), slots, cast(Mode, pods.mode))
-
     def carried(self, pods: EqualPods) -> float:
         """Least tuples/s that the job carries on pods, over the layouts that Flink may choose."""
         cluster = Cluster.of(
@@ -232,7 +232,7 @@ class JobOnOffer:
         deployed = self.deployed(pods.parallelism)
         known = self.shares if pods.parallelism == self.job.parallelism else {}
         return self.graph.source_rate * min(
-            capacity(deployed, cluster, layout, known) for layout in self.layouts(pods)
+            capacity(deployed, cluster, layout, known) for layout in pods.layouts(deployed)
         )
 
     def fitting(self, number: int, settings: PlannerSettings) -> EqualPods | None:

@@ -92,7 +92,7 @@ class PodModeller:
             interval = RateInterval(rate, rate, rate)
             if errors is not None:
                 interval = errors.interval(rate)._replace(low=errors.at_least(rate))
-            layout = on_offer.layouts(pods)[0]
+            layout = pods.layouts(on_offer.deployed(parallel))[0]
             return LayoutOption(layout, interval, is_known=rates.contradiction is None)
 
         now = len(present.devices)
