@@ -31,7 +31,12 @@ from pods import NAMESPACE, PodCluster, kubernetes
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steadiness import steady_profile
-from streamplace.engines.flink.operator.mounting import reporter_files
+from streamplace.engines.flink.operator.mounting import (
+    CONFIG_MAP,
+    reporter_files,
+    reporter_patch,
+)
+from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
@@ -85,17 +90,10 @@ def measured(
     }
     spec["taskManager"]["resource"]["cpu"] = NOW
     document = {"metadata": {"name": "job", "namespace": NAMESPACE}, "spec": spec}
-    for name, text in reporter_files(
-        FlinkResource("FlinkDeployment", NAMESPACE, "job", document, document)
-    ).items():
-        (folder / name).write_text(text)
-    pods.kubectl("apply", "--filename", str(folder / "reporter.json"))
-    spec |= json.loads((folder / "patch.json").read_text())["spec"] | {
-        "flinkConfiguration": {
-            **spec["flinkConfiguration"],
-            **json.loads((folder / "patch.json").read_text())["spec"]["flinkConfiguration"],
-        }
-    }
+    resource = FlinkResource("FlinkDeployment", NAMESPACE, "job", document, document)
+    (folder / CONFIG_MAP).write_text(reporter_files(resource)[CONFIG_MAP])
+    pods.kubectl("apply", "--filename", str(folder / CONFIG_MAP))
+    spec = merged(spec, reporter_patch(resource))
     with reconciled(pods, "job", spec, runs=True) as operator:
         plans = {number: advised(folder, number) for number in times}
         before = profile()

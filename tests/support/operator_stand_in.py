@@ -111,7 +111,7 @@ def _for_operator(pods: PodCluster, spec: dict[str, Any]) -> dict[str, Any]:
     """Specification with what the stand-in gives to Flink itself."""
     own = ("kubernetes.", "jobmanager.memory", "taskmanager.memory")
     settings = {key: value for key, value in SETTINGS.items() if not key.startswith(own)}
-    settings |= {key: value for key, value in OPERATED.items() if key.startswith("execution.c")}
+    settings |= {key: value for key, value in OPERATED.items() if "checkpointing" in key}
     return {
         "serviceAccount": "flink",
         "podTemplate": {"spec": pods.template_spec()},
