@@ -1,10 +1,11 @@
 """The recurrence of an LSTM, forward and backward.
 
-    z = x + W [h : r];  i, f, o = σ(z), g = tanh(z);  c' = f c + i g;  h' = o tanh(c')
+    z = x + W h + U r;  i, f, o = σ(z), g = tanh(z);  c' = f c + i g;  h' = o tanh(c')
 
 It goes over a forest: every node is the state after one more decision, and its parent the
-state before. Nodes come in segments, of which each has only parents in earlier ones. The gradient
-of W is one matrix product over all nodes.
+state before. Nodes come in segments, of which each has only parents in earlier ones. The gradients
+of W and U are one matrix product each over all nodes. Both are never joined: matrices whose rows
+are not aligned take twice as long.
 
 Shapes: V nodes, G graphs, T steps, S samples per graph, R = G · S rows, H width, K further inputs.
 """
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from streamplace.learn.tensors.few_rows import multiply, multiply_transposed
 
 Segment = tuple[int, int, int]
 """Step, and first and last node (excluded)."""
@@ -61,7 +64,7 @@ def sigmoid(x: Any) -> Any:
 
 @relaxed_kernel
 def advance(forest: Forest, inputs: Array, step: int, first: int, last: int) -> None:
-    """States of a segment, whose gates hold W [h : r]; ``inputs`` are x [G, T, 4H]."""
+    """States of a segment, whose gates hold W h + U r; ``inputs`` are x [G, T, 4H]."""
     width = forest.cells.shape[1]
     for v in range(first, last):
         x, z, parent = inputs[forest.graph[v], step], forest.gates[v], forest.parent[v]
@@ -119,16 +122,23 @@ def retreat(
             d_inputs[forest.graph[v], step, k] += deltas[v, k]
 
 
+def gates_of(joined: Tensor, recurrent: Tensor, reading: Tensor, into: Tensor) -> None:
+    """Write W h + U r of [h : r]."""
+    multiply_transposed(joined, recurrent, into)
+    if reading.shape[1]:
+        into.addmm_(joined[:, recurrent.shape[1] :], reading.t())
+
+
 def retraced(
     forest: Forest,
     segments: Sequence[Segment],
     d_states: Tensor,
-    weight: Tensor,
+    recurrent: Tensor,
     inputs: Tensor,
     joined: Tensor,
     work: tuple[Tensor, Tensor, Tensor],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x [G, T, 4H], of initial states, and of W, from those of the states.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of x [G, T, 4H], of initial states, of W and of U, from those of the states.
 
     The nodes of the first segment, and no others, have initial states. ``d_states`` is consumed,
     as is ``work``: zeros [V, H], and anything [V, H] and [V, 4H].
@@ -136,20 +146,23 @@ def retraced(
     width, d_inputs = d_states.shape[1], torch.zeros_like(inputs)
     d_cells, d_before, deltas = work
     arrays: Any = [part.numpy() for part in (d_inputs, d_states, d_cells, d_before, deltas)]
-    recurrent, done = weight[:, :width].contiguous(), (0, 0)
+    done = 0, 0
     for step, first, last in reversed(segments):
         retreat(forest, (step, first, last, *done), *arrays)
-        torch.mm(deltas[first:last], recurrent, out=d_before[first:last])
+        multiply(deltas[first:last], recurrent, d_before[first:last])
         done = first, last
-    return d_inputs, d_before[: segments[0][2]], deltas.t() @ joined
+    d_recurrent, d_reading = deltas.t() @ joined[:, :width], deltas.t() @ joined[:, width:]
+    return d_inputs, d_before[: segments[0][2]], d_recurrent, d_reading
 
 
 class LstmRecurrence(torch.autograd.Function):
     """All states of an LSTM, whose inputs the samples of a graph share."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
-        """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
+    def forward(
+        ctx: Any, inputs: Tensor, read: Tensor, start: Tensor, recurrent: Tensor, reading: Tensor
+    ) -> Tensor:
+        """States [T, R, H] of x [T, G, 4H], r [T, G, S, K], h_0 [R, H], W [4H, H], U [4H, K]."""
         steps, graphs, samples, extra = read.shape
         rows, width = graphs * samples, start.shape[1]
         x = inputs.transpose(0, 1).contiguous()
@@ -160,30 +173,33 @@ class LstmRecurrence(torch.autograd.Function):
         parent = np.arange(-rows, (steps - 1) * rows, dtype=np.int32).clip(min=-1)
         graph = np.tile(np.repeat(np.arange(graphs, dtype=np.int32), samples), steps)
         parts = (part.flatten(0, 1).numpy() for part in (joined, gates, cells, states))
-        forest, transposed = Forest(parent, graph, *parts), weight.t().contiguous()
+        forest = Forest(parent, graph, *parts)
         for t in range(steps):
             joined[t, :, :width] = states[t - 1] if t else start
-            torch.mm(joined[t], transposed, out=gates[t])
+            gates_of(joined[t], recurrent, reading, gates[t])
             advance(forest, x.numpy(), t, t * rows, (t + 1) * rows)
-        ctx.save_for_backward(x, joined, weight)
+        ctx.save_for_backward(x, joined, recurrent)
         ctx.forest, ctx.segments = forest, [(t, t * rows, (t + 1) * rows) for t in range(steps)]
         return states
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, Tensor]:
-        """Gradients of x, h_0 and W from that of the states [T, R, H]; r has none."""
-        x, joined, weight = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, Tensor, Tensor]:
+        """Gradients of x, h_0, W and U from that of the states [T, R, H]; r has none."""
+        x, joined, recurrent = ctx.saved_tensors
         d_states = grad.flatten(0, 1).clone()
-        deltas = d_states.new_empty(len(d_states), len(weight))
+        deltas = d_states.new_empty(len(d_states), len(recurrent))
         work = torch.zeros_like(d_states), torch.empty_like(d_states), deltas
-        d_x, d_start, d_weight = retraced(
-            ctx.forest, ctx.segments, d_states, weight, x, joined.flatten(0, 1), work
+        d_x, d_start, d_recurrent, d_reading = retraced(
+            ctx.forest, ctx.segments, d_states, recurrent, x, joined.flatten(0, 1), work
         )
-        return d_x.transpose(0, 1), None, d_start, d_weight
+        return d_x.transpose(0, 1), None, d_start, d_recurrent, d_reading
 
 
-def lstm_states(inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
-    """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
-    states: Tensor = LstmRecurrence.apply(inputs, read, start, weight)  # type: ignore[no-untyped-call]
+def lstm_states(
+    inputs: Tensor, read: Tensor, start: Tensor, recurrent: Tensor, reading: Tensor
+) -> Tensor:
+    """States [T, R, H] of x [T, G, 4H], r [T, G, S, K], h_0 [R, H], W [4H, H], U [4H, K]."""
+    parts = inputs, read, start, recurrent, reading
+    states: Tensor = LstmRecurrence.apply(*parts)  # type: ignore[no-untyped-call]
     return states

@@ -55,7 +55,8 @@ class ReadSequences:
     nodes: Sequences
     values: Tensor  # [G, N, W] e
     inputs: Tensor  # [G, N, 4W] their part of the LSTM's input, and its bias
-    weight: Tensor  # [4W, W + D] maps the state and the previous device to the rest of it
+    recurrent: Tensor  # [4W, W] maps the state to the rest of it
+    reading: Tensor  # [4W, D] maps the previous device to it
     keys: Tensor  # [G, N, W] W₁ e
     hidden_from: Tensor  # [G, 1, N] 0 for nodes, -∞ for padding
     start: Tensor  # [G, W] s_0
@@ -93,7 +94,8 @@ class HdpModule(nn.Module):
             nodes=nodes,
             values=values,
             inputs=self.read(values),
-            weight=torch.cat([self.recurrent, self.read_previous(self.devices).t()], dim=1),
+            recurrent=self.recurrent,
+            reading=self.read_previous(self.devices).t(),
             keys=self.key(values),
             hidden_from=padding.masked_fill(~nodes.present, -torch.inf)[:, None],
             start=torch.cat([last[0], last[1]], dim=1),
@@ -105,9 +107,8 @@ class HdpModule(nn.Module):
         before = one_hot(chosen, self.config.devices).roll(1, dims=2)
         before[:, :, 0] = 0
         start = read.start.repeat_interleave(samples, dim=0)
-        states = lstm_states(
-            read.inputs.transpose(0, 1), before.permute(2, 0, 1, 3), start, read.weight
-        )
+        inputs, given = read.inputs.transpose(0, 1), before.permute(2, 0, 1, 3)
+        states = lstm_states(inputs, given, start, read.recurrent, read.reading)
         by_graph = states.view(n, graphs, samples, -1).permute(1, 2, 0, 3).flatten(1, 2)
         opened = read.nodes.open[:, None].expand(-1, samples, -1, -1).flatten(1, 2)
         return self._decided(read, by_graph, opened).view(graphs, samples, n, -1)
@@ -122,7 +123,7 @@ class HdpModule(nn.Module):
         decided = []
         for t in range(n):
             gates = read.inputs[:, t].repeat_interleave(samples, dim=0)
-            gates.addmm_(torch.cat([state, before], dim=1), read.weight.t())
+            gates.addmm_(state, read.recurrent.t()).addmm_(before, read.reading.t())
             state, cell = lstm_step(gates, cell)
             opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
             log_p = self._decided(read, state.view(graphs, samples, -1), opened)

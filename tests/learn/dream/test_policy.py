@@ -159,12 +159,13 @@ def test_storage_order_does_not_matter(model: str) -> None:
 def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
     """Of everything but the one-hot decisions, which have none."""
     generator = torch.Generator().manual_seed(0)
-    shapes = [(5, 2, 16), (5, 2, 3, 2), (6, 4), (16, 6)]  # of T, G, S, H, K = 5, 2, 3, 4, 2
-    inputs, read, start, weight = (
+    # T, G, S, H, K = 5, 2, 3, 4, 2
+    shapes = [(5, 2, 16), (5, 2, 3, 2), (6, 4), (16, 4), (16, 2)]
+    inputs, read, start, *weights = (
         torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes
     )
-    wanted = [tensor.requires_grad_() for tensor in (inputs, start, weight)]
-    assert torch.autograd.gradcheck(lambda x, h, w: lstm_states(x, read, h, w), wanted)
+    wanted = [tensor.requires_grad_() for tensor in (inputs, start, *weights)]
+    assert torch.autograd.gradcheck(lambda x, h, w, u: lstm_states(x, read, h, w, u), wanted)
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)

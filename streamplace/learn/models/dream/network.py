@@ -89,7 +89,9 @@ class SequenceEncoder(nn.Module):
         inputs = self.read(batch.features).transpose(0, 1)
         start = inputs.new_zeros(inputs.shape[1], self.recurrent.shape[1])
         nothing = inputs.new_empty(*inputs.shape[:2], 1, 0)
-        nodes = lstm_states(inputs, nothing, start, self.recurrent).transpose(0, 1)
+        reading = self.recurrent.new_empty(len(self.recurrent), 0)
+        states = lstm_states(inputs, nothing, start, self.recurrent, reading)
+        nodes = states.transpose(0, 1)
         last = (batch.present.sum(1) - 1)[:, None, None].expand(-1, 1, nodes.shape[2])
         return nodes, nodes.gather(1, last).squeeze(1)
 
@@ -119,7 +121,8 @@ class Decoder(nn.Module):
         layer = self.device_layer
         weights = DecoderWeights(
             inputs=self.read(nodes),
-            weight=torch.cat([self.recurrent, *self._input_weights()], dim=1),
+            recurrent=self.recurrent,
+            reading=torch.cat(self._input_weights(), dim=1),
             keys=nodes,
             values=self.context_layer(nodes),
             start=graph,

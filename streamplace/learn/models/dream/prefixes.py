@@ -19,7 +19,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from streamplace.learn.constructive.policy import Likelihood
-from streamplace.learn.constructive.recurrence import Array, Forest, Segment, advance, retraced
+from streamplace.learn.constructive.recurrence import (
+    Array,
+    Forest,
+    Segment,
+    advance,
+    gates_of,
+    retraced,
+)
 from streamplace.learn.models.dream.devices import (
     DeviceCosts,
     DeviceLoads,
@@ -29,6 +36,7 @@ from streamplace.learn.models.dream.devices import (
     summarise,
 )
 from streamplace.learn.tensors.draws import gumbel
+from streamplace.learn.tensors.few_rows import multiply_transposed
 
 CLOSED = -1e9
 """Logit of a device that is not open."""
@@ -42,7 +50,8 @@ class DecoderWeights(NamedTuple):
     """What a decoder needs of encoded graphs, and its parameters: tensors, arrays or gradients."""
 
     inputs: Any  # [G, N, 4W] operators' part of the LSTM's input, and its bias
-    weight: Any  # [4W, W + K] maps the state and earlier decisions to the rest of the input
+    recurrent: Any  # [4W, W] maps the state to the rest of the input
+    reading: Any  # [4W, K] maps earlier decisions to it
     keys: Any  # [G, N, W] operators
     values: Any  # [G, N, W] operators' part of the MLP's first layer
     start: Any  # [G, W] s_0
@@ -389,7 +398,6 @@ class PrefixTree:
         w, graphs = self._detached, self.graphs
         paths = torch.stack([devices, torch.zeros_like(devices)]).numpy()
         self._reserve(self._count + devices.numel())
-        transposed = w.weight.t().contiguous()
         described = len(w.described) > 0
         shape = (*devices.shape[:2], graphs.allowed.shape[2]) if described else (0, 0, 0)
         loads = no_loads(shape, self._arrays.keys.dtype)
@@ -401,9 +409,10 @@ class PrefixTree:
                 self._count = last
                 self._segments.append((t, first, last))
                 new = {name: tensor[first:last] for name, tensor in self._parts.items()}
-                torch.mm(new["joined"], transposed, out=new["gates"])
+                gates_of(new["joined"], w.recurrent, w.reading, new["gates"])
                 advance(self.forest, self._arrays.inputs, t, first, last)
-                torch.addmm(w.state_bias, new["states"], w.state.t(), out=new["hidden"])
+                multiply_transposed(new["states"], w.state, new["hidden"])
+                new["hidden"] += w.state_bias
                 judged(self.nodes, self.forest, graphs, self._arrays, first, last)
             if noise is not None:
                 choose(self.nodes, graphs, noise, paths, t)
@@ -429,12 +438,13 @@ class PrefixTree:
         added = d_hidden.numpy(), d_states.numpy(), d_keys.numpy(), d_values.numpy()
         attention_gradients(self.nodes, self.forest, self.graphs, self._arrays, added)
         work = part["d_cells"].zero_(), part["d_before"], part["deltas"]
-        d_inputs, d_start, d_weight = retraced(
-            self.forest, self._segments, d_states, w.weight, w.inputs, part["joined"], work
+        d_inputs, d_start, d_recurrent, d_reading = retraced(
+            self.forest, self._segments, d_states, w.recurrent, w.inputs, part["joined"], work
         )
         return DecoderWeights(
             inputs=d_inputs,
-            weight=d_weight,
+            recurrent=d_recurrent,
+            reading=d_reading,
             keys=d_keys,
             values=d_values,
             start=d_start,
@@ -450,7 +460,8 @@ class PrefixTree:
         if self._parts and len(self._parts["joined"]) >= room:
             return
         w, devices = self._detached, self.graphs.allowed.shape[2]
-        (gates, joined), width, features = w.weight.shape, w.start.shape[1], len(w.described)
+        (gates, width), features = w.recurrent.shape, len(w.described)
+        joined = width + w.reading.shape[1]
         wide = "cells", "states", "hidden", "d_hidden", "d_states", "d_cells", "d_before"
         sizes: dict[str, tuple[int, ...]] = {
             **{"joined": (joined,), "log_p": (devices,), "features": (devices, features)},
