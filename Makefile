@@ -107,16 +107,15 @@ clean:
 	rm -rf $(VENV) demo dist site .coverage
 
 $(READY): pyproject.toml constraints.txt
-	@echo "Installing into $(VENV) (once; 1.5 GB with torch for CPUs, then a minute of compiling)"
-	@begin=$$(date +%s) && echo "1 of 2  packages" && $(PYTHON) -m venv $(VENV) && \
-	echo "   the installer uv" && \
+	@echo "Installing into $(VENV) (once; 1.5 GB with torch for CPUs)"
+	@begin=$$(date +%s) && $(PYTHON) -m venv $(VENV) && \
 	{ $(BIN)/pip install --quiet --disable-pip-version-check uv || true; } && \
 	$(INSTALL) $(VENV) -c constraints.txt $(DEMO) && \
-	echo "2 of 2  kernels" && $(PYTHON_HERE) -m streamplace.kernels && \
 	echo "Installed in $$(( $$(date +%s) - begin )) s"
 	@touch $@
 
 $(TOOLS): $(READY)
 	@echo "Installing what tests, checks and pages need (once; 0.9 GB)"
 	@$(INSTALL) $(VENV) --compile-bytecode -c constraints.txt $(PARTS)
+	@$(PYTHON_HERE) -m streamplace.kernels
 	@touch $@

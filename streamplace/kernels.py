@@ -1,22 +1,20 @@
-"""Compilation of the kernels that common commands need: once, in parallel, and announced.
+"""Compilation of the kernels that common commands need, ahead and in parallel.
 
-The first command that has to compile a kernel first carries out all rehearsals: calls of `place`,
+``python -m streamplace.kernels`` does so while an image is built, or before a sweep. Otherwise each
+kernel is compiled when a command first needs it. All rehearsals are carried out: calls of `place`,
 `plan` and `simulate` on small problems. Calls, rather than a list of kernels and signatures, cannot
-contradict the code that they run. ``python -m streamplace.kernels`` does so on its own, during an
-installation or while an image is built.
+contradict the code that they run.
 """
 
 import logging
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from streamsim.kernel_cache import folder_of, turn
+from streamsim import jit
+from streamsim.kernel_cache import folder_of
 
-from streamplace import __version__
 from streamplace.cores import available_cores
 from streamplace.model.message_text import counted
 
@@ -24,44 +22,15 @@ if TYPE_CHECKING:
     from streamplace import StreamGraph
 
 LOG = logging.getLogger(__name__)
-VERSION: Final = __version__
-"""Among the constants of this module, so that it names the folder in which `_note` lies."""
 
 
-def prepare_kernels() -> bool:
-    """Compile what common commands need, unless this was done; return whether kernels are kept.
-
-    Where they can be kept nowhere, none is compiled. A process waits for another one that does the
-    same. One that ends too early leaves kernels, which the next one does not compile again.
-    """
-    note = _note()
-    if note is not None and not note.exists():
-        tell = partial(LOG.warning, "another process compiles the kernels; waiting for it …")
-        with turn(prepare_kernels, tell):
-            if not note.exists():
-                _rehearse_all()
-                note.touch()
-    return note is not None
-
-
-def _note() -> Path | None:
-    """The file that says that kernels are compiled, for this processor and these versions."""
-    import numba
-    from llvmlite.binding import get_host_cpu_name
-
-    folder = folder_of(__name__)
-    processor = numba.config.CPU_NAME or get_host_cpu_name()  # type: ignore[attr-defined]
-    name = f"prepared-{sys.implementation.cache_tag}-{numba.__version__}-{processor}"
-    return None if folder is None else folder / name
-
-
-def _rehearse_all() -> None:
+def compile_kernels() -> None:
     """Log that kernels are compiled, and carry out the rehearsals in one process per core."""
     from streamplace.evaluate.parallel import parallel_map
     from streamplace.progress import progress, set_aside
 
     jobs = min(available_cores(), len(REHEARSALS))
-    LOG.warning("compiling kernels (once per installation) on %s …", counted(jobs, "core"))
+    LOG.warning("compiling kernels on %s …", counted(jobs, "core"))
     with set_aside(), progress("compiling", len(REHEARSALS)) as tick:
         done = parallel_map(_rehearse, REHEARSALS, jobs, lost=lambda *_: False, few=0)
         for name, complete in zip(REHEARSALS, tick.over(done), strict=True):
@@ -170,9 +139,9 @@ REHEARSALS: Final[dict[str, Callable[[], object]]] = {
 """Calls by name, the longest first."""
 
 if __name__ == "__main__":
-    # by this file under its own name, which names its folder
-    if not import_module("streamplace.kernels").prepare_kernels():
+    if folder_of(jit.__name__) is None:
         sys.exit(
             "error: kernels can be kept nowhere: neither beside the code nor in the cache folder of"
             " the user; name a folder that only you can write to by NUMBA_CACHE_DIR"
         )
+    compile_kernels()

@@ -96,14 +96,6 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _only_own_kernels() -> Iterator[None]:
-    """A test compiles what it needs, without what other commands need as well."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamplace.cli.main.before_compiling", lambda prepare: None)
-        yield
-
-
 @pytest.fixture(scope="session")
 def _state_homes() -> Iterator[Iterator[Path]]:
     """A folder for the state of each test, made by what writes it; in memory where that is a disk.

@@ -32,7 +32,6 @@ from numba import config, types
 from numba.core import event
 from numba.extending import models, register_model, typeof_impl
 
-from streamsim import before_compiling
 from streamsim.kernel_cache import LOCATORS, empty, folder_of, turn
 
 P = ParamSpec("P")
@@ -145,7 +144,6 @@ _locating = threading.Lock()
 def _turn(function: FunctionType) -> Iterator[None]:
     """Take turns with other processes; waiting for them counts as compiling."""
     since = time.perf_counter()
-    before_compiling.prepare()
     with turn(function):
         _compiling.waited(time.perf_counter() - since)
         yield

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import click
 from click.exceptions import NoArgsIsHelpError
-from streamsim.before_compiling import before_compiling
 
 import streamplace.cli
 from streamplace import __version__
@@ -59,17 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     open_streams()
     print_utf_8()
-    before_compiling(_prepare)
     try:
         sys.exit(_status(arguments))
     finally:
         finish()
-
-
-def _prepare() -> None:
-    from streamplace.kernels import prepare_kernels
-
-    prepare_kernels()
 
 
 def _status(arguments: Sequence[str] | None) -> int:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import ConfigDict
-from streamsim import before_compiling
 
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
@@ -142,7 +141,6 @@ def place_all(
     """
     with appending(path, START) as append:
         lines = data.lines()
-        before_compiling.prepare()
         yield from _saved(placing, lines, path)
         for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
             append(placed.line)

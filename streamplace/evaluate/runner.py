@@ -12,8 +12,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsim import before_compiling
-
 from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.records import (
@@ -321,7 +319,6 @@ def records_of(
                 on_saved(record)
         LOG.info("%d results are saved already", len(runner.saved))
         items = problems.lines() if isinstance(problems, DataSet) else problems
-        before_compiling.prepare()
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
             for outcome in outcomes:
                 if outcome.has_failed:

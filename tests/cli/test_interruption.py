@@ -13,15 +13,9 @@ from problems import fork_join
 
 from streamplace.io.graphs import graph_to_dict
 
-NO_OTHERS = """
-from streamsim import before_compiling
-
-before_compiling.before_compiling = lambda prepare: None
-"""
-"""Compile what a command needs, not what others need as well, which would be announced."""
-SITE = f"""
+SITE = """
 import os, signal, sys
-{NO_OTHERS}
+
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPTING"]:
@@ -42,9 +36,9 @@ class Interrupting:""",
     "            os.kill(os.getpid(), signal.SIGINT)\n\nsys", "            Destroyed()\n\nsys"
 )
 """Python drops exceptions there."""
-AT_A_WORKER = f"""
+AT_A_WORKER = """
 import os, signal, sys
-{NO_OTHERS}
+
 if any("spawn_main" in word for word in sys.orig_argv):
     for file in os.environ["INTERRUPTING"].split():
         try:

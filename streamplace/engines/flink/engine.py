@@ -6,8 +6,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from streamsim import before_compiling
-
 from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
@@ -113,7 +111,6 @@ class FlinkEngine:
         self, job: str, seconds: float, observed: Observed = MappingProxyType({})
     ) -> tuple[JobProfile, StreamGraph]:
         """Profile of a job once it is steady, and the graph of it."""
-        before_compiling.prepare()  # kernels that compile beside a job would be measured with it
         profile = steady_profile(self.rest, job, seconds, self.patience)
         profile = replace(profile, earlier=observed)
         return profile, measured_graph(profile, parsed_mips(self.mips))

@@ -18,9 +18,7 @@ from fake_flink import (
     START,
     Clock,
     LazyFlink,
-    Shop,
     Vertex,
-    advised,
     made_threads,
     rates,
     shop_vertices,
@@ -28,13 +26,11 @@ from fake_flink import (
     with_threads,
     writing_shop,
 )
-from streamsim import before_compiling
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
-from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import (
@@ -695,16 +691,3 @@ def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> No
         usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers})}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))
         assert window_of(seen).compilers == pytest.approx(part, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    "measure", [lambda flink: FlinkEngine(flink.rest).measure("job", 10.0), advised]
-)
-def test_kernels_are_compiled_before_a_job_is_measured(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, measure: Callable[[LazyFlink], Any]
-) -> None:
-    """They would take CPU from the job, and be measured with it."""
-    flink, asked = shop(), list[list[str]]()
-    monkeypatch.setattr(before_compiling, "prepare", lambda: asked.append(flink.requests("GET")))
-    measure(flink)
-    assert not any("metrics" in path for path in asked[0])
