@@ -114,7 +114,8 @@ class ThreadWorkers:
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the shards' gradients."""
-        return summed(self._each(partial(gradient_of, self._learner), shards))
+        each = self._each if len(shards) > 1 else map  # another core has no weights in its cache
+        return summed(each(partial(gradient_of, self._learner), shards))
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems."""

@@ -19,7 +19,7 @@ MOST_ROWS = 6
 def multiply(rows: Tensor, weight: Tensor, into: Tensor) -> None:
     """Write rows [M, N] · weights [N, K]."""
     if _are_few(rows, weight):
-        _multiply(*(tensor.detach().numpy() for tensor in (rows, weight, into)))
+        _multiply(rows.numpy(), weight.detach().numpy(), into.numpy())
     else:
         torch.mm(rows, weight, out=into)
 
@@ -27,7 +27,7 @@ def multiply(rows: Tensor, weight: Tensor, into: Tensor) -> None:
 def multiply_transposed(rows: Tensor, weight: Tensor, into: Tensor) -> None:
     """Write rows [M, ≥ K], of which K columns count, · the transpose of weights [N, K]."""
     if _are_few(rows, weight):
-        _multiply_transposed(*(tensor.detach().numpy() for tensor in (rows, weight, into)))
+        _multiply_transposed(rows.numpy(), weight.detach().numpy(), into.numpy())
     else:
         torch.mm(rows[:, : weight.shape[1]], weight.t(), out=into)
 

@@ -408,11 +408,12 @@ class PrefixTree:
             if last > first:
                 self._count = last
                 self._segments.append((t, first, last))
-                new = {name: tensor[first:last] for name, tensor in self._parts.items()}
-                gates_of(new["joined"], w.recurrent, w.reading, new["gates"])
+                names = "joined", "gates", "states", "hidden"
+                joined, gates, states, hidden = (self._parts[n][first:last] for n in names)
+                gates_of(joined, w.recurrent, w.reading, gates)
                 advance(self.forest, self._arrays.inputs, t, first, last)
-                multiply_transposed(new["states"], w.state, new["hidden"])
-                new["hidden"] += w.state_bias
+                multiply_transposed(states, w.state, hidden)
+                hidden += w.state_bias
                 judged(self.nodes, self.forest, graphs, self._arrays, first, last)
             if noise is not None:
                 choose(self.nodes, graphs, noise, paths, t)
