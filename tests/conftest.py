@@ -7,17 +7,16 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
 from numba.core.dispatcher import _FunctionCompiler
 
 from streamplace.cli.main import main
-from streamplace.engines.flink.local.dist import Flink, fetch_flink, fetched_home
+from streamplace.engines.flink.local.dist import fetch_flink, fetched_home
 from streamplace.engines.flink.versions import DOWNLOADED
 
 # First calls may compile; the same examples every time make a failure reproducible. `make test-all`
@@ -41,19 +40,19 @@ FETCHED = fetched_home(DOWNLOADED).parents[2]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Groups come first: they take longest, and the processes then share what is left."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """What is there before the first test stays: looking for garbage there takes a twentieth."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """Let one process run a file whole: what its tests share is made, and compiled, once."""
     if config.getvalue("dist") != "loadgroup":
         return None
@@ -62,10 +61,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class FileScheduling(LoadGroupScheduling):
         """Groups of tests where they are marked, else files."""
 
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             return super()._split_scope(nodeid).partition("::")[0]
 
-        def remove_node(self, node: Any) -> str | None:
+        def remove_node(self, node):
             """Leave to the others what a crashed process has not run, without what crashed it."""
             units = self.assigned_work.pop(node)
             open_tests = [test for tests in units.values() for test in tests if not tests[test]]
@@ -81,7 +80,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_folders(tmp_path_factory):
     """Caches of a user are none of the tests' business, nor the other way round."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
@@ -89,7 +88,7 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_waiting_for_the_disk() -> Iterator[None]:
+def _no_waiting_for_the_disk():
     """Files of tests need not survive a loss of power."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
@@ -97,7 +96,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _state_homes() -> Iterator[Iterator[Path]]:
+def _state_homes():
     """A folder for the state of each test, made by what writes it; in memory where that is a disk.
 
     SQLite waits for the disk at the end of every transaction, as the product asks it to.
@@ -109,7 +108,7 @@ def _state_homes() -> Iterator[Iterator[Path]]:
 
 
 @pytest.fixture(autouse=True)
-def _own_ledger(_state_homes: Iterator[Path]) -> Iterator[None]:
+def _own_ledger(_state_homes):
     """Nothing was predicted before a test, and a test predicts nothing for the user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(next(_state_homes)))
@@ -117,7 +116,7 @@ def _own_ledger(_state_homes: Iterator[Path]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_java() -> Iterator[None]:
+def _quick_java():
     """Clusters of seconds are not worth the second compiler: less than half the CPU without it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
@@ -125,14 +124,14 @@ def _quick_java() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _signals_stay_pythons() -> Iterator[None]:
+def _signals_stay_pythons():
     """What is called leaves Python's own handlers: else Ctrl-C ends the process at once."""
     before = _caught_signals() - OF_CRASHES
     yield
     assert not before - _caught_signals()
 
 
-def _caught_signals() -> set[int]:
+def _caught_signals():
     """Numbers of the signals that have a handler."""
     status = Path("/proc/self/status")
     if not status.exists():
@@ -142,11 +141,11 @@ def _caught_signals() -> set[int]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiler_is_not_traced() -> Iterator[None]:
+def _compiler_is_not_traced():
     """Measuring coverage would make compiling half as slow again, and nothing of it is ours."""
     compiling = _FunctionCompiler._compile_core
 
-    def untraced(self: _FunctionCompiler, args: Any, return_type: Any) -> Any:
+    def untraced(self, args, return_type):
         tracer = sys.gettrace()
         sys.settrace(None)
         try:
@@ -168,13 +167,11 @@ class Answer(NamedTuple):
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Answer]:
+def run(capsys, tmp_path, monkeypatch):
     """Run a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str) -> Answer:
+    def call(*arguments):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         out, err = capsys.readouterr()
@@ -184,10 +181,10 @@ def run(
 
 
 @pytest.fixture
-def refusal(run: Callable[..., Answer]) -> Callable[..., str]:
+def refusal(run):
     """The line that a command is refused with: exit code 2, nothing printed, nothing written."""
 
-    def call(*words: str) -> str:
+    def call(*words):
         before = contents()
         answer = run(*words)
         assert (answer.status, answer.out) == (2, "")
@@ -199,18 +196,18 @@ def refusal(run: Callable[..., Answer]) -> Callable[..., str]:
     return call
 
 
-def contents() -> dict[Path, bytes | None]:
+def contents():
     """What lies in and below the working folder."""
     return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
 
 
 @pytest.fixture(scope="session")
-def fetched() -> Callable[[str], Flink]:
+def fetched():
     """Flink in a version, downloaded once per machine; tests that need it are skipped sans Java."""
     if shutil.which("javac") is None:
         pytest.skip("there is no Java (JDK) on this machine")
 
-    def fetch(version: str) -> Flink:
+    def fetch(version):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(FETCHED))
             return fetch_flink(version)
@@ -219,6 +216,6 @@ def fetched() -> Callable[[str], Flink]:
 
 
 @pytest.fixture(scope="session")
-def flink(fetched: Callable[[str], Flink]) -> Flink:
+def flink(fetched):
     """Flink in the version that streamplace is made for."""
     return fetched(DOWNLOADED)

@@ -2,8 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import against_cells
@@ -16,22 +14,22 @@ RATES = (50.0, 100.0, 80.0, 100.0, 150.0)
 Rows = list[dict[str, Any]]
 
 
-def runs(*rates: float, job: str = "sales", kind: str = "equal", boot: str = "here") -> Rows:
+def runs(*rates, job="sales", kind="equal", boot="here"):
     """Lines of the file: a rate for each arm, in their order."""
     row = {"job": job, "kind": kind, "repeat": 0, "disturbed": False, "boot": boot}
     return [row | {"arm": arm, "rate": rate} for arm, rate in zip(ARMS, rates, strict=False)]
 
 
-def changed(rows: Rows, arm: str, **facts: Any) -> Rows:
+def changed(rows, arm, **facts):
     """The lines, with other facts of the run of an arm."""
     return [row | facts if row["arm"] == arm else row for row in rows]
 
 
 @pytest.fixture
-def pending(tmp_path: Path) -> Callable[[Rows], list[str]]:
+def pending(tmp_path):
     """Arms that a job still needs after some runs."""
 
-    def call(rows: Rows) -> list[str]:
+    def call(rows):
         file = tmp_path / "runs"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         series = against_flink.Series(file, math.inf, boot="here")
@@ -41,7 +39,7 @@ def pending(tmp_path: Path) -> Callable[[Rows], list[str]]:
     return call
 
 
-def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed() -> None:
+def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed():
     found = [(cell.job, cell.kind) for cell in against_cells.cells(1)]
     jobs, skewable = against_cells.JOBS, against_cells.SKEWABLE
     plain = {(job, kind) for job in jobs for kind in ("equal", "unequal", "scarce network")}
@@ -51,13 +49,13 @@ def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed
     assert sorted(found) == sorted(plain)
 
 
-def test_a_series_goes_on_with_missing_or_bad_runs(pending: Callable[[Rows], list[str]]) -> None:
+def test_a_series_goes_on_with_missing_or_bad_runs(pending):
     assert pending([]) == sorted(ARMS)
     assert pending(runs(*RATES)[:3]) == ["SLOTS again", "flink move"]
     assert pending(changed(runs(*RATES), "TASKS", disturbed=True)) == ["TASKS"]
 
 
-def test_a_cell_is_measured_on_one_computer(pending: Callable[[Rows], list[str]]) -> None:
+def test_a_cell_is_measured_on_one_computer(pending):
     """What was begun elsewhere is made again as a whole; what is complete is not."""
     begun = runs(*RATES[:4], boot="elsewhere")
     assert pending(begun) == sorted(ARMS)
@@ -66,7 +64,7 @@ def test_a_cell_is_measured_on_one_computer(pending: Callable[[Rows], list[str]]
     assert [one.gain for one in against_page.compared(rows)] == [0.99]
 
 
-def test_ratios_are_to_the_best_of_flinks_own() -> None:
+def test_ratios_are_to_the_best_of_flinks_own():
     trials = [{"measured": 50.0}, {"measured": 120.0}, {"measured": 155.0}]
     rows = changed(
         runs(*RATES, kind="unequal"),

@@ -46,7 +46,7 @@ TASKS = StreamGraph.of(
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A working folder with a graph, a cluster and constraints as files."""
     monkeypatch.chdir(tmp_path)
     streamplace.write_graph(PIPE, "graph.json")
@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_graph_a_cluster_and_constraints_may_be_files(folder: Path) -> None:
+def test_a_graph_a_cluster_and_constraints_may_be_files(folder):
     from_files = place("graph.json", folder / "cluster.toml", constraints="rules.toml")
     from_nouns = place(PIPE, Cluster.uniform(3), constraints=Constraints(pin={"a": "d2"}))
     assert from_files.placement == from_nouns.placement
@@ -64,7 +64,7 @@ def test_a_graph_a_cluster_and_constraints_may_be_files(folder: Path) -> None:
 @pytest.mark.parametrize(
     "cluster", [3, {"devices": [{"name": "d", "count": 3}]}, Cluster.uniform(3)], ids=repr
 )
-def test_a_cluster_may_be_a_number_or_tables(cluster: Any) -> None:
+def test_a_cluster_may_be_a_number_or_tables(cluster):
     assert place(PIPE, cluster).placement.devices == ("d0", "d1", "d2")
 
 
@@ -73,16 +73,16 @@ def test_a_cluster_may_be_a_number_or_tables(cluster: Any) -> None:
     [{"pin": {"a": "d1"}}, {"allowed": {"a": {"d1"}}}, {"exlocate": [("a", "b")], "pin": APART}],
     ids=repr,
 )
-def test_constraints_may_be_a_dictionary(rules: Any) -> None:
+def test_constraints_may_be_a_dictionary(rules):
     assert place(PIPE, 2, constraints=rules).value == 1.0
 
 
 @pytest.mark.parametrize("budget", [0.05, "50 ms", Budget(0.05), 1, "0.05"], ids=repr)
-def test_a_budget_may_be_seconds_or_a_text(budget: Any) -> None:
+def test_a_budget_may_be_seconds_or_a_text(budget):
     assert place(PIPE, budget=budget).value == 1.0
 
 
-def test_placements_come_in_many_forms(folder: Path, run: Callable[..., Any]) -> None:
+def test_placements_come_in_many_forms(folder, run):
     result = place(PIPE)
     printed = json.loads(run("place", "graph.json", "--json", "-o", "placement.json").out)
     placements = [result, result.placement, dict(result.placement), "placement.json", printed]
@@ -90,7 +90,7 @@ def test_placements_come_in_many_forms(folder: Path, run: Callable[..., Any]) ->
     assert values == [1.0] * len(placements)
 
 
-def test_a_file_of_another_rate_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_of_another_rate_is_told(folder, caplog):
     place(PIPE, rate=5000).save("slow.json")
     offered = PIPE.source_rate
     assert simulate(PIPE, "slow.json").offered == offered
@@ -101,13 +101,13 @@ def test_a_file_of_another_rate_is_told(folder: Path, caplog: pytest.LogCaptureF
     assert not caplog.text
 
 
-def test_a_placement_may_place_subtasks() -> None:
+def test_a_placement_may_place_subtasks():
     spread = {"a": "d0", "b#0": "d1", "b#1": "d2"}
     assert simulate(PIPE, spread).value == 1.0
     assert set(place(PIPE, subtasks=True).placement) == set(spread)
 
 
-def test_objectives_are_names_or_objects_and_one_condition_is_a_text() -> None:
+def test_objectives_are_names_or_objects_and_one_condition_is_a_text():
     from streamplace.objectives.registry import OBJECTIVES
 
     by_name = place(PIPE, objective="devices", require="throughput>=0.6")
@@ -115,12 +115,12 @@ def test_objectives_are_names_or_objects_and_one_condition_is_a_text() -> None:
     assert by_name.value == by_object.value == 1.0
 
 
-def test_a_rate_replaces_that_of_the_graph() -> None:
+def test_a_rate_replaces_that_of_the_graph():
     assert simulate(PIPE, APART, rate="5 k/s").value == 1.0
     assert simulate(PIPE, {"a": "d0", "b": "d0"}, rate=2e4).value == pytest.approx(0.3125)
 
 
-def test_export_writes_files_and_takes_results(folder: Path) -> None:
+def test_export_writes_files_and_takes_results(folder):
     files = export("graph.json", place(PIPE), "csv", out="placed.csv")
     assert Path("placed.csv").read_text() == files["placement.csv"]
     assert set(export(PIPE, "placed.csv", "json")) == {"placement.json"}
@@ -128,7 +128,7 @@ def test_export_writes_files_and_takes_results(folder: Path) -> None:
     assert any((folder / "flink").iterdir())
 
 
-def test_a_document_is_exported_with_the_order_of_its_schedule() -> None:
+def test_a_document_is_exported_with_the_order_of_its_schedule():
     document = {
         "assignment": {"load": "d0", "add": "d0"},
         "queue": "order",
@@ -138,7 +138,7 @@ def test_a_document_is_exported_with_the_order_of_its_schedule() -> None:
     assert {name: exported[name] for name in document} == document
 
 
-def test_a_graph_is_drawn_alone_or_under_placements(folder: Path) -> None:
+def test_a_graph_is_drawn_alone_or_under_placements(folder):
     alone = draw("graph.json", out="alone.svg")
     assert Path("alone.svg").read_text() == alone.svg()
     several = draw(PIPE, {"apart": APART, "auto": place(PIPE)}).svg()
@@ -148,7 +148,7 @@ def test_a_graph_is_drawn_alone_or_under_placements(folder: Path) -> None:
     assert "placement" in draw(PIPE, APART).svg()
 
 
-def test_placements_of_files_of_one_name_are_told_apart(folder: Path) -> None:
+def test_placements_of_files_of_one_name_are_told_apart(folder):
     """Also from one that is called as if it were the third."""
     files = [Path(name) for name in ("case (3).json", "case.json", "more/case.json")]
     for file in files:
@@ -158,27 +158,27 @@ def test_placements_of_files_of_one_name_are_told_apart(folder: Path) -> None:
     assert [drawn.count(f">case{number}: ") for number in ("", " (2)", " (3)")] == [1, 1, 1]
 
 
-def test_generated_graphs_are_described_and_placed() -> None:
+def test_generated_graphs_are_described_and_placed():
     graphs = generate("branched", branches=2, depth=3, devices=2, copies=3, seed=1)
     assert graphs == generate("branched", branches=2, depth=3, devices=2, copies=3, seed=1)
     assert describe(graphs, limit=2).operators == (8, 8)
     assert place(graphs[0], 2).value > 0
 
 
-def test_rules_are_read_as_they_were_written(folder: Path) -> None:
+def test_rules_are_read_as_they_were_written(folder):
     rules = Constraints({"a": "d0"}, [{"a", "b"}], [{"a", "c"}], {"b": ["d0", "d1"]})
     streamplace.write_constraints(rules, "r.toml")
     assert streamplace.read_constraints("r.toml") == rules
 
 
-def test_placements_of_a_data_set_are_read_by_name(folder: Path, run: Callable[..., Any]) -> None:
+def test_placements_of_a_data_set_are_read_by_name(folder, run):
     streamplace.write_graphs([PIPE, TASKS], "set.jsonl")
     run("place", "set.jsonl", "--placer", "round-robin", "-o", "placed.jsonl")
     placed = dict(streamplace.read_placements("placed.jsonl"))
     assert [set(placement or ()) for placement in placed.values()] == [{"a", "b"}, {"load", "add"}]
 
 
-def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> None:
+def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder):
     graphs = generate("branched", branches=2, depth=3, devices=2, copies=3)
     streamplace.write_graphs(graphs, "set.jsonl")  # type: ignore[arg-type]
     of_graphs = compare(graphs, ["metis", "random:evaluations=20"], 2, rate="10 k/s")
@@ -192,19 +192,19 @@ def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> N
 
 
 @pytest.mark.parametrize("reference", ["few", "metis:k=2"])
-def test_the_reference_of_a_comparison_is_named_by_its_alias_or_its_options(reference: str) -> None:
+def test_the_reference_of_a_comparison_is_named_by_its_alias_or_its_options(reference):
     placers = ["few=metis:k=2", "single"]
     assert compare([PIPE], placers, 2, reference=reference).reference == "few"
 
 
-def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> None:
+def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own():
     rates = [10_000.001, 10_000.002, 2_000_000.25, 2_000_000.5]
     comparison = compare(PIPE, "single", 2, rate=rates)
     assert [float(key) for key in comparison.document()["rates"]] == rates
     assert "single" in comparison.report().html()
 
 
-def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder: Path) -> None:
+def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder):
     write_problem(Draft(PIPE, Constraints(colocate=[{"a", "b"}])), "draft.json")
     graphs = compare([Path("draft.json")], "single", 2).graphs
     kept = graphs.problems[0].constraints
@@ -212,13 +212,13 @@ def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder: 
     assert kept.colocate
 
 
-def test_queues_are_simulated_with_durations_as_texts() -> None:
+def test_queues_are_simulated_with_durations_as_texts():
     short = simulate_queues(PIPE, APART, duration="5 s", dt="100 ms")
     assert short == simulate_queues(PIPE, APART, duration=5, dt=0.1)
     assert short.relative_throughput == pytest.approx(1.0, rel=0.02)
 
 
-def test_what_a_family_generates_is_written_and_read(folder: Path) -> None:
+def test_what_a_family_generates_is_written_and_read(folder):
     problems = generate("giph", problems=2)[:2]
     with pytest.raises(StreamplaceError, match="write_problems"):
         streamplace.write_graphs(problems, "problems.jsonl")  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def test_what_a_family_generates_is_written_and_read(folder: Path) -> None:
     "noun", ["graph", "graphs", "cluster", "constraints", "placement", "problem", "problems"]
 )
 @pytest.mark.parametrize("value", [3, [None]])
-def test_what_is_written_must_be_of_its_kind(folder: Path, noun: str, value: Any) -> None:
+def test_what_is_written_must_be_of_its_kind(folder, noun, value):
     with pytest.raises(StreamplaceError, match=r"3|None"):
         getattr(streamplace, f"write_{noun}")(value, "new.jsonl")
     assert not Path("new.jsonl").exists()
@@ -284,7 +284,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("objective", ["throughput", "makespan:network=link", "devices"])
-def test_results_can_be_pickled(objective: str) -> None:
+def test_results_can_be_pickled(objective):
     require = ["throughput>=0.1"] if objective == "devices" else []
     result = place(PIPE, 2, placer="metis", objective=objective, require=require)
     for answer in (result, result.explain(), compare([PIPE], "metis", objective=objective)):
@@ -296,7 +296,7 @@ def test_results_can_be_pickled(objective: str) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_type_is_named_in_one_line(case: str) -> None:
+def test_a_wrong_type_is_named_in_one_line(case):
     call, words = WRONG[case]
     with pytest.raises(StreamplaceError) as error:
         call()

@@ -3,9 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
 from io import StringIO
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -49,7 +47,7 @@ DRAWN = ("graph", "tasks", "problem", "result", "pass")
 
 
 @pytest.fixture(scope="module")
-def objects() -> Any:
+def objects():
     """Objects that users meet, by name."""
     result = place(GRAPH, 3, placer="metis-oracle")
     return {
@@ -71,7 +69,7 @@ def objects() -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_print_shows_no_control_characters_and_repr_a_short_line(objects: Any, name: str) -> None:
+def test_print_shows_no_control_characters_and_repr_a_short_line(objects, name):
     lines = str(objects[name]).split("\n")
     assert all(line.isprintable() for line in lines)
     assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
@@ -82,7 +80,7 @@ def test_print_shows_no_control_characters_and_repr_a_short_line(objects: Any, n
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_notebooks_show_tables_without_scripts_and_whole_pictures(objects: Any, name: str) -> None:
+def test_notebooks_show_tables_without_scripts_and_whole_pictures(objects, name):
     html = objects[name]._repr_html_()
     elements = Elements(html).elements
     opened = Counter(tag for tag, _ in elements)
@@ -97,15 +95,15 @@ def test_notebooks_show_tables_without_scripts_and_whole_pictures(objects: Any, 
         assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_a_graph_too_large_to_read_has_no_picture() -> None:
+def test_a_graph_too_large_to_read_has_no_picture():
     many = [Operator("s", rate=1.0), *(Operator(f"v{i}") for i in range(1500))]
     star = StreamGraph.of("star", many, [Stream("s", f"v{i}") for i in range(1500)])
     assert star._repr_svg_() is None
     assert "and 1489 more" in star._repr_html_()
 
 
-def test_print_shows_what_the_commands_show(objects: Any, run: Callable[..., Any]) -> None:
-    def printed(*words: str) -> str:
+def test_print_shows_what_the_commands_show(objects, run):
+    def printed(*words):
         return "\n".join(line.rstrip() for line in run(*words).out.splitlines())
 
     streamplace.write_graph(GRAPH, "graph.json")
@@ -120,7 +118,7 @@ def test_print_shows_what_the_commands_show(objects: Any, run: Callable[..., Any
     assert described.splitlines()[1:] == str(describe(GRAPH)).splitlines()[1:]
 
 
-def without_time(text: str) -> str:
+def without_time(text):
     return re.sub(r"search time [\d.]+ \S+", "", " ".join(text.split()))
 
 
@@ -129,7 +127,7 @@ def without_time(text: str) -> str:
     [("cluster", 2), ("explanation", 3), ("explanation of a pass", 2), ("plain explanation", 3),
      ("profile", 2), ("comparison", 2)],
 )  # fmt: skip
-def test_tables_of_pandas_have_a_row_each(objects: Any, name: str, rows: int) -> None:
+def test_tables_of_pandas_have_a_row_each(objects, name, rows):
     pytest.importorskip("pandas")
     assert len(objects[name].to_pandas()) == rows
 
@@ -137,15 +135,13 @@ def test_tables_of_pandas_have_a_row_each(objects: Any, name: str, rows: int) ->
 class Terminal(StringIO):
     """A stream that calls itself a terminal."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         """Return true."""
         return True
 
 
 @pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (StringIO, False)])
-def test_terminals_show_progress(
-    stream: type[StringIO], shown: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminals_show_progress(stream, shown, monkeypatch):
     output = stream()
     monkeypatch.setattr(sys, "stderr", output)
     compare([GRAPH], "metis", 2)
@@ -156,7 +152,7 @@ def test_terminals_show_progress(
     assert output.getvalue().count(f"placing {GRAPH.name}") <= 1
 
 
-def test_without_pandas_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_a_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(StreamplaceError, match="pip install pandas"):
         Cluster.uniform(2).to_pandas()

@@ -73,7 +73,7 @@ OF_PYTHON = {"compare": {"jobs": 1}, "train": {"seed": 0}}
 
 
 @pytest.mark.parametrize("functions", MODELS)
-def test_keywords_of_a_function_are_the_fields_of_its_settings(functions: str) -> None:
+def test_keywords_of_a_function_are_the_fields_of_its_settings(functions):
     """With the same defaults; objects of Python take the place of some."""
     model, others, of_commands = MODELS[functions]
     found = {}
@@ -88,7 +88,7 @@ def test_keywords_of_a_function_are_the_fields_of_its_settings(functions: str) -
 @pytest.mark.parametrize(
     "words", [" ".join(words) for words in commands() if words[0] not in ("library", "generate")]
 )
-def test_a_command_has_twenty_options_at_most(words: str) -> None:
+def test_a_command_has_twenty_options_at_most(words):
     found: click.Command = cli
     for name in words.split():
         found = found.get_command(click.Context(found), name) or found
@@ -96,17 +96,17 @@ def test_a_command_has_twenty_options_at_most(words: str) -> None:
     assert len(options) <= 20
 
 
-def command(name: str) -> click.Command:
+def command(name):
     return cli.get_command(click.Context(cli), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_public_name_is_imported_and_documented(name: str) -> None:
+def test_a_public_name_is_imported_and_documented(name):
     assert getattr(streamplace, name).__doc__
     assert re.search(rf"^- `{name}(\.of)?(\(.*\))?`: ", REFERENCE, re.MULTILINE)
 
 
-def test_every_command_has_a_function() -> None:
+def test_every_command_has_a_function():
     commands = set(cli.list_commands(click.Context(cli)))
     assert commands == FUNCTIONS.keys() | OTHERS
     others = {
@@ -118,7 +118,7 @@ def test_every_command_has_a_function() -> None:
 
 
 @pytest.mark.parametrize("name", ["describe", "draw", "export", "import"])
-def test_every_option_has_a_parameter(name: str) -> None:
+def test_every_option_has_a_parameter(name):
     parameters = set(inspect.signature(getattr(streamplace, FUNCTIONS[name])).parameters)
     for option in command(name).params:
         text = option.name or ""
@@ -130,7 +130,7 @@ def test_every_option_has_a_parameter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", api.__all__)
-def test_every_parameter_is_documented(name: str) -> None:
+def test_every_parameter_is_documented(name):
     function = getattr(streamplace, name)
     _, _, section = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
     heads = re.findall(r"^(\w.*)$", re.split(r"\n\n\w+\n-+\n", section)[0], re.MULTILINE)
@@ -150,7 +150,7 @@ print({"pandas", "networkx", "matplotlib"} & set(sys.modules))
 """
 
 
-def test_libraries_are_loaded_for_those_who_use_them() -> None:
+def test_libraries_are_loaded_for_those_who_use_them():
     """Importing streamplace loads nothing heavy, and simulating a graph no library of others."""
     run = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True)
     assert run.stdout == "set()\nset()\n", run.stderr

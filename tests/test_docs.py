@@ -13,11 +13,9 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,7 +24,6 @@ from module_files import module_of
 from registered import forgetting
 
 from streamplace.cli.main import main
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.registry import EXPORTS
 from streamplace.families.registry import FAMILIES
 from streamplace.io.registry import FORMATS
@@ -70,24 +67,24 @@ class Block(NamedTuple):
     text: str
 
 
-def blocks(page: Path) -> Iterator[Block]:
+def blocks(page):
     """Fenced blocks, in order."""
     for language, title, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         yield Block(language, title, text)
 
 
 @cache
-def generator() -> ModuleType:
+def generator():
     """The module that writes the generated parts of the pages."""
     return module_of(ROOT / "docs" / "generate.py")
 
 
-def name_of(page: Path) -> str:
+def name_of(page):
     """Path of a page as its test bears it."""
     return page.relative_to(ROOT).as_posix()
 
 
-def marks(page: Path) -> list[pytest.MarkDecorator]:
+def marks(page):
     """Each page in whatever process is free."""
     found = [pytest.mark.xdist_group(name_of(page))]
     if name_of(page) in SLOW:
@@ -98,7 +95,7 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
 
 
 @pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def empty_folder(tmp_path, monkeypatch):
     """An empty working folder, and registries that forget what a page adds."""
     monkeypatch.chdir(tmp_path)
     with forgetting(EXPORTS, FAMILIES, FORMATS, OBJECTIVES, PLACERS):
@@ -109,9 +106,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 
 @pytest.fixture
-def libraries(
-    flink: Flink, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def libraries(flink, tmp_path_factory, monkeypatch):
     """Folders that a page names by variables."""
     folder = tmp_path_factory.mktemp("jars")
     for jar in kafka_jars():
@@ -129,7 +124,7 @@ def libraries(
         if any(blocks(page))
     ],
 )
-def test_pages_are_true(page: Path, empty_folder: Path, request: pytest.FixtureRequest) -> None:
+def test_pages_are_true(page, empty_folder, request):
     """Run everything on the page in one folder, as a reader would."""
     if name_of(page) == KAFKA:
         request.getfixturevalue("libraries")
@@ -148,7 +143,7 @@ def test_pages_are_true(page: Path, empty_folder: Path, request: pytest.FixtureR
             exec(compile(block.text, str(page), "exec"), names)
 
 
-def check_command(entry: str) -> None:
+def check_command(entry):
     """Run one command; it must print what stands below it, and fail only where it shows why."""
     command = entry.partition("\n")[0]
     if command.startswith(SKIPPED):
@@ -158,7 +153,7 @@ def check_command(entry: str) -> None:
     check_outcome(entry, *(in_process(words[1:]) if plain else in_shell(command)))
 
 
-def check_outcome(entry: str, status: int, printed: str) -> None:
+def check_outcome(entry, status, printed):
     """Check how a command of a page ended, and what it printed."""
     command, _, expected = entry.partition("\n")
     refused = 1 if "no result." in expected else 0
@@ -168,7 +163,7 @@ def check_outcome(entry: str, status: int, printed: str) -> None:
         assert same, f"$ {command}\nThe page shows:\n{expected}\nBut it prints:\n{printed}"
 
 
-def in_process(arguments: list[str]) -> tuple[int, str]:
+def in_process(arguments):
     """Exit status and output of a streamplace command, without the cost of a new process."""
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as stop:
@@ -176,7 +171,7 @@ def in_process(arguments: list[str]) -> tuple[int, str]:
     return int(stop.value.code or 0), out.getvalue()
 
 
-def in_shell(command: str) -> tuple[int, str]:
+def in_shell(command):
     """Exit status and output of a command line of a shell that finds streamplace."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     run = subprocess.run(
@@ -190,12 +185,12 @@ def in_shell(command: str) -> tuple[int, str]:
     return run.returncode, run.stdout
 
 
-def timeless(text: str) -> str:
+def timeless(text):
     """Text in which times in ms and of searches are the same, and nobody compiled kernels."""
     return TIMES.sub(" ? ms", COMPILING.sub("", text))
 
 
-def check_session(text: str, names: dict[str, Any], page: Path) -> None:
+def check_session(text, names, page):
     """Run an interactive session as a doctest."""
     test = doctest.DocTestParser().get_doctest(text, names, name_of(page), str(page), 0)
     report: list[str] = []
@@ -213,25 +208,25 @@ def check_session(text: str, names: dict[str, Any], page: Path) -> None:
         if "<!-- generated: " in page.read_text(encoding="utf-8")
     ],
 )
-def test_generated_parts_of_a_page_are_those_of_today(page: Path) -> None:
+def test_generated_parts_of_a_page_are_those_of_today(page):
     text = page.read_text(encoding="utf-8")
     assert text == generator().filled(text), "run python docs/generate.py"
 
 
-def test_pictures_of_recorded_runs_are_those_of_today() -> None:
+def test_pictures_of_recorded_runs_are_those_of_today():
     for name, draw in module_of(ROOT / "docs" / "pictures.py").FILES.items():
         drawn = (ROOT / "docs" / "assets" / name).read_text(encoding="utf-8")
         assert drawn == draw(), "run python docs/generate.py"
 
 
 @pytest.mark.parametrize("words", ["placers", *(f"file {name}" for name in FILES)])
-def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
+def test_every_option_and_field_of_the_reference_has_a_meaning(words):
     rows = re.findall(r"^ *- `.*", generator().generated(words), re.MULTILINE)
     assert rows
     assert [row for row in rows if re.search(r": *$", row)] == []
 
 
-def test_every_page_stands_in_the_navigation() -> None:
+def test_every_page_stands_in_the_navigation():
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     there = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if p.parent != ROOT}
     assert listed == there | set(module_of(ROOT / "docs" / "hooks.py").PAGES.values())

@@ -17,7 +17,7 @@ SLOW = {"demo.py", "incremental_training.py", "torch_geometric_gnn.py"}
 """`make demo` runs the first, the others train."""
 
 
-def marks(example: Path) -> list[pytest.MarkDecorator]:
+def marks(example):
     """Each in whatever process is free."""
     group = pytest.mark.xdist_group(example.name)
     return [group, pytest.mark.slow] if example.name in SLOW else [group]
@@ -26,7 +26,7 @@ def marks(example: Path) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize(
     "example", [pytest.param(path, id=path.name, marks=marks(path)) for path in EXAMPLES]
 )
-def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
+def test_an_example_runs_and_says_something(example, tmp_path):
     run = subprocess.run(
         [sys.executable, str(example), *ARGUMENTS.get(example.name, [])],
         cwd=tmp_path,

@@ -1,7 +1,6 @@
 """Habits of Python users: lengths, frames, conversions, files, and errors that are ValueErrors."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, errors
-from streamplace.placers.result import Result
 
 TABLES: dict[str, Any] = {
     "name": "pipe",
@@ -22,12 +20,12 @@ TABLES: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def result() -> Result:
+def result():
     """Placement of a fork-join graph by METIS."""
     return streamplace.place(fork_join(), placer="metis")
 
 
-def test_a_graph_has_a_length_names_and_tables() -> None:
+def test_a_graph_has_a_length_names_and_tables():
     graph = diamond()
     assert len(graph) == graph.n_operators == len(list(graph))
     assert tuple(graph) == graph.operators.name
@@ -39,7 +37,7 @@ def test_a_graph_has_a_length_names_and_tables() -> None:
     assert streamplace.from_networkx(graph.to_networkx()) == graph
 
 
-def networkx_graph() -> "nx.DiGraph[str]":
+def networkx_graph():
     """The graph of `TABLES`."""
     graph: nx.DiGraph[str] = nx.DiGraph(name="pipe")
     graph.add_node("a", ipt=2e5, rate=1e4)
@@ -49,7 +47,7 @@ def networkx_graph() -> "nx.DiGraph[str]":
 
 
 @pytest.mark.parametrize("graph", [networkx_graph(), TABLES], ids=["networkx", "dictionary"])
-def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph: Any) -> None:
+def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph):
     placed = streamplace.place(graph, 2, placer="metis")
     assert placed.problem.graph.name == "pipe"
     pandas = pd.Series(placed.placement.as_dict())
@@ -62,7 +60,7 @@ def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph: Any) -
     assert streamplace.describe([graph, graph]).operators == (2, 2)
 
 
-def test_paths_are_graphs_of_every_function(tmp_path: Path) -> None:
+def test_paths_are_graphs_of_every_function(tmp_path):
     """A file with a cluster is a problem where one is of use."""
     graph, problem = tmp_path / "graph.json", tmp_path / "problem.json"
     streamplace.write_graph(diamond(), graph)
@@ -73,7 +71,7 @@ def test_paths_are_graphs_of_every_function(tmp_path: Path) -> None:
     assert nx.utils.graphs_equal(streamplace.to_networkx(problem), diamond().to_networkx())
 
 
-def test_a_cluster_is_a_sequence_of_devices_and_placements_are_tables(result: Result) -> None:
+def test_a_cluster_is_a_sequence_of_devices_and_placements_are_tables(result):
     cluster = Cluster.uniform(3)
     assert len(cluster) == 3
     assert [device.name for device in cluster] == list(cluster.devices.name)
@@ -82,7 +80,7 @@ def test_a_cluster_is_a_sequence_of_devices_and_placements_are_tables(result: Re
     assert result.placement.to_pandas().equals(table)
 
 
-def test_a_repr_is_short_and_leaves_out_defaults(result: Result) -> None:
+def test_a_repr_is_short_and_leaves_out_defaults(result):
     assert repr(Operator("a", rate=5)) == "Operator(name='a', rate=5)"
     assert repr(Cluster.uniform(2)) == "<Cluster of 2 devices: 2500 MIPS>"
     assert repr(streamplace.Budget(2)) == "Budget(seconds=2)"
@@ -90,7 +88,7 @@ def test_a_repr_is_short_and_leaves_out_defaults(result: Result) -> None:
     assert repr(result.bottleneck).startswith("<FullestResource: ")
 
 
-def test_a_result_has_verdict_bottleneck_plot_and_files(result: Result, tmp_path: Path) -> None:
+def test_a_result_has_verdict_bottleneck_plot_and_files(result, tmp_path):
     explanation = result.explain()
     assert result.verdict.endswith(explanation.verdict)
     assert result.bottleneck == explanation.bottleneck
@@ -112,7 +110,7 @@ def test_a_result_has_verdict_bottleneck_plot_and_files(result: Result, tmp_path
 
 
 @pytest.mark.parametrize("subtasks", [False, True])
-def test_a_saved_placement_is_the_file_of_the_command(run: Callable, subtasks: bool) -> None:
+def test_a_saved_placement_is_the_file_of_the_command(run, subtasks):
     """With the parallelism of the graph, which engines start the job with."""
     a, b = TABLES["operators"]
     Path("pipe.json").write_text(json.dumps(TABLES | {"operators": [a, b | {"parallelism": 2}]}))
@@ -123,7 +121,7 @@ def test_a_saved_placement_is_the_file_of_the_command(run: Callable, subtasks: b
     assert json.loads(Path("b.json").read_text())["parallelism"] == {"b": 2}
 
 
-def test_a_comparison_has_a_frame_by_graph_and_plots() -> None:
+def test_a_comparison_has_a_frame_by_graph_and_plots():
     graphs = [chain(), diamond()]
     comparison = streamplace.compare(graphs, "metis,exact,heft", jobs=1)
     frame = comparison.frame()
@@ -147,7 +145,7 @@ def test_a_comparison_has_a_frame_by_graph_and_plots() -> None:
         slowed.plot("steps")
 
 
-def test_errors_of_invalid_input_are_value_errors() -> None:
+def test_errors_of_invalid_input_are_value_errors():
     kinds = [k for k in vars(errors).values() if isinstance(k, type)]
     plain = [kind for kind in kinds if not issubclass(kind, ValueError)]
     assert plain == [errors.StreamplaceError, errors.DefectError]

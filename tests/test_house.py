@@ -9,7 +9,7 @@ import grimp
 ROOT = Path(__file__).parents[1]
 
 
-def test_no_class_name_is_defined_twice() -> None:
+def test_no_class_name_is_defined_twice():
     where = defaultdict(list)
     for folder in ("streamplace", "sim/streamsim"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -19,7 +19,7 @@ def test_no_class_name_is_defined_twice() -> None:
     assert {name: places for name, places in where.items() if len(places) > 1} == {}
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def test_no_module_imports_itself_through_others():
     """Imports in functions and for annotations count as well."""
     graph = grimp.build_graph("streamplace", "streamsim", cache_dir=None)
     circular = [

@@ -1,39 +1,35 @@
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import limited
 import pytest
 
 from streamplace.engines.flink.cpu.limits import cpu_pool
-from streamplace.engines.flink.local.session import Host
 
 DEVICES = ("dev-0", "dev-1")
 MARK = f"sp{os.getpid()}"
 
 
-def told(command: str) -> str:
+def told(command):
     """What a command prints."""
     return subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
 
 
-def left() -> list[str]:
+def left():
     """What this process has made, of interfaces, namespaces and cgroups."""
     network = told("ip -brief link") + told("ip netns")
     words = [word for word in network.split() if word.startswith(MARK)]
     return words + [path.name for path in groups().glob(f"{MARK}*")]
 
 
-def groups() -> Path:
+def groups():
     """Folder of the cgroups that limit the CPU."""
     return limited.cgroups()
 
 
-def quota(group: Path) -> float:
+def quota(group):
     """Cores that a cgroup may take, by either version's files."""
     if (group / "cpu.max").exists():
         most, period = (group / "cpu.max").read_text().split()
@@ -43,9 +39,7 @@ def quota(group: Path) -> float:
 
 
 @contextmanager
-def sleepers(
-    flink: None, devices: tuple[str, ...], *, settings: object, hosts: Mapping[str, Host]
-) -> Iterator[Any]:
+def sleepers(flink, devices, *, settings, hosts):
     """A cluster of processes that do nothing."""
     made = {d: subprocess.Popen([*hosts[d].entry, "sleep", "60"]) for d in devices}
     try:
@@ -57,7 +51,7 @@ def sleepers(
 
 
 @pytest.fixture
-def no_flink(monkeypatch: pytest.MonkeyPatch) -> Any:
+def no_flink(monkeypatch):
     """Limited devices on which nothing runs."""
     if reason := limited.why_unlimited():
         pytest.skip(reason)
@@ -65,10 +59,10 @@ def no_flink(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("no_flink")
-def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
+def test_devices_are_limited_and_nothing_is_left_of_them():
     """CPU and both directions of the network; Ctrl-C ends it like anything else."""
 
-    def interrupted() -> None:
+    def interrupted():
         with limited.limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7) as cluster:
             process, host = cluster.processes["dev-1"], cluster.hosts["dev-1"]
             inside = f"nsenter {host.entry[1]}"

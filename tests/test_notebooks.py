@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from module_files import module_of
@@ -20,7 +19,7 @@ TAG = re.compile(r"<[^<>]+>")
 """Styles and coordinates may change without a change of what is told."""
 
 
-def shown(notebook: dict[str, Any]) -> list[list[tuple[str, str]]]:
+def shown(notebook):
     """Kinds and words of what every code cell shows; times are alike."""
     return [
         [
@@ -47,7 +46,7 @@ def shown(notebook: dict[str, Any]) -> list[list[tuple[str, str]]]:
         for path in NOTEBOOKS
     ],
 )
-def test_notebooks_are_fresh(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_are_fresh(path, tmp_path, monkeypatch):
     """Cell by cell, from an empty folder; docs/notebooks/execute.py renews it."""
     monkeypatch.chdir(tmp_path)
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -58,6 +57,6 @@ def test_notebooks_are_fresh(path: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert now == stored
 
 
-def numbers(cells: list[list[tuple[str, str]]]) -> list[float]:
+def numbers(cells):
     """Fractions that are shown."""
     return [float(one) for one in NUMBER.findall(json.dumps(cells))]

@@ -31,7 +31,7 @@ PROFILE = {
 }
 
 
-def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float]]:
+def rates(source, words, sink):
     return {
         "source": {"in": 0.0, "out": source},
         "words": {"in": words, "out": 10 * words},
@@ -39,7 +39,7 @@ def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float
     }
 
 
-def test_least_received_share_is_that_of_the_source_or_of_a_reader() -> None:
+def test_least_received_share_is_that_of_the_source_or_of_a_reader():
     """Cores per tuple and throughput are in tuples of the source."""
     facts = planned_facts.JobFacts.of(PROFILE)
     assert facts.received(rates(1_000, 1_000, 10_000), 1_000) == pytest.approx(1.0)
@@ -50,7 +50,7 @@ def test_least_received_share_is_that_of_the_source_or_of_a_reader() -> None:
     assert facts.throughput(rates(900, 850, 8_000)) == pytest.approx(800)
 
 
-def test_an_operator_receives_all_of_the_only_stream_of_another() -> None:
+def test_an_operator_receives_all_of_the_only_stream_of_another():
     """In the profile, a reader seemed to read 3 % more than was written, as it was counted later.
 
     Of two streams, one with some of the tuples keeps its part, and one with about all has all.
@@ -70,8 +70,8 @@ def test_an_operator_receives_all_of_the_only_stream_of_another() -> None:
     }
 
 
-def test_rates_are_between_the_same_two_updates() -> None:
-    def readings(first: int, last: int, late: float) -> tuple[tuple[float, dict[str, float]], ...]:
+def test_rates_are_between_the_same_two_updates():
+    def readings(first, last, late):
         return tuple(
             (i + late, {"numRecordsIn": 100.0 * i, "numRecordsOut": 50.0 * i})
             for i in range(first, last)

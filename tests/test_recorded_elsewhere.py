@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,25 +17,25 @@ HEAD = (
 CALC, JOIN = 1e6, 6e4
 
 
-def limit(calc: int, join: int) -> float:
+def limit(calc, join):
     """Tuples/s of a query whose joins have 128 key groups."""
     return min(calc * CALC, 128 / math.ceil(128 / join) * JOIN)
 
 
-def line(calc: int, join: int, offered: float | None = None, noise: float = 1.0) -> str:
+def line(calc, join, offered=None, noise=1.0):
     rate = noise * min(limit(calc, join), offered or math.inf)
     kind, offer = ("variable", "") if offered is None else ("verification", f"{offered}")
     return f"q,{kind},16384,8,16,64,{calc + join},{offer},30000,{rate},0,Calc={calc} Join={join}"
 
 
-def written(folder: Path, name: str, *lines: str) -> Path:
+def written(folder, name, *lines):
     path = folder / name
     path.write_text("\n".join([HEAD, *lines]) + "\n")
     return path
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def tables(tmp_path_factory):
     """Runs of few subtasks, in two of which the calculation is the limit; and others of many."""
     folder = tmp_path_factory.mktemp("tables")
     rng = np.random.default_rng(0)
@@ -48,9 +47,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return written(folder, "fit.csv", *fit), written(folder, "judge.csv", *judge)
 
 
-def test_rates_of_larger_layouts_follow_from_smaller_ones(
-    tables: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rates_of_larger_layouts_follow_from_smaller_ones(tables, capsys):
     """42 subtasks have up to four of 128 key groups, 43 up to three: a third more."""
     recorded_elsewhere.main([*map(str, tables), "--json"])
     found = json.loads(capsys.readouterr().out)
@@ -61,9 +58,7 @@ def test_rates_of_larger_layouts_follow_from_smaller_ones(
     assert found["queries"]["q"]["median"] == found["median"]
 
 
-def test_equal_tables_predict_alike(
-    tables: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_equal_tables_predict_alike(tables, capsys):
     printed = []
     for _ in range(2):
         recorded_elsewhere.main([*map(str, tables)])
@@ -71,7 +66,7 @@ def test_equal_tables_predict_alike(
     assert printed[0] == printed[1]
 
 
-def test_a_carried_offer_is_no_limit() -> None:
+def test_a_carried_offer_is_no_limit():
     """Runs that carried 10,000/s say as much of 9 as of 90 subtasks: nothing is too slow."""
     parts = np.log([[64.0, 2.0, 8.0], [64.0, 4.0, 8.0], [64.0, 9.0, 8.0]])
     measured = np.log([2e5, 4e5, 1e4])
@@ -98,13 +93,13 @@ ROW = line(1, 1)
         pytest.param([line(1, 1, offered=10.0)] * 3, id="no run at its limit"),
     ],
 )
-def test_tables_that_cannot_be_fitted_are_refused(tmp_path: Path, lines: list[str]) -> None:
+def test_tables_that_cannot_be_fitted_are_refused(tmp_path, lines):
     table = str(written(tmp_path, "fit.csv", *lines))
     with pytest.raises(FormatError):
         recorded_elsewhere.main([table, table])
 
 
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
+def test_a_missing_column_is_named(tmp_path):
     path = tmp_path / "fit.csv"
     path.write_text("query,kind\nq,variable\n")
     with pytest.raises(FormatError, match="parallelism"):

@@ -1,9 +1,6 @@
 """Registries: found by importing, told apart by name."""
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +9,14 @@ from registered import forgetting
 
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Placement, Problem
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.registry import PLACERS, Placer
 from streamplace.registry import Registry
 
 
 @pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def registry(tmp_path, monkeypatch):
     """A package with two modules that add themselves."""
     package = tmp_path / "sorts"
     package.mkdir()
@@ -37,7 +34,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         del sys.modules[name]
 
 
-def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
+def test_modules_of_the_package_register_themselves(registry):
     """At the first look, in order of names; before, nothing is imported."""
     assert "sorts.quick" not in sys.modules
     assert list(registry) == ["bubble", "quick"]
@@ -47,7 +44,7 @@ def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
     assert "slow" not in registry
 
 
-def test_a_second_package_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_package_is_added(tmp_path, monkeypatch):
     """Sub-packages register in the module of that name; those without one are passed over."""
     for folder in ("kinds", "kinds/core", "rare", "rare/odd", "rare/shared"):
         (tmp_path / folder).mkdir()
@@ -67,7 +64,7 @@ def test_a_second_package_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         del sys.modules[name]
 
 
-def test_names_that_are_taken_or_unknown_are_refused(registry: Registry) -> None:
+def test_names_that_are_taken_or_unknown_are_refused(registry):
     """With the nearest name; a long one is cut in the message, as names come from files too."""
     registry.add("merge", 1)
     with pytest.raises(SettingError, match="two sorts are called 'merge'"):
@@ -79,22 +76,22 @@ def test_names_that_are_taken_or_unknown_are_refused(registry: Registry) -> None
     assert len(str(caught.value)) < 1000
 
 
-def test_options_of_placers_are_read_as_they_are_annotated() -> None:
+def test_options_of_placers_are_read_as_they_are_annotated():
     """Truth values, numbers and texts, left open or not; what is no text is Python's alone."""
     seen: list[dict[str, object]] = []
 
     def choosy(
-        problem: Problem,
-        objective: Objective,
+        problem,
+        objective,
         *,
-        seed: int,
-        budget: Budget,
+        seed,
+        budget,
         fast: bool = False,
         slack: float | None = None,
         name: str | None = None,
         k: int = 1,
         start: tuple[Placement, ...] = (),
-    ) -> Placement:
+    ):
         """Remember the options."""
         seen.append({"fast": fast, "slack": slack, "name": name, "k": k})
         return problem.placement(np.zeros(problem.n_operators, np.int32))
@@ -118,7 +115,7 @@ def test_options_of_placers_are_read_as_they_are_annotated() -> None:
     ]
 
 
-def test_a_name_is_looked_up_in_the_module_of_that_name(registry: Registry) -> None:
+def test_a_name_is_looked_up_in_the_module_of_that_name(registry):
     """So that a command loads what it runs; any other name needs all modules."""
     assert registry["bubble"] == 6
     assert "sorts.quick" not in sys.modules

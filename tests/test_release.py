@@ -29,20 +29,20 @@ SOURCES = {
 """Hosts of papers, tools and the documentation of libraries: none of them is this project's."""
 
 
-def links(page: Path) -> list[str]:
+def links(page):
     """Targets of all links and pictures of a page, without those in its code."""
     text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     return LINK.findall(text)
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """What stands after a # in links to the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_of_a_page_lead_to_files_of_the_repository_or_to_sources(page: Path) -> None:
+def test_links_of_a_page_lead_to_files_of_the_repository_or_to_sources(page):
     for link in links(page):
         if HOST.match(link):
             continue
@@ -53,7 +53,7 @@ def test_links_of_a_page_lead_to_files_of_the_repository_or_to_sources(page: Pat
         assert not anchor or anchor in anchors(target), link
 
 
-def test_no_file_names_an_outside_host_that_is_not_a_source() -> None:
+def test_no_file_names_an_outside_host_that_is_not_a_source():
     tracked = subprocess.run(
         ["git", "ls-files", "*.md", "*.toml", "*.yml", "*.yaml", "*.cff", "*.ipynb", "*.py"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -68,7 +68,7 @@ def test_no_file_names_an_outside_host_that_is_not_a_source() -> None:
         assert not re.search(r"//[^\s)]*streamplace", text), file  # an address of its own
 
 
-def test_the_description_of_the_package_has_no_picture_and_no_link_into_the_repository() -> None:
+def test_the_description_of_the_package_has_no_picture_and_no_link_into_the_repository():
     """An index shows it away from the repository; what it shows is what the build makes of it."""
     from hatchling.metadata.core import ProjectMetadata
     from hatchling.plugin.manager import PluginManager
@@ -83,20 +83,20 @@ def test_the_description_of_the_package_has_no_picture_and_no_link_into_the_repo
     assert [target for target in targets if not target.startswith("https://")] == []
 
 
-def test_the_version_is_the_same_everywhere() -> None:
+def test_the_version_is_the_same_everywhere():
     version = streamplace.__version__
     assert PROJECT["version"] == version
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(rf"\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"))
 
 
-def requirements(*texts: str) -> dict[str, set[str]]:
+def requirements(*texts):
     """Name → limits of its version."""
     read = map(Requirement, texts)
     return {one.name: {str(limit) for limit in one.specifier} for one in read}
 
 
-def test_the_conda_recipe_requires_what_the_package_does() -> None:
+def test_the_conda_recipe_requires_what_the_package_does():
     """And has its version, license and command; three packages have other names there."""
     recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
     assert recipe["context"]["version"] == PROJECT["version"]
@@ -121,7 +121,7 @@ BROUGHT = {
 """Packages that come with another one, which needs them or contains them."""
 
 
-def test_every_imported_package_is_declared() -> None:
+def test_every_imported_package_is_declared():
     imported = set()
     for file in [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
@@ -136,7 +136,7 @@ def test_every_imported_package_is_declared() -> None:
     assert needed - declared == {"streamplace", "streamsim", "pyflink"}
 
 
-def test_packages_whose_private_interfaces_are_used_are_capped() -> None:
+def test_packages_whose_private_interfaces_are_used_are_capped():
     """A new version may change them without a word. Of numba's core, events are documented."""
     sources = [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]
     core = r"numba(?=\.core(?! import event$))"

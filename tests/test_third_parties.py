@@ -1,7 +1,6 @@
 """Objectives and models of somebody else's packages work in every command, from their one file."""
 
 import json
-from pathlib import Path
 
 import pytest
 from problems import chain, diamond, fork_join
@@ -11,12 +10,12 @@ from streamplace.io.graphs import write_graph, write_graphs
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """A folder of packages in which the example is installed."""
     return installed(EXAMPLES / "own_objective", tmp_path_factory.mktemp("site"))
 
 
-def test_an_objective_is_placed_for(site: Path, tmp_path: Path) -> None:
+def test_an_objective_is_placed_for(site, tmp_path):
     write_graph(diamond(), tmp_path / "g.json")
     options = ("--objective", "network-bytes", "--evaluations", "500")
     placed = run_with(site, tmp_path, "place", "g.json", *options, "-o", "p.json")
@@ -25,7 +24,7 @@ def test_an_objective_is_placed_for(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_command_knows_an_objective(site: Path, tmp_path: Path) -> None:
+def test_every_command_knows_an_objective(site, tmp_path):
     """Simulated, drawn, compared, and asked for besides; without the package it is unknown."""
     write_graph(diamond(), tmp_path / "g.json")
     options = ("--objective", "network-bytes")
@@ -61,7 +60,7 @@ def test_every_command_knows_an_objective(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_model_is_trained_and_places_as_any_other(tmp_path: Path) -> None:
+def test_a_model_is_trained_and_places_as_any_other(tmp_path):
     """Its weights compete with METIS; without any, it says how to get some."""
     (tmp_path / "site").mkdir()
     site = installed(EXAMPLES / "own_allocator", tmp_path / "site")

@@ -1,7 +1,5 @@
 """Arithmetic and page of `benchmarks/watch_on_flink.py`."""
 
-from typing import Any
-
 import pytest
 import watched_day
 import watched_page
@@ -9,19 +7,19 @@ import watched_page
 DAY = watched_day.Phases(watched_day.DAY, 60.0, 100.0)
 
 
-def moments(seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
+def moments(seconds, waits=0.0, machines=2):
     """The job every two seconds, always alike."""
     return [watched_day.Moment(2.0 * i, 0.0, waits, machines) for i in range(int(seconds / 2))]
 
 
-def test_tuples_that_wait_too_long_are_not_in_time() -> None:
+def test_tuples_that_wait_too_long_are_not_in_time():
     """At 70 tuples/s, 500 wait for 7 s, and at 10 for 50 s."""
     results = DAY.results(moments(360, 500.0), [])
     in_time = {phase.name: phase.in_time for phase in results}
     assert (in_time["noon"], in_time["night"]) == (1.0, 0.0)
 
 
-def test_a_job_that_does_not_run_or_moves_twice_is_not_settled() -> None:
+def test_a_job_that_does_not_run_or_moves_twice_is_not_settled():
     gone = DAY.results(moments(360, machines=0), [])
     assert not any(phase.is_settled for phase in gone)
     outages = {61.0: 1.0, 90.0: 3.0, 130.0: None}
@@ -34,7 +32,7 @@ def test_a_job_that_does_not_run_or_moves_twice_is_not_settled() -> None:
 
 
 @pytest.fixture
-def row() -> dict[str, Any]:
+def row():
     """A day of one phase, with one move."""
     return {
         "arm": "watch",
@@ -49,7 +47,7 @@ def row() -> dict[str, Any]:
     }
 
 
-def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(row: dict[str, Any]) -> None:
+def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(row):
     """After a start Flink tells some of them alone, and what was read before was read."""
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
     read = [(moment.read, moment.waits) for moment in watched_page.moments_of(row)]

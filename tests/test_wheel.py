@@ -21,7 +21,7 @@ sys.exit(failed or not tried)
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python(tmp_path_factory):
     """Python of a new environment in which the wheel is installed, and nothing that it lacks."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT]
@@ -35,13 +35,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def environment(python: Path) -> dict[str, str]:
+def environment(python):
     """Variables of a shell in which the environment is active, and no checkout is at hand."""
     plain = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
     return {**plain, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def test_an_installation_is_light(python: Path) -> None:
+def test_an_installation_is_light(python):
     """Packages take less than 520 MB before their byte code, and PyTorch is not among them."""
     (packages,) = python.parent.parent.glob("lib/python*/site-packages")
     files = [file for file in packages.rglob("*") if file.is_file() and file.suffix != ".pyc"]
@@ -49,7 +49,7 @@ def test_an_installation_is_light(python: Path) -> None:
     assert not (packages / "torch").exists()
 
 
-def test_the_tutorial_works_after_an_installation(python: Path, tmp_path: Path) -> None:
+def test_the_tutorial_works_after_an_installation(python, tmp_path):
     """Its files, its commands with what they print, and its Python session."""
     session = ""
     for block in blocks(ROOT / "docs" / "tutorials" / "placement.md"):
@@ -75,7 +75,7 @@ def test_the_tutorial_works_after_an_installation(python: Path, tmp_path: Path) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_demo_works_after_an_installation(python: Path, tmp_path: Path) -> None:
+def test_the_demo_works_after_an_installation(python, tmp_path):
     command = [python, "-m", "streamplace", "demo"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(python), capture_output=True)
     assert done.returncode == 0, done.stderr
@@ -83,7 +83,7 @@ def test_the_demo_works_after_an_installation(python: Path, tmp_path: Path) -> N
     assert (tmp_path / "streamplace-demo" / "report.html").stat().st_size > 50_000
 
 
-def test_the_library_and_its_checker_are_installed(python: Path, tmp_path: Path) -> None:
+def test_the_library_and_its_checker_are_installed(python, tmp_path):
     command = [python.parent / "streamplace", "library", "check", "random-00"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment(python), capture_output=True, encoding="utf-8"

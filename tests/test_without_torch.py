@@ -44,7 +44,7 @@ SHIPPED = ["pilot", "pilot-makespan", "giph", "placeto", "auto", "anneal", "exac
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A folder with a graph, a problem of tasks, and a Python that has no torch."""
     made = tmp_path_factory.mktemp("bare")
     family = FAMILIES["branched"]
@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def without_torch(folder: Path, *words: str) -> str:
+def without_torch(folder, *words):
     """What Python prints in the folder."""
     paths = [str(folder / "site"), *(str(Path(entry).absolute()) for entry in sys.path)]
     done = subprocess.run(
@@ -71,14 +71,14 @@ def without_torch(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def answers(folder: Path, lines: list[str]) -> list[Any]:
+def answers(folder, lines):
     """Status, stdout and stderr of command lines."""
     found: list[Any] = json.loads(without_torch(folder, "-c", COMMANDS, *lines))
     assert len(found) == len(lines)
     return found
 
 
-def test_shipped_placers_work_without_torch(folder: Path) -> None:
+def test_shipped_placers_work_without_torch(folder):
     script = (
         "import sys, streamplace\n"
         "problem = streamplace.read_problem('tasks.json')\n"
@@ -94,7 +94,7 @@ def test_shipped_placers_work_without_torch(folder: Path) -> None:
     assert told == [*(f"{name} True" for name in SHIPPED), "no torch"]
 
 
-def test_everything_but_learning_works(folder: Path) -> None:
+def test_everything_but_learning_works(folder):
     lines = [
         "place graph.json -o placement.json",
         "simulate graph.json placement.json",
@@ -109,7 +109,7 @@ def test_everything_but_learning_works(folder: Path) -> None:
         assert status == 0, (line, err)
 
 
-def test_what_needs_torch_says_how_to_install_it(folder: Path) -> None:
+def test_what_needs_torch_says_how_to_install_it(folder):
     lines = [
         "place graph.json --placer dream",
         "train pilot --data graph.json --out run",
@@ -122,7 +122,7 @@ def test_what_needs_torch_says_how_to_install_it(folder: Path) -> None:
     assert "'pilot'" in message  # installing torch would not help
 
 
-def test_python_says_so_too(folder: Path) -> None:
+def test_python_says_so_too(folder):
     """As an error of the one family: of training, and of what makes tensors."""
     calls = {
         "streamplace.train('pilot', [streamplace.read_graph('graph.json')], 'run')": "learn",
@@ -137,6 +137,6 @@ def test_python_says_so_too(folder: Path) -> None:
     assert without_torch(folder, "-c", script) == "".join(lines)
 
 
-def test_a_star_imports_all_but_the_data_set_of_torch_geometric(folder: Path) -> None:
+def test_a_star_imports_all_but_the_data_set_of_torch_geometric(folder):
     script = "from streamplace import *; import streamplace; print(*{*dir(streamplace)} - {*dir()})"
     assert set(without_torch(folder, "-c", script).split()) == {"PlacementDataset", "__version__"}

@@ -1,7 +1,6 @@
 """Files to run a command line on."""
 
 import json
-from pathlib import Path
 
 import pytest
 from problems import fork_join
@@ -27,14 +26,14 @@ TASKS = {
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> str:
+def graph(tmp_path):
     """A fork-join graph of ten operators, in graph.json."""
     (tmp_path / "graph.json").write_text(json.dumps(graph_to_dict(fork_join())))
     return "graph.json"
 
 
 @pytest.fixture
-def placement(tmp_path: Path) -> str:
+def placement(tmp_path):
     """Everything on d0 but the sink, in placement.json."""
     names = fork_join().operators.name
     assignment = {name: "d1" if name == "sink" else "d0" for name in names}
@@ -43,7 +42,7 @@ def placement(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def tasks(tmp_path: Path) -> str:
+def tasks(tmp_path):
     """A task graph of four operators, and in present.json all of them on d0."""
     (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
     together = {operator["name"]: "d0" for operator in TASKS["operators"]}

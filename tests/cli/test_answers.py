@@ -1,7 +1,6 @@
 """An answer fits a terminal of 24 lines of 80 columns, for twenty operators on five devices."""
 
 import json
-from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 
@@ -42,7 +41,7 @@ COMMANDS = (
 )
 
 
-def write_inputs(name: str) -> list[str]:
+def write_inputs(name):
     """Write an application, the same as a task graph, a cluster and a placement; return names."""
     names = [name.format(f"op{v:02}")[:40] for v in range(20)]
     about = "What it does, as a profile of Flink says in a sentence -> Map -> Filter"
@@ -67,7 +66,7 @@ def write_inputs(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["{}", LONG], ids=["short", "forty"])
-def test_every_answer_fits_a_terminal(run: Callable, name: str) -> None:
+def test_every_answer_fits_a_terminal(run, name):
     """Whatever the names; lines on stderr are counted as the terminal breaks them."""
     names = write_inputs(name)
     for command in COMMANDS:

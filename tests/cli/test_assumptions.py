@@ -16,14 +16,14 @@ WORKING = StreamGraph.of(
 )
 
 
-def test_every_default_that_decides_an_answer_is_printed() -> None:
+def test_every_default_that_decides_an_answer_is_printed():
     result = place(SILENT)
     printed = " ".join(str(result).split())
     assert [words for words in assumptions(result.problem) if words not in printed] == []
     assert printed.index("Assumed:") < printed.index("proven")
 
 
-def test_pages_documents_and_simulations_say_what_was_assumed() -> None:
+def test_pages_documents_and_simulations_say_what_was_assumed():
     result = place(SILENT)
     assumed = assumptions(result.problem)
     assert tuple(result.to_json()["assumptions"]) == assumed
@@ -46,7 +46,7 @@ def test_pages_documents_and_simulations_say_what_was_assumed() -> None:
         (Cluster.of([Device("d", memory=1e9)]), None),
     ],
 )
-def test_only_what_nobody_stated_is_assumed(cluster: Cluster, assumed: str | None) -> None:
+def test_only_what_nobody_stated_is_assumed(cluster, assumed):
     found = assumptions(Problem(WORKING, cluster))
     assert assumed in found if assumed else not found
     silent = " ".join(assumptions(Problem(SILENT, cluster)))
@@ -54,7 +54,7 @@ def test_only_what_nobody_stated_is_assumed(cluster: Cluster, assumed: str | Non
     assert "(payload)" in silent
 
 
-def test_long_windows_and_repeated_streams_are_named() -> None:
+def test_long_windows_and_repeated_streams_are_named():
     """Two inputs of an operator that fires all are one tuple of each, and no slip."""
     operators = [Operator("a", ipt=1, payload=1, rate=1), Operator("w", window=Window(6e4, 6e4))]
     twice = StreamGraph.of("g", operators, [Stream("a", "w"), Stream("a", "w")])

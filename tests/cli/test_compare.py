@@ -2,23 +2,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Answer
 
 SIZE = ("--branches", "2", "--depth", "2", "--devices", "2")
 
 
 @pytest.fixture
-def data(run: Callable) -> str:
+def data(run):
     """Six small graphs in b.jsonl."""
     run("generate", "branched", *SIZE, "--copies", "6", "-o", "b.jsonl")
     return "b.jsonl"
 
 
-def test_json_has_the_table_of_every_placer_at_every_rate(run: Callable, data: str) -> None:
+def test_json_has_the_table_of_every_placer_at_every_rate(run, data):
     rates = ("--rate", "10000", "--rate", "20000")
     answer = run("compare", data, "--placers", "metis,random", *rates, "--json")
     table = json.loads(answer.out)["rates"]
@@ -30,7 +28,7 @@ def test_json_has_the_table_of_every_placer_at_every_rate(run: Callable, data: s
     assert metis["graphs"] == 6
 
 
-def test_graphs_with_rates_of_their_own_share_a_table(run: Callable, tmp_path: Path) -> None:
+def test_graphs_with_rates_of_their_own_share_a_table(run, tmp_path):
     """Unless --rate asks for others, applications are compared at the rates they come with."""
     (tmp_path / "graphs").mkdir()
     for rate in ("5000", "8000"):
@@ -43,7 +41,7 @@ def test_graphs_with_rates_of_their_own_share_a_table(run: Callable, tmp_path: P
     assert "own rates, 2 graphs" in run("compare", "graphs", "--placers", "metis").out
 
 
-def test_equal_results_give_equal_files(run: Callable, data: str) -> None:
+def test_equal_results_give_equal_files(run, data):
     """Of a process with other hashes; only search times differ from search to search."""
     words = ["compare", data, "--placers", "metis,random,auto", "--evaluations", "50", "-o", "out"]
     assert run(*words).status == 0
@@ -67,9 +65,7 @@ def test_equal_results_give_equal_files(run: Callable, data: str) -> None:
         (("--evaluations", "300", "--budget", "2"), "2 s, 300 evaluations"),
     ],
 )
-def test_where_evaluations_are_counted_the_clock_is_not_unless_asked(
-    run: Callable, data: str, words: tuple[str, ...], budget: str
-) -> None:
+def test_where_evaluations_are_counted_the_clock_is_not_unless_asked(run, data, words, budget):
     """So that results do not depend on the machine; every result says what it was allowed."""
     Path("one.toml").write_text("limit = 1\n")
     run("compare", data, "--settings", "one.toml", "--placers", "random", *words, "-o", "out")
@@ -78,12 +74,12 @@ def test_where_evaluations_are_counted_the_clock_is_not_unless_asked(
         assert json.loads(line)["budget"].startswith(budget)
 
 
-def proven(answer: Answer) -> int:
+def proven(answer):
     """How many optima METIS is judged by."""
     return json.loads(answer.out)["rates"]["10000"]["placers"]["metis"]["proven"]
 
 
-def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run: Callable, data: str) -> None:
+def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run, data):
     """Whatever the user has compared elsewhere, the same command gives the same table."""
     metis = ("compare", data, "--placers", "metis", "--json")
     assert proven(run("compare", data, "--placers", "metis,exact", "-o", "out", "--json")) == 6
@@ -91,7 +87,7 @@ def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run: Callable, d
     assert proven(run(*metis, "-o", "out")) == 6
 
 
-def test_a_placer_that_refuses_every_graph_fails_on_all_of_them(run: Callable, data: str) -> None:
+def test_a_placer_that_refuses_every_graph_fails_on_all_of_them(run, data):
     """It cannot be compared; a refusal of some graphs is a result."""
     answer = run("compare", data, "--placers", "metis,pilot:weights=/nope")
     names = {json.loads(line)["name"] for line in Path(data).read_text().splitlines()}

@@ -2,7 +2,6 @@ import gzip
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ QUICK = {"plan": ("--evaluations", "500"), "compare": ("--evaluations", "500", "
 """Options that make commands quicker than a reader's."""
 
 
-def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(run: Callable) -> None:
+def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(run):
     """Three placements, of which only the last one carries the full rate, with their picture."""
     answer = run("demo")
     assert answer.status == 0
@@ -32,7 +31,7 @@ def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(run: Cal
 
 
 @pytest.mark.slow
-def test_what_the_demo_suggests_works(run: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_demo_suggests_works(run, monkeypatch):
     """Every command line at its end, in a folder of another name."""
     out = run("demo", "-o", "my files").out
     monkeypatch.chdir("my files")
@@ -44,9 +43,7 @@ def test_what_the_demo_suggests_works(run: Callable, monkeypatch: pytest.MonkeyP
             assert run(*words, *QUICK.get(words[0], ())).status == 0, line
 
 
-def test_the_lines_of_the_readme_run_after_a_demo_that_answers_in_json(
-    run: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lines_of_the_readme_run_after_a_demo_that_answers_in_json(run, monkeypatch):
     """All of "Use it" but the training, which takes long, and Flink, which must run."""
     block = re.search(r"## Use it\n.*?```console\n(.*?)```", README, re.DOTALL)
     assert block is not None
@@ -83,7 +80,7 @@ draw graph.json first.json placement.json -o drawing.svg
 
 
 @pytest.mark.parametrize("lines", [README_LINES, TUTORIAL_LINES], ids=["README", "tutorial"])
-def test_pictures_are_drawn_by_these_commands(run: Callable, lines: str) -> None:
+def test_pictures_are_drawn_by_these_commands(run, lines):
     for line in lines.splitlines():
         assert run(*line.split()).status == 0, line
     for picture in Path().glob("*.svg"):

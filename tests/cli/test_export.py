@@ -1,5 +1,4 @@
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,19 @@ pytestmark = pytest.mark.usefixtures("graph", "placement")
 EXPORT = ("export", "placement.json", "--to")
 
 
-def placed() -> dict[str, Any]:
+def placed():
     """Document of the placement."""
     document: dict[str, Any] = json.loads(Path("placement.json").read_text())
     return document
 
 
-def add_to_placement(**fields: Any) -> None:
+def add_to_placement(**fields):
     """Write fields into the placement file."""
     Path("placement.json").write_text(json.dumps(placed() | fields))
 
 
 @pytest.mark.parametrize("form", GENERAL)
-def test_every_form_is_written(run: Callable, form: str) -> None:
+def test_every_form_is_written(run, form):
     """To a file, or to a folder where it has several; --json says what was written."""
     answer = run(*EXPORT, form, "-o", "out", "--json")
     document = json.loads(answer.out)
@@ -33,7 +32,7 @@ def test_every_form_is_written(run: Callable, form: str) -> None:
     assert all(path.is_file() for path in ([Path("out")] if EXPORTS[form].suffix else written))
 
 
-def test_one_file_goes_to_stdout_and_several_to_a_folder(run: Callable, refusal: Callable) -> None:
+def test_one_file_goes_to_stdout_and_several_to_a_folder(run, refusal):
     answer = run(*EXPORT, "csv")
     assert answer.out.splitlines()[1] == "src,0,d0,,,"
     assert answer.err == ""
@@ -42,7 +41,7 @@ def test_one_file_goes_to_stdout_and_several_to_a_folder(run: Callable, refusal:
     assert "placement.py" in files
 
 
-def test_what_was_exported_is_a_placement_again(run: Callable, refusal: Callable) -> None:
+def test_what_was_exported_is_a_placement_again(run, refusal):
     """A search that begins with one needs its order, too, which a table lacks."""
     before = json.loads(run("simulate", "graph.json", "placement.json", "--json").out)
     last = "placement.json"
@@ -53,14 +52,14 @@ def test_what_was_exported_is_a_placement_again(run: Callable, refusal: Callable
     assert "p.csv" in refusal("simulate", "graph.json", "p.csv", "--from", "p.csv")
 
 
-def test_an_order_that_is_lost_is_noted_on_stderr(run: Callable) -> None:
+def test_an_order_that_is_lost_is_noted_on_stderr(run):
     priority = {name: i for i, name in enumerate(placed()["assignment"])}
     add_to_placement(priority=priority, queue="priority")
     assert run(*EXPORT, "csv").err.startswith("note: csv does not carry the order")
     assert run(*EXPORT, "json").err == ""
 
 
-def test_the_graph_is_found_by_its_name_or_given(run: Callable, refusal: Callable) -> None:
+def test_the_graph_is_found_by_its_name_or_given(run, refusal):
     """Beside the placement; --graph is for all other cases."""
     add_to_placement(graph="fork-join")
     Path("graph.json").rename("fork-join.json")
@@ -70,7 +69,7 @@ def test_the_graph_is_found_by_its_name_or_given(run: Callable, refusal: Callabl
     assert run(*EXPORT, "csv", "--graph", "other.json").status == 0
 
 
-def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(run: Callable) -> None:
+def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(run):
     """Too long a name, or one with a NUL, is the name of no file beside the placement."""
     for name in ("x" * 300, "a\0b"):
         add_to_placement(graph=name)
@@ -78,7 +77,7 @@ def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(run: Callable) -> 
 
 
 @pytest.mark.parametrize("form", ["flink", "flink-kubernetes"])
-def test_spread_subtasks_need_all_devices(run: Callable, refusal: Callable, form: str) -> None:
+def test_spread_subtasks_need_all_devices(run, refusal, form):
     """An idle TaskManager would take what it was not told to refuse."""
     graph = {
         "name": "g",
@@ -92,7 +91,7 @@ def test_spread_subtasks_need_all_devices(run: Callable, refusal: Callable, form
     assert run(*command, "--devices", "3").status == 0
 
 
-def test_subtasks_are_exported_whose_operator_no_device_can_hold(run: Callable) -> None:
+def test_subtasks_are_exported_whose_operator_no_device_can_hold(run):
     Path("graph.json").write_text(
         '{"operators": [{"name": "a", "rate": 1, "parallelism": 2, "memory": "6 GB"}], '
         '"streams": []}'
@@ -102,7 +101,7 @@ def test_subtasks_are_exported_whose_operator_no_device_can_hold(run: Callable) 
     assert run(*EXPORT, "csv", "--cluster", "cluster.toml").status == 0
 
 
-def test_constraints_and_clusters_are_carried(run: Callable) -> None:
+def test_constraints_and_clusters_are_carried(run):
     """Idle devices get their configuration too, groups their note."""
     Path("rules.toml").write_text('colocate = [["b0s1", "b0s2"]]\n')
     words = ["--constraints", "rules.toml", "--devices", "3", "--json"]

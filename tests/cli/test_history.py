@@ -1,7 +1,6 @@
 """``streamplace flink history``: runs of a ledger, and how often their intervals held."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +20,12 @@ RUNS = [
 
 
 @pytest.fixture
-def ledger() -> None:
+def ledger():
     """The user's ledger, with runs of two jobs."""
     append_entries(RUNS)
 
 
-def test_history_shows_predicted_and_measured_and_what_held(run: Callable, ledger: None) -> None:
+def test_history_shows_predicted_and_measured_and_what_held(run, ledger):
     answer = run("flink", "history")
     assert answer.status == 0
     lines = (" ".join(line.split()) for line in answer.out.splitlines())
@@ -42,7 +41,7 @@ def test_history_shows_predicted_and_measured_and_what_held(run: Callable, ledge
     assert document["runs"][0]["held"] is None
 
 
-def test_no_ledger_is_no_error(run: Callable) -> None:
+def test_no_ledger_is_no_error(run):
     answer = run("flink", "history")
     assert (answer.status, answer.err) == (0, "")
     answer = run("flink", "history", "-o", "history.svg")
@@ -50,7 +49,7 @@ def test_no_ledger_is_no_error(run: Callable) -> None:
 
 
 @pytest.fixture
-def watched() -> None:
+def watched():
     """A watch of one job with two rounds, and one of another without any."""
     log = WatchLog.claimed(Store.usual(), "b" * 32, "clicks", print)
     WatchLog.claimed(Store.usual(), "c" * 32, "orders", print)
@@ -66,7 +65,7 @@ def watched() -> None:
     log.begin(decision)
 
 
-def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: None) -> None:
+def test_history_shows_rounds_and_decisions_of_watches(run, watched):
     answer = run("flink", "history", "--job", "clicks", "-o", "history.svg")
     assert answer.status == 0, answer.err
     out = " ".join(answer.out.split())

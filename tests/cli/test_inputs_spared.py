@@ -1,7 +1,6 @@
 """No command writes over what it reads."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ simulate graph.json placement.json -o folder/../placement.json
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_an_output_is_no_input(refusal: Callable, graph: str, placement: str, line: str) -> None:
+def test_an_output_is_no_input(refusal, graph, placement, line):
     Path("folder").mkdir()
     Path("folder/graph.json").write_bytes(Path(graph).read_bytes())
     Path("from.toml").write_text("from = 'placement.json'\n")
@@ -35,12 +34,12 @@ def test_an_output_is_no_input(refusal: Callable, graph: str, placement: str, li
     assert "overwrite" in refusal(*line.split())
 
 
-def test_a_pipe_may_be_both(run: Callable, graph: str) -> None:
+def test_a_pipe_may_be_both(run, graph):
     """A terminal or a device is read and written as one likes."""
     assert run("place", graph, "--constraints", "/dev/null", "-o", "/dev/null").status == 0
 
 
-def test_every_file_that_is_written_is_named(run: Callable, graph: str, placement: str) -> None:
+def test_every_file_that_is_written_is_named(run, graph, placement):
     Path("offers.toml").write_text(
         '[[offers]]\nname = "small"\nmips = 2500\ncores = 64\nprice = 1\n'
     )
@@ -59,7 +58,7 @@ def test_every_file_that_is_written_is_named(run: Callable, graph: str, placemen
         assert Path(name).exists()
 
 
-def test_a_dash_is_a_standard_stream(run: Callable, graph: str) -> None:
+def test_a_dash_is_a_standard_stream(run, graph):
     """It is read where a file is read, and written where one is written."""
     usual = os.dup(0)
     try:

@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from problems import fork_join
@@ -58,9 +56,7 @@ MODULES = [
 """From the first that is imported to one of the last."""
 
 
-def run_with(
-    folder: Path, site: str, interrupting: str, *words: str, prefix: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
+def run_with(folder, site, interrupting, *words, prefix=()):
     """Run a command line in whose processes a module runs first, in a session of its own."""
     (folder / "site").mkdir(exist_ok=True)
     (folder / "site" / "sitecustomize.py").write_text(site)
@@ -73,13 +69,13 @@ def run_with(
     )  # fmt: skip
 
 
-def interrupted(module: str, folder: Path, *prefix: str) -> subprocess.CompletedProcess[str]:
+def interrupted(module, folder, *prefix):
     """Place a graph, with a Ctrl-C when a module is imported."""
     return run_with(folder, SITE, module, "place", "graph.json", prefix=prefix)
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_ctrl_c_in_an_import_exits_130_in_one_line(module: str, graph: str, tmp_path: Path) -> None:
+def test_ctrl_c_in_an_import_exits_130_in_one_line(module, graph, tmp_path):
     """Libraries may catch it, or wrap it in an error of their own."""
     done = interrupted(module, tmp_path)
     assert (done.returncode, done.stdout) == (130, "")
@@ -87,19 +83,17 @@ def test_ctrl_c_in_an_import_exits_130_in_one_line(module: str, graph: str, tmp_
     assert "Traceback" not in done.stderr
 
 
-def test_an_interrupt_that_python_drops_counts(graph: str, tmp_path: Path) -> None:
+def test_an_interrupt_that_python_drops_counts(graph, tmp_path):
     done = run_with(tmp_path, IN_A_DESTRUCTOR, "numba", "place", "graph.json")
     assert (done.returncode, done.stderr.strip()) == (130, "error: interrupted")
 
 
-def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(graph: str, tmp_path: Path) -> None:
+def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(graph, tmp_path):
     done = interrupted("click", tmp_path, "sh", "-c", 'trap "" INT; exec "$@"', "sh")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def on_a_data_set(
-    folder: Path, *words: str, interrupts: str = "once"
-) -> subprocess.CompletedProcess[str]:
+def on_a_data_set(folder, *words, interrupts="once"):
     """Run a command on 20 graphs by two processes, with a Ctrl-C for each word of ``interrupts``.
 
     They are sent while the processes start, each at most once in a folder.
@@ -123,7 +117,7 @@ def on_a_data_set(
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_after_ctrl_c_the_command_continues(tmp_path: Path, words: list[str], kept: str) -> None:
+def test_after_ctrl_c_the_command_continues(tmp_path, words, kept):
     stopped = on_a_data_set(tmp_path, *words)
     message = f"stopped; {kept} holds what is done, and the same command continues from there"
     assert stopped.stderr.split("\n") == [message, "", "error: interrupted", ""]
@@ -135,8 +129,8 @@ def test_after_ctrl_c_the_command_continues(tmp_path: Path, words: list[str], ke
     ) in again.stdout + again.stderr
 
 
-def test_ctrl_c_has_advice(run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+def test_ctrl_c_has_advice(run, graph, monkeypatch):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("streamplace.evaluate.scan.scan", interrupted)
@@ -146,7 +140,7 @@ def test_ctrl_c_has_advice(run: Callable, graph: str, monkeypatch: pytest.Monkey
     assert (answer.status, answer.out) == (130, "")
 
 
-def test_sigterm_leaves_no_temporary_file(tmp_path: Path) -> None:
+def test_sigterm_leaves_no_temporary_file(tmp_path):
     words = ["generate", "branched", "--copies", "100000", "-o", "set.jsonl"]
     with subprocess.Popen(
         [sys.executable, "-m", "streamplace", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
@@ -159,7 +153,7 @@ def test_sigterm_leaves_no_temporary_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_while_processes_start_adds_no_traceback(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_while_processes_start_adds_no_traceback(tmp_path):
     words = ["place", "--placer", "metis", "-o", "answers.jsonl"]
     stopped = on_a_data_set(tmp_path, *words, interrupts="once again")
     assert stopped.returncode == 130

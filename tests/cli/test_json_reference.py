@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 BY_NAME = {
@@ -16,7 +14,7 @@ BY_NAME = {
 """Fields that may be tables whose keys are names."""
 
 
-def fields(document: Any) -> Iterator[str]:
+def fields(document):
     """Names of all fields, without names of operators, streams and devices."""
     if isinstance(document, list):
         for part in document:
@@ -30,24 +28,24 @@ def fields(document: Any) -> Iterator[str]:
             yield from fields(list(value.values()) if is_table else value)
 
 
-def unexplained(*texts: str) -> set[str]:
+def unexplained(*texts):
     """Fields of documents that the page does not name."""
     printed = {name for text in texts for name in fields(json.loads(text))}
     return printed - set(re.findall(r"`(\w+)`", PAGE.read_text("utf-8")))
 
 
-def test_fields_of_a_stream_graph_are_explained(run: Callable, graph: str, placement: str) -> None:
+def test_fields_of_a_stream_graph_are_explained(run, graph, placement):
     placed = run("place", graph, "--placer", "round-robin", "--json")
     simulated = run("simulate", graph, placement, "--engine", "--json")
     assert not unexplained(placed.out, simulated.out)
 
 
-def test_the_fields_of_a_task_graph_are_explained(run: Callable, tasks: str) -> None:
+def test_the_fields_of_a_task_graph_are_explained(run, tasks):
     placed = run("place", tasks, "--placer", "heft", "--json")
     assert not unexplained(placed.out, run("simulate", tasks, "present.json", "--json").out)
 
 
-def test_the_fields_of_plans_and_comparisons_are_explained(run: Callable, graph: str) -> None:
+def test_the_fields_of_plans_and_comparisons_are_explained(run, graph):
     Path("offers.toml").write_text('offers = [{name = "one", price = 1, cores = 8}]')
     Path("day.csv").write_text("time,rate\n0,1000\n3600,2000\n7200,500\n")
     few = ("--offers", "offers.toml", "--evaluations", "200", "--json")

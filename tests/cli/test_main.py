@@ -4,7 +4,6 @@ import errno
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ STREAMPLACE = f"{sys.executable} -m streamplace"
 FULL = "error: No space left on device\n"
 
 
-def test_every_command_explains_itself_with_an_example(run: Callable) -> None:
+def test_every_command_explains_itself_with_an_example(run):
     for words in commands():
         answer = run(*words, "--help")
         assert answer.status == 0, words
@@ -26,7 +25,7 @@ def test_every_command_explains_itself_with_an_example(run: Callable) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["generate"], ["flink"]], ids=["bare", "generate", "flink"])
-def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
+def test_a_bare_group_prints_its_help(run, words):
     assert run(*words) == run(*words, "--help")
 
 
@@ -46,7 +45,7 @@ LONG_NUMBERS = [
 
 
 @pytest.mark.parametrize("line", [*LONG_TEXTS, *LONG_NUMBERS])
-def test_a_message_does_not_echo_long_arguments(run: Callable, graph: str, line: str) -> None:
+def test_a_message_does_not_echo_long_arguments(run, graph, line):
     """Nor does one about a path; numbers may be too long to be read."""
     for character in ("x y ", "9") if line in LONG_NUMBERS else ("x y ",):
         word_of_5000 = (character * 5000)[:5000]
@@ -70,7 +69,7 @@ for words, heavy in json.loads(sys.argv[1]):
 """
 
 
-def test_help_loads_no_heavy_library() -> None:
+def test_help_loads_no_heavy_library():
     """The command line answers at once because heavy libraries wait until they are used.
 
     One process asks for the help that may load least first.
@@ -98,16 +97,16 @@ def test_help_loads_no_heavy_library() -> None:
     ],
 )
 def test_what_ends_a_command_from_outside_is_told_in_one_line(
-    run: Callable,
-    graph: str,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    status: int,
-    place: str,
-) -> None:
+    run,
+    graph,
+    monkeypatch,
+    error,
+    status,
+    place,
+):
     """Numba raises a SystemError whose cause is the Ctrl-C while it loads a kernel."""
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         if status == 130:
             raise SystemError("returned a result with an exception set") from error
         raise error
@@ -121,7 +120,7 @@ def test_what_ends_a_command_from_outside_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("command", "registry"), [("placers", PLACERS), ("objectives", OBJECTIVES)]
 )
-def test_the_registry_is_printed(run: Callable, command: str, registry: Iterable[str]) -> None:
+def test_the_registry_is_printed(run, command, registry):
     rows = json.loads(run(command, "--json").out)
     assert [row["name"] for row in rows] == list(registry)
     printed = run(command).out
@@ -129,7 +128,7 @@ def test_the_registry_is_printed(run: Callable, command: str, registry: Iterable
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_has_a_schema_that_forbids_unknown_fields(run: Callable, name: str) -> None:
+def test_every_format_has_a_schema_that_forbids_unknown_fields(run, name):
     schema = json.loads(run("schema", name).out)
     assert "properties" in schema
     assert schema["additionalProperties"] is False
@@ -146,9 +145,7 @@ def test_every_format_has_a_schema_that_forbids_unknown_fields(run: Callable, na
     ids=["closed", "full", "a reader that has gone"],
 )
 @pytest.mark.parametrize("words", ["placers --json", "place --help"])
-def test_a_stdout_that_takes_nothing_is_told_in_one_line_at_most(
-    words: str, ending: str, status: int, message: str
-) -> None:
+def test_a_stdout_that_takes_nothing_is_told_in_one_line_at_most(words, ending, status, message):
     command = ["bash", "-c", f"{STREAMPLACE} {words} {ending}"]
     run = subprocess.run(command, capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr) == (status, "", message)

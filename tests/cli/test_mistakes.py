@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,7 +120,7 @@ REMEDIES = [
 
 
 @pytest.fixture
-def _files(run: Callable, graph: str, placement: str, tasks: str) -> None:
+def _files(run, graph, placement, tasks):
     for name, text in TABLES.items():
         Path(name).write_text(text)
     document = json.loads(Path("graph.json").read_text())
@@ -133,14 +132,14 @@ def _files(run: Callable, graph: str, placement: str, tasks: str) -> None:
 @pytest.mark.parametrize(
     ("line", "words"), [*MISTAKES, *((line, words) for line, words, _ in REMEDIES)]
 )
-def test_a_mistake_is_named(refusal: Callable, line: str, words: str) -> None:
+def test_a_mistake_is_named(refusal, line, words):
     message = refusal(*shlex.split(line))
     assert [word for word in words.split() if word not in message] == []
 
 
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize("line", sorted({line for _, _, line in REMEDIES}))
-def test_what_a_refusal_proposes_works(run: Callable, line: str) -> None:
+def test_what_a_refusal_proposes_works(run, line):
     quick = ["--evaluations", "9"] if line.startswith("place") else []
     answer = run(*line.split(), *quick)
     assert answer.status == 0, answer.err

@@ -5,7 +5,6 @@ import json
 import logging
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ COMMANDS = [
 one_of_each = st.lists(names, min_size=6, max_size=6, unique=True)
 
 
-def write_files(graph: str, source: str, sink: str, device: str, other: str, tag: str) -> None:
+def write_files(graph, source, sink, device, other, tag):
     """Graphs, a cluster and constraints of these names, in the working folder."""
     document: dict[str, Any] = {
         "name": graph,
@@ -57,11 +56,11 @@ def write_files(graph: str, source: str, sink: str, device: str, other: str, tag
     Path("stray.toml").write_text(f"[pin]\n{_toml(other)} = {_toml(device)}\n", encoding="utf-8")
 
 
-def _toml(text: str) -> str:
+def _toml(text):
     return '"' + "".join(f"\\U{ord(c):08x}" for c in text) + '"'
 
 
-def is_data(text: str) -> bool:
+def is_data(text):
     """Whether nothing but lines of printable characters is in a text, and styles of our own."""
     for style in STYLES:
         text = text.replace(style, "")
@@ -78,7 +77,7 @@ FEW = settings(
 @FEW
 @given(one_of_each)
 @example([f"{i}{fragment}" for i, fragment in enumerate(FRAGMENTS[:6])])
-def test_no_command_lets_a_name_be_more_than_a_name(run: Callable, called: list[str]) -> None:
+def test_no_command_lets_a_name_be_more_than_a_name(run, called):
     """Nothing crashes, nothing but printable lines appears, in answers as in errors."""
     write_files(*called)
     for command in COMMANDS:
@@ -88,7 +87,7 @@ def test_no_command_lets_a_name_be_more_than_a_name(run: Callable, called: list[
         assert answer.status == 0 or answer.err.count("\n") == 1
 
 
-def test_names_are_printed_as_they_are(run: Callable) -> None:
+def test_names_are_printed_as_they_are(run):
     """What looks like markup or like an emoji is neither dropped nor taken for a style."""
     called = ["[red]g", "src[/queue]", "src[kafka]", "[bold]d0", ":smile:", "[blink]"]
     write_files(*called)
@@ -96,7 +95,7 @@ def test_names_are_printed_as_they_are(run: Callable) -> None:
     assert all(name in placed for name in called[:5])
 
 
-def test_figures_hold_names_and_no_formulas(run: Callable, tmp_path: Path) -> None:
+def test_figures_hold_names_and_no_formulas(run, tmp_path):
     """Neither what matplotlib would compute nor what no SVG file can hold."""
     write_files("$\\frac{$", "$x$\x07", "_sink", "$d0$", "d1\x1b", "t")
     run(*COMMANDS[0])
@@ -109,7 +108,7 @@ def test_figures_hold_names_and_no_formulas(run: Callable, tmp_path: Path) -> No
 
 
 @given(names)
-def test_a_json_document_is_equal_however_it_is_printed(name: str) -> None:
+def test_a_json_document_is_equal_however_it_is_printed(name):
     with pytest.MonkeyPatch.context() as patch:
         out = stdout_of(patch, "utf-8")
         print_json({"name": name})
@@ -118,7 +117,7 @@ def test_a_json_document_is_equal_however_it_is_printed(name: str) -> None:
     assert json.loads(text) == {"name": name}
 
 
-def stdout_of(patch: pytest.MonkeyPatch, encoding: str) -> io.BytesIO:
+def stdout_of(patch, encoding):
     """Put a stdout of an encoding in place; returns where its bytes go."""
     buffer = io.BytesIO()
     patch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding=encoding, write_through=True))
@@ -126,8 +125,8 @@ def stdout_of(patch: pytest.MonkeyPatch, encoding: str) -> io.BytesIO:
 
 
 def test_a_file_that_goes_to_stdout_keeps_its_bytes_and_a_terminal_its_screen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """A pipe of any locale gets what -o would write; a terminal only what can be shown."""
     monkeypatch.chdir(tmp_path)
     write_files("g", "a\x1b[2J大", "b\u202e", "d0", "d1", "t")
@@ -148,7 +147,7 @@ def test_a_file_that_goes_to_stdout_keeps_its_bytes_and_a_terminal_its_screen(
 
 @given(names, names)
 @settings(max_examples=30)
-def test_bars_spinners_and_notes_are_no_markup_either(title: str, note: str) -> None:
+def test_bars_spinners_and_notes_are_no_markup_either(title, note):
     """They appear on terminals, where the title is as it was given."""
     err = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
@@ -168,7 +167,7 @@ def test_bars_spinners_and_notes_are_no_markup_either(title: str, note: str) -> 
         assert title not in written
 
 
-def test_equal_notes_on_several_names_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_notes_on_several_names_are_one_line(capsys):
     say_notes([*(f"{name}: no name of its own" for name in "abcdea"), "a: rate: guessed", "cold"])
     assert capsys.readouterr().err.splitlines() == [
         "note: a, b, c and 2 more: no name of its own",

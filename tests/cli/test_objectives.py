@@ -1,7 +1,6 @@
 """Other questions than the rate, and moves from a placement that runs, from the command line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 FEW = ("--evaluations", "2000", "--devices", "2")
 
 
-def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, tasks: str) -> None:
+def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run, tasks):
     answer = json.loads(run("place", tasks, *FEW, "--json", "-o", "p.json").out)
     assert answer["objective"] == "makespan"
     assert answer["makespan"] == pytest.approx(3.2)
@@ -21,7 +20,7 @@ def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, t
     assert set(document["schedule"]) == {"load", "left", "right", "add"}
 
 
-def test_a_comparison_judges_by_one_objective(run: Callable, tasks: str) -> None:
+def test_a_comparison_judges_by_one_objective(run, tasks):
     words = ("--placers", "single,round-robin,random", "--reference", "single", "-o", "out")
     first = json.loads(run("compare", tasks, *words, "--json").out)
     assert first["objective"] == "makespan"
@@ -35,7 +34,7 @@ def test_a_comparison_judges_by_one_objective(run: Callable, tasks: str) -> None
     assert "× best" in run("compare", tasks, *words).out
 
 
-def test_devices_alone_say_what_they_carry(run: Callable) -> None:
+def test_devices_alone_say_what_they_carry(run):
     """One device is the fewest there can be, and lets a third of the tuples pass."""
     rows = [{"name": "in", "rate": 1000}, {"name": "work", "ipt": 7.5e6}]
     document = {"operators": rows, "streams": [{"from": "in", "to": "work"}]}
@@ -53,24 +52,24 @@ def test_devices_alone_say_what_they_carry(run: Callable) -> None:
     assert "1 device, throughput>=0.3, 33.3 % of the sources' rate" in enough
 
 
-def test_devices_of_a_task_graph_are_told_alone(run: Callable, tasks: str) -> None:
+def test_devices_of_a_task_graph_are_told_alone(run, tasks):
     assert "rate" not in run("place", tasks, "--objective", "devices", *FEW).out
 
 
-def test_a_preset_is_an_option_of_the_makespan(run: Callable, tasks: str) -> None:
+def test_a_preset_is_an_option_of_the_makespan(run, tasks):
     run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
     line = ("simulate", tasks, "p.json", "--devices", "2", "--json")
     short = run(*line, "--preset", "placeto").out
     assert short == run(*line, "--objective", "makespan:preset=placeto").out != run(*line).out
 
 
-def moving(passes: int) -> tuple[str, str]:
+def moving(passes):
     """Options for a task graph that runs on one device and moves after so many passes."""
     Path("move.toml").write_text(f'from = "present.json"\nstartup = "3 s"\npasses = {passes}\n')
     return "--settings", "move.toml"
 
 
-def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:
+def test_place_moves_only_what_pays_off(run, tasks):
     """4.8 s become 3.2 s when one operator moves, which takes 3 s: worth it over two passes."""
     line = ("place", tasks, *FEW, "--json")
     stay = json.loads(run(*line, *moving(passes=1)).out)

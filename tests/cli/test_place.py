@@ -2,10 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
@@ -20,12 +18,12 @@ COMMANDS = {
 }
 
 
-def document_of(run: Callable, *words: str) -> Any:
+def document_of(run, *words):
     """What a command answers in JSON."""
     return json.loads(run(*words, "--json").out)
 
 
-def write_pair(operator: dict[str, Any], **fields: Any) -> str:
+def write_pair(operator, **fields):
     """Write a graph of a source and an operator behind it; returns its file."""
     source = {"name": "src", "ipt": 1, "rate": 10_000}
     streams = [{"from": "src", "to": operator["name"]}]
@@ -42,7 +40,7 @@ def write_pair(operator: dict[str, Any], **fields: Any) -> str:
         ("compare pipe.jsonl --placers metis -o out", "out/results.jsonl"),
     ],
 )
-def test_a_pipe_may_hold_a_data_set(run: Callable, graph: str, line: str, results: str) -> None:
+def test_a_pipe_may_hold_a_data_set(run, graph, line, results):
     words, content = line.split(), Path(graph).read_bytes()
     os.mkfifo(words[1])
     writer = Thread(target=lambda: Path(words[1]).write_bytes(content), daemon=True)
@@ -53,14 +51,14 @@ def test_a_pipe_may_hold_a_data_set(run: Callable, graph: str, line: str, result
     assert len(Path(results).read_text().splitlines()) == 1
 
 
-def test_what_names_do_not_say_is_printed(run: Callable) -> None:
+def test_what_names_do_not_say_is_printed(run):
     graph = write_pair({"name": "Calc", "about": "Calc(where=[price > 9])"})
     assert "Calc(where=[price > 9])" in run("place", graph, "-o", "p.json", "-v").out
     assert "Calc(where=[price > 9])" in run("simulate", graph, "p.json", "-v").out
     assert "Calc(" not in run("simulate", graph, "p.json").out
 
 
-def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Callable) -> None:
+def test_subtasks_are_placed_one_by_one_and_simulated(run, refusal):
     """What no device carries alone is spread, under the names of the subtasks; none may miss."""
     graph = write_pair({"name": "join", "ipt": 1_000_000, "parallelism": 4})
     dealt = ("place", graph, "--placer", "round-robin")
@@ -78,7 +76,7 @@ def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Ca
     assert "'join#2'" in refusal("simulate", graph, "p.json", *few)
 
 
-def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: str) -> None:
+def test_verbose_tells_on_stderr_what_happens_on_the_way(run, graph):
     """The members of the portfolio with their values; stdout stays one JSON document."""
     answer = run("place", graph, "-v", "--json")
     assert "10 operators, 12 streams, 5 devices" in answer.err
@@ -88,7 +86,7 @@ def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: s
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_what_if_edits_its_file(run: Callable, graph: str, placement: str, command: str) -> None:
+def test_a_what_if_edits_its_file(run, graph, placement, command):
     Path("offers.toml").write_text('[[offers]]\nname = "s"\nmips = 25e3\ncores = 9\nprice = 1\n')
     plain = run(command, *COMMANDS[command], "--json").out
     before = Path(graph).read_bytes()
@@ -99,11 +97,11 @@ def test_a_what_if_edits_its_file(run: Callable, graph: str, placement: str, com
     assert timeless(changed.out) == timeless(edited.out) != timeless(plain)
 
 
-def timeless(text: str) -> dict:
+def timeless(text):
     return {key: value for key, value in json.loads(text).items() if key != "seconds"}
 
 
-def test_a_graph_can_be_drawn_alone_at_a_rate(run: Callable, graph: str) -> None:
+def test_a_graph_can_be_drawn_alone_at_a_rate(run, graph):
     """Without a placement and without devices; CPU follows the rate."""
     assert run("draw", graph, "-o", "x.svg").status == 0
     assert "10 operators, 12 streams" in Path("x.svg").read_text()
@@ -111,13 +109,13 @@ def test_a_graph_can_be_drawn_alone_at_a_rate(run: Callable, graph: str) -> None
     assert "CPU 2,000 MIPS" in Path("x.svg").read_text()
 
 
-def test_a_figure_is_drawn_in_its_format(run: Callable, refusal: Callable, graph: str) -> None:
+def test_a_figure_is_drawn_in_its_format(run, refusal, graph):
     assert run("describe", graph, "-o", "figure.png").status == 0
     assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
     assert ".png, .svg, .pdf" in refusal("describe", graph, "-o", "figure.bmp")
 
 
-def test_cpu_is_measured_in_devices_of_the_cluster(run: Callable, graph: str) -> None:
+def test_cpu_is_measured_in_devices_of_the_cluster(run, graph):
     """Devices of twice the mean speed halve the number; the units are printed."""
     rows = '{name = "slow", mips = 4000}, {name = "fast", mips = 3000, cores = 2}'
     Path("c.toml").write_text(f"devices = [{rows}]\nbandwidth = '500 Mbps'\n")

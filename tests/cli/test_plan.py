@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from planning_cases import pipeline
@@ -31,7 +29,7 @@ QUICK = ("--offers", "offers.toml", "--evaluations", "2000", "--settings", "one.
 
 
 @pytest.fixture
-def folder(tmp_path: Path, run: Callable) -> Path:
+def folder(tmp_path, run):
     """Folder with a graph and offers."""
     write_graph(pipeline(), tmp_path / "graph.json")
     (tmp_path / "offers.toml").write_text(OFFERS)
@@ -39,7 +37,7 @@ def folder(tmp_path: Path, run: Callable) -> Path:
     return tmp_path
 
 
-def test_a_plan_is_written_for_the_other_commands(folder: Path, run: Callable) -> None:
+def test_a_plan_is_written_for_the_other_commands(folder, run):
     """What is planned carries the rate when it is simulated from the files."""
     arguments = ("plan", "graph.json", "--rate", "2000", "--offers", "offers.toml", "-o", "out")
     document = json.loads(run(*arguments, "--evaluations", "100000", "--json").out)
@@ -50,7 +48,7 @@ def test_a_plan_is_written_for_the_other_commands(folder: Path, run: Callable) -
     assert simulated["relative_throughput"] == pytest.approx(1.0)
 
 
-def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
+def test_given_machines_are_used_sparingly(folder, run):
     (folder / "mine.toml").write_text(
         'bandwidth = "1 Gbps"\n[[devices]]\nname = "box"\ncount = 4\nmips = 4\ncores = 4\n'
     )
@@ -69,16 +67,14 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
         ("seconds", {"cluster": {"devices": [{"name": "d"}]}, "seconds": [[1e-6]] * 3}),
     ],
 )
-def test_parts_of_a_problem_that_plans_do_not_use_are_refused(
-    folder: Path, refusal: Callable, name: str, parts: dict[str, Any]
-) -> None:
+def test_parts_of_a_problem_that_plans_do_not_use_are_refused(folder, refusal, name, parts):
     """The cheapest plan of the graph alone is not that of the problem."""
     graph = json.loads((folder / "graph.json").read_text())
     (folder / "problem.json").write_text(json.dumps({"graph": graph, **parts}))
     assert name in refusal("plan", "problem.json", "--rate", "2000", "--offers", "offers.toml")
 
 
-def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -> None:
+def test_the_cluster_of_a_problem_does_not_matter(folder, run):
     graph = json.loads((folder / "graph.json").read_text())
     problem = {"graph": graph, "cluster": {"devices": [{"name": "d"}]}}
     (folder / "problem.json").write_text(json.dumps(problem))
@@ -86,7 +82,7 @@ def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -
     assert run("plan", "problem.json", *options).out == run("plan", "graph.json", *options).out
 
 
-def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Callable) -> None:
+def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder, run):
     (folder / "rates.csv").write_text("time,rate\n0,500\n1800,900\n3600,2000\n7200,500\n")
     options = ("--trace", "rates.csv", "--offers", "offers.toml", "--evaluations", "20000")
     document = json.loads(run("plan", "graph.json", *options, "-o", "out", "--json").out)
@@ -99,19 +95,19 @@ def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Cal
     assert "The plan does not carry the largest rates of" in text
 
 
-def svg_words(path: Path) -> str:
+def svg_words(path):
     """Comments of a figure, which hold its texts as they are written."""
     return re.sub(r"<!-- (.*?) -->", r">\1<", path.read_text())
 
 
-def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) -> None:
+def test_a_plan_is_written_whole_or_not_at_all(folder, refusal):
     (folder / "out" / FILES[-1]).mkdir(parents=True)
     options = ("plan", "graph.json", "--rate", "500", *QUICK, "-o", "out")
     assert f"{FILES[-1]}: " in refusal(*options)
 
 
 @pytest.mark.usefixtures("folder")
-def test_without_a_rate_the_plan_is_for_that_of_the_graph(run: Callable) -> None:
+def test_without_a_rate_the_plan_is_for_that_of_the_graph(run):
     graph = pipeline()
     source = graph.operators.name[0]
     for words, rate in (((), graph.source_rate), (("--set", f"{source}.rate=777"), 777)):
@@ -133,7 +129,7 @@ RATES = [5e3, 5e3, 4e4, 4e4, 5e3, 5e3]
 
 
 @pytest.fixture
-def scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def scheduling(tmp_path, monkeypatch):
     """A day of six hours, of which two need several machines; few plans are enough for it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(control_problem, "PLANS", 8)
@@ -146,7 +142,7 @@ def scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return f"plan graph.json {files} --evaluations 200".split()
 
 
-def test_low_rates_are_scheduled_fewer_machines(run: Callable, scheduling: list[str]) -> None:
+def test_low_rates_are_scheduled_fewer_machines(run, scheduling):
     """It costs less than the peak all day, and no less than the bound."""
     answer = json.loads(run(*scheduling, "--schedule", "--policy", "all", "--json").out)
     plans = answer["plans"]
@@ -159,7 +155,7 @@ def test_low_rates_are_scheduled_fewer_machines(run: Callable, scheduling: list[
     assert all(policy["cost"] >= answer["bound"] for policy in answer["policies"])
 
 
-def test_a_schedule_is_written_with_its_plans(run: Callable, scheduling: list[str]) -> None:
+def test_a_schedule_is_written_with_its_plans(run, scheduling):
     answer = run(*scheduling, "--schedule", "-o", "made")
     assert answer.status == 0
     assert "With" not in answer.err

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ pytestmark = pytest.mark.usefixtures("graph", "placement")
 SIMULATE = ("simulate", "graph.json", "placement.json")
 
 
-def test_json_has_the_throughput_the_bottleneck_and_every_load(run: Callable) -> None:
+def test_json_has_the_throughput_the_bottleneck_and_every_load(run):
     """The machine-readable answer is one document with everything, which -o keeps."""
     answer = run(*SIMULATE, "--json", "-o", "answer.json")
     document = json.loads(answer.out)
@@ -21,14 +20,14 @@ def test_json_has_the_throughput_the_bottleneck_and_every_load(run: Callable) ->
     assert [(link["source"], link["target"]) for link in document["links"]] == [("d0", "d1")]
 
 
-def test_a_bad_placement_is_explained_with_what_to_move(run: Callable) -> None:
+def test_a_bad_placement_is_explained_with_what_to_move(run):
     out = run(*SIMULATE).out
     assert "of the sources' 10000 tuples/s (35.2 %)" in out
     assert "Bottleneck: the CPU of d0 at 284.0 %" in out
     assert "What to move: b" in out
 
 
-def test_advice_breaks_no_pin(run: Callable) -> None:
+def test_advice_breaks_no_pin(run):
     line = (*SIMULATE, "--json")
     free = json.loads(run(*line).out)["move"]
     pins = "".join(f'{name} = "d0"\n' for name in free["operators"])
@@ -38,7 +37,7 @@ def test_advice_breaks_no_pin(run: Callable) -> None:
     assert not set(bound["operators"]) & set(free["operators"])
 
 
-def test_the_engine_adds_latency_and_the_time_to_steady(run: Callable) -> None:
+def test_the_engine_adds_latency_and_the_time_to_steady(run):
     document = json.loads(run(*SIMULATE, "--engine", "--json").out)
     assert document["latency"]["p99"] >= document["latency"]["p50"] > 0
     assert document["time_to_steady"] is not None
@@ -47,7 +46,7 @@ def test_the_engine_adds_latency_and_the_time_to_steady(run: Callable) -> None:
     )
 
 
-def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> None:
+def test_a_run_with_queues_that_tells_nothing_exits_with_1(run):
     """The reason stands in place of the numbers; the flag is in --json."""
     short = (*SIMULATE, "--engine", "--duration", "0.02")
     answer = run(*short)
@@ -59,7 +58,7 @@ def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> Non
     assert json.loads(answer.out)["engine"]["valid"] is False
 
 
-def test_a_placement_is_simulated_at_the_rate_it_was_placed_for(run: Callable) -> None:
+def test_a_placement_is_simulated_at_the_rate_it_was_placed_for(run):
     """Unless another rate is given; a file without one has that of the graph."""
     placed = run(
         "place", "graph.json", "--rate", "20000", "--evaluations", "100", "-o", "fast.json"
@@ -75,7 +74,7 @@ def test_a_placement_is_simulated_at_the_rate_it_was_placed_for(run: Callable) -
     assert json.loads(run("simulate", "graph.json", "fast.json", "--json").out)["offered"] == 10000
 
 
-def test_a_held_order_is_simulated_as_it_was_placed(run: Callable) -> None:
+def test_a_held_order_is_simulated_as_it_was_placed(run):
     """While the second task waits for its input, only a held order lets the free one wait, too."""
     operators = [
         {"name": "first", "ipt": 1e9, "payload": "1 GB"},

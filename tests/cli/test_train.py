@@ -3,9 +3,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,26 +13,20 @@ from stub_model import model
 
 from streamplace.io.weights import read_weights
 from streamplace.learn.registry import MODELS
-from streamplace.model import Problem
-from streamplace.model.arrays import Longs
-from streamplace.model.placement import Placement
-from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.registry import PLACERS, Placer
 
 STUB = ("train", "stub", "--data", "b.jsonl")
 SIZE = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "12")
 
 
-def stubborn(
-    problem: Problem, objective: Objective, *, seed: int, budget: Budget, weights: str = ""
-) -> Placement:
+def stubborn(problem, objective, *, seed, budget, weights=""):
     """Everything on the first device, once the weights are read."""
     read_weights(Path(weights), model="stub", features=stub_model.FEATURES)
     return problem.placement([0] * problem.n_operators)
 
 
 @pytest.fixture
-def data(run: Callable) -> Iterator[str]:
+def data(run):
     """Twelve graphs in b.jsonl; a model and a placer called stub."""
     assert run("generate", "branched", *SIZE, "-o", "b.jsonl").status == 0
     with forgetting(MODELS, PLACERS):
@@ -43,7 +35,7 @@ def data(run: Callable) -> Iterator[str]:
         yield "b.jsonl"
 
 
-def test_json_says_what_training_came_to(run: Callable, data: str) -> None:
+def test_json_says_what_training_came_to(run, data):
     answer = run(*STUB, "--out", "x", "--rate", "10000", "--rate", "20 k/s", "--json")
     document = json.loads(answer.out)
     assert document["epochs"] == 6
@@ -55,7 +47,7 @@ def test_json_says_what_training_came_to(run: Callable, data: str) -> None:
     assert not Path("x/report.html").exists()
 
 
-def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:
+def test_people_read_a_line_per_epoch_and_a_summary(run, data):
     """The first in the log, which explains its numbers once and estimates the time that is left."""
     answer = run(*STUB, "--out", "x")
     assert answer.err.count("reward: mean of the sampled placements") == 1
@@ -65,7 +57,7 @@ def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) ->
     assert "Weights: x/best.safetensors" in answer.out
 
 
-def test_training_ends_with_what_the_model_answers_without_search(run: Callable, data: str) -> None:
+def test_training_ends_with_what_the_model_answers_without_search(run, data):
     """Beside METIS and auto, on the graphs held out; the folder holds the same numbers."""
     answer = run(*STUB, "--out", "x", "--epochs", "2")
     assert "Mean throughput on 2 graphs held out; greedy: the model without search" in answer.out
@@ -79,7 +71,7 @@ def test_training_ends_with_what_the_model_answers_without_search(run: Callable,
     assert answers["placers"]["auto"]["mean"] >= answers["placers"]["metis"]["mean"]
 
 
-def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
+def test_weights_tell_how_they_came_about(run, data):
     run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")
     origin = read_weights(Path("x/best.safetensors")).document["training"]
     assert origin["command"] == (
@@ -90,7 +82,7 @@ def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
     assert 0 < origin["validation"] < 1
 
 
-def test_several_seeds_are_trainings_of_their_own_in_one_run(run: Callable, data: str) -> None:
+def test_several_seeds_are_trainings_of_their_own_in_one_run(run, data):
     answer = run(*STUB, "--out", "x", "--epochs", "2", "--seed", "3", "--seed", "4")
     assert "stub, 2 seeds: validation " in answer.out
     assert "x/seed-3/best.safetensors,stub:weights=x/seed-4/best.safetensors" in answer.out
@@ -104,7 +96,7 @@ def test_several_seeds_are_trainings_of_their_own_in_one_run(run: Callable, data
     assert [part["folder"] for part in json.loads(document)] == ["z/seed-0", "z/seed-1"]
 
 
-def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> None:
+def test_graphs_meant_for_training_are_the_default(run, data):
     """Ten of the twelve graphs are marked for training; a quarter of them is held out."""
     answer = run(*STUB, "--out", "x", "--json", "--epochs", "1", "--split", "test")
     assert json.loads(answer.out)["validation"]["10000"]["problems"] == 1
@@ -112,7 +104,7 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
     assert json.loads(answer.out)["validation"]["10000"]["problems"] == 2
 
 
-def test_graphs_of_the_split_validation_are_held_out(run: Callable, data: str) -> None:
+def test_graphs_of_the_split_validation_are_held_out(run, data):
     rows = [json.loads(line) for line in Path(data).read_text().splitlines()]
     named = [row for row in rows if row["attributes"]["split"] == "train"][:3]
     for row in named:
@@ -126,9 +118,7 @@ def test_graphs_of_the_split_validation_are_held_out(run: Callable, data: str) -
         assert origin["problems"] == 7
 
 
-def test_one_graph_alone_is_told_to_leave_none_for_validation(
-    run: Callable, data: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_graph_alone_is_told_to_leave_none_for_validation(run, data, caplog):
     """It is compared on itself; several graphs are trained on without a word."""
     Path("one.toml").write_text("limit = 1\n")
     answer = run(*STUB, "--out", "x", "--epochs", "1", "--settings", "one.toml")
@@ -151,9 +141,7 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
         ("--out", "b.jsonl", "b.jsonl: "),
     ],
 )
-def test_bad_options_end_in_one_line(
-    refusal: Callable, data: str, option: str, value: str, place: str
-) -> None:
+def test_bad_options_end_in_one_line(refusal, data, option, value, place):
     options = {"--data": "b.jsonl", "--out": "x"} | {option: value}
     assert place in refusal("train", "stub", *(word for pair in options.items() for word in pair))
 
@@ -167,14 +155,14 @@ def test_bad_options_end_in_one_line(
         ("[modle]\nbias = true\n", "'modle'"),
     ],
 )
-def test_a_bad_config_is_one_line(refusal: Callable, data: str, text: str, place: str) -> None:
+def test_a_bad_config_is_one_line(refusal, data, text, place):
     Path("c.toml").write_text(text)
     message = refusal(*STUB, "--out", "x", "--config", "c.toml")
     assert "c.toml" in message
     assert place in message
 
 
-def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
+def test_a_config_file_changes_the_preset(run, data):
     Path("c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
     answer = run(*STUB, "--out", "x", "--config", "c.toml", "--json")
     assert json.loads(answer.out)["epochs"] == 2
@@ -183,7 +171,7 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
     assert list(found.tensors) == ["weight"]
 
 
-def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str) -> None:
+def test_a_run_is_neither_overwritten_nor_mixed(run, data):
     assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "--resume" in again.err
@@ -197,12 +185,12 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str) -> Non
     assert Path("begun/best.safetensors").exists()
 
 
-def test_ctrl_c_keeps_the_done(run: Callable, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_the_done(run, data, monkeypatch):
     """SIGINT in the middle of the third epoch; exit code 130."""
     losses = itertools.count()
     loss = stub_model.Stub.loss
 
-    def interrupting(self: stub_model.Stub, rows: Longs, epoch: int, seed: int) -> Any:
+    def interrupting(self, rows, epoch, seed):
         if next(losses) == 9:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.2)

@@ -1,13 +1,12 @@
 """What holds in every contract."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_answer_had_to_be_repaired(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+def _no_answer_had_to_be_repaired(caplog):
     """A search whose value or bound is not the objective's has a defect, though it is repaired."""
     yield
     for phase in ("setup", "call"):

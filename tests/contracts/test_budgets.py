@@ -1,9 +1,7 @@
 """What a budget that counts evaluations promises, of every placer and of plans."""
 
 import math
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 from placer_cases import EVALUATIONS, SEED, VARIED, first_answer, make_busy, question
@@ -13,10 +11,10 @@ import streamplace
 from streamplace import Offer
 from streamplace.errors import SettingError
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")
@@ -48,40 +46,38 @@ GIVEN = Cluster.uniform(12, bandwidth="100 Gbps")
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def busy(monkeypatch):
     """Return how the machine becomes so busy that every budget in seconds is over at once."""
     return partial(make_busy, monkeypatch)
 
 
-def answered(placer: Placer, problem: Problem, evaluations: int, judge: str) -> tuple[object, ...]:
+def answered(placer, problem, evaluations, judge):
     """All that a placer answers but its times."""
     budget = Budget(evaluations=evaluations)
     return told(placer.place(problem, OBJECTIVES[judge], seed=SEED, budget=budget))
 
 
-def told(result: Result) -> tuple[object, ...]:
+def told(result):
     """All of a result but its times."""
     steps = [(step.value, step.evaluations) for step in result.trace]
     order = None if result.placement.priority is None else result.placement.priority.tolist()
     return result.placement.index.tolist(), order, result.value, result.bound, steps
 
 
-def drawn(seed: int, operators: int = 12) -> StreamGraph:
+def drawn(seed, operators=12):
     """A random graph whose CPU and network are both scarce."""
     parameters = RandomDag(operators=operators, streams=2 * operators, devices=3.0, network=300.0)
     return next(random_dag(parameters, seed))
 
 
 @pytest.mark.parametrize("evaluations", [0, -1, 2.5, math.nan])
-def test_evaluations_are_counted_in_whole_numbers(evaluations: Any) -> None:
+def test_evaluations_are_counted_in_whole_numbers(evaluations):
     with pytest.raises(SettingError, match=r"evaluations"):
         Budget(evaluations=evaluations)
 
 
 @pytest.mark.parametrize(("placer", "problem"), CASES)
-def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(
-    placer: str, problem: str, busy: Callable[[], None]
-) -> None:
+def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(placer, problem, busy):
     """No placer looks at the clock: placement, order, value, bound and every improvement."""
     judge = question(placer).name
     calm = first_answer(placer, problem, judge, EVALUATIONS)
@@ -95,9 +91,7 @@ def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(
 )
 @pytest.mark.parametrize("placer", SEARCHES)
 @pytest.mark.parametrize("judge", ["throughput", "makespan", "devices", "latency"])
-def test_beyond_the_least_work_no_search_looks_at_the_clock(
-    placer: str, judge: str, seed: int, busy: Callable[[], None]
-) -> None:
+def test_beyond_the_least_work_no_search_looks_at_the_clock(placer, judge, seed, busy):
     """Nor does a placer that it asks: random graphs of all sizes, on which little is proven."""
     chosen, problem = named_placer(placer), Problem(drawn(seed, 12 + 12 * seed), Cluster.uniform(4))
     if not chosen.judges(OBJECTIVES[judge]):
@@ -110,16 +104,14 @@ def test_beyond_the_least_work_no_search_looks_at_the_clock(
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("machines", ["offers", "cluster"])
-def test_plans_of_so_many_moves_are_the_same_on_a_busy_machine(
-    seed: int, machines: str, busy: Callable[[], None]
-) -> None:
+def test_plans_of_so_many_moves_are_the_same_on_a_busy_machine(seed, machines, busy):
     """Machines, parallelism, placement, bound, what it carries and the neighbouring steps."""
     what: dict[str, object] = {
         "offers": OFFERS if machines == "offers" else None,
         "cluster": GIVEN if machines == "cluster" else None,
     }
 
-    def document() -> dict[str, object]:
+    def document():
         plan = streamplace.plan(drawn(seed), seed=seed, budget=Budget(evaluations=500), **what)
         return plan.to_json()
 

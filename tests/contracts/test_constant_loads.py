@@ -13,7 +13,7 @@ LEFT_OUT = {"latency", "makespan"}
 """Objectives of one pass that has the devices for itself."""
 
 
-def asked(constant: float = 0.0, ipt: float = 2e5) -> Problem:
+def asked(constant=0.0, ipt=2e5):
     """A pipe on two devices that draw power, whose second operator differs."""
     operators = [
         Operator("src", ipt=1e5, payload=100, rate=1e4),
@@ -24,12 +24,12 @@ def asked(constant: float = 0.0, ipt: float = 2e5) -> Problem:
     return Problem(graph, Cluster.of(devices, bandwidth=1e9))
 
 
-def deployment(problem: Problem) -> Deployment:
+def deployment(problem):
     return Deployment.of(problem, {"src": "d0", "commit": "d1"})
 
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
-def test_objectives_count_constant_loads_with_the_work_per_tuple(name: str) -> None:
+def test_objectives_count_constant_loads_with_the_work_per_tuple(name):
     judge, places = OBJECTIVES[name], np.array([[0, 1]], np.int32)
     plain, held, heavier = (
         judge.evaluate(problem, places)[0]
@@ -41,7 +41,7 @@ def test_objectives_count_constant_loads_with_the_work_per_tuple(name: str) -> N
 
 
 @pytest.mark.parametrize("name", GENERAL)
-def test_exports_that_tell_the_work_per_tuple_tell_constant_loads(name: str) -> None:
+def test_exports_that_tell_the_work_per_tuple_tell_constant_loads(name):
     written = EXPORTS[name].files
     plain, held, heavier = (
         written(deployment(problem)) for problem in (asked(), asked(constant=1500), asked(ipt=9e5))
@@ -49,7 +49,7 @@ def test_exports_that_tell_the_work_per_tuple_tell_constant_loads(name: str) -> 
     assert (held != plain) or (heavier == plain)
 
 
-def test_loads_are_shares_of_single_devices() -> None:
+def test_loads_are_shares_of_single_devices():
     """Operators × devices: unlike speeds, cores and constant loads included."""
     devices = [Device("slow", mips=1000), Device("fast", mips=2000, cores=2), Device("slower", 500)]
     rows = [Operator("a", ipt=1e5, rate=1e4), Operator("b", rate=1, constant=500)]

@@ -1,10 +1,9 @@
 """What every registered family must satisfy."""
 
 import re
-from dataclasses import Field, fields
+from dataclasses import fields
 from functools import cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.graphs import Document, graph_line
 from streamplace.io.problems import problem_from, problem_line
 from streamplace.model import Cluster, Problem
-from streamplace.model.graph import StreamGraph
 
 SHOWN = 20
 DRAWN_BY_NOBODY = {"chainmm", "ffnn", "llama-block", "llama-layer"}
@@ -23,29 +21,29 @@ DRAWN_BY_NOBODY = {"chainmm", "ffnn", "llama-block", "llama-layer"}
 
 
 @cache
-def made(name: str) -> list[Any]:
+def made(name):
     """All that a family makes by default, from seed 3."""
     return list(FAMILIES[name].generate(seed=3))
 
 
-def some(name: str) -> list[Any]:
+def some(name):
     """A few of them, from first to last."""
     return made(name)[:: max(1, len(made(name)) // SHOWN)]
 
 
-def line(item: StreamGraph | Problem) -> bytes:
+def line(item):
     """Line of a data set."""
     return problem_line(item) if isinstance(item, Problem) else graph_line(item)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_a_family_makes_as_many_as_it_says_under_names_of_their_own(name: str) -> None:
+def test_a_family_makes_as_many_as_it_says_under_names_of_their_own(name):
     assert len(made(name)) == FAMILIES[name].parameters().n_graphs
     assert len({graph_of(item).name for item in made(name)}) == len(made(name))
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_bytes_are_those_of_the_seed(name: str) -> None:
+def test_bytes_are_those_of_the_seed(name):
     again, other = (
         [line(item) for item in islice(FAMILIES[name].generate(seed=seed), 3)] for seed in (3, 4)
     )
@@ -54,7 +52,7 @@ def test_bytes_are_those_of_the_seed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_everything_of_a_family_can_be_placed(name: str) -> None:
+def test_everything_of_a_family_can_be_placed(name):
     """On its own cluster there is a placement that honours all constraints and memory."""
     for item in some(name):
         problem = item if isinstance(item, Problem) else Problem(item, Cluster.uniform(5))
@@ -71,7 +69,7 @@ LIMITED = [
 
 
 @pytest.mark.parametrize(("name", "field"), LIMITED)
-def test_parameters_beyond_their_limits_are_refused_by_name(name: str, field: Field[Any]) -> None:
+def test_parameters_beyond_their_limits_are_refused_by_name(name, field):
     kind = FAMILIES[name].parameters
     (number,) = (option.type for option in options(kind) if option.name == field.name)
     least, most = field.metadata["least"], field.metadata["most"]
@@ -82,7 +80,7 @@ def test_parameters_beyond_their_limits_are_refused_by_name(name: str, field: Fi
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_lines_of_a_family_read_back_as_they_were_made(name: str) -> None:
+def test_lines_of_a_family_read_back_as_they_were_made(name):
     for item in some(name):
         document = Document.of(line(item), name)
         if isinstance(item, Problem):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from streamsim import Instance, bottleneck, resource_loads
+from streamsim import bottleneck, resource_loads
 from streamsim.equation import n_resources
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
@@ -40,7 +40,7 @@ SEEDS = range(40)
 Draw = Callable[[np.random.Generator], Any]
 
 
-def some(*values: Any) -> Draw:
+def some(*values):
     """One of these values."""
     return lambda rng: values[rng.integers(len(values))]
 
@@ -88,14 +88,14 @@ NO_LOAD: dict[type[Any], set[str]] = {
 Terms = dict[type[Any], set[str]]
 
 
-def drawn(seed: int, without: Terms | None = None) -> Problem:
+def drawn(seed, without=None):
     """Three sources and operators in a row, with a shortcut; fields left out have their defaults.
 
     What is left out changes no other draw.
     """
     rng, omitted = np.random.default_rng(seed), without or {}
 
-    def values(noun: type[Any]) -> dict[str, Any]:
+    def values(noun):
         every = {name: draw(rng) for name, draw in TERMS[noun].items()}
         return {name: v for name, v in every.items() if name not in omitted.get(noun, ())}
 
@@ -114,30 +114,30 @@ def drawn(seed: int, without: Terms | None = None) -> Problem:
     return Problem(StreamGraph.of("drawn", operators, streams), Cluster.of(devices, **costs))
 
 
-def full(problem: Problem) -> Instance:
+def full(problem):
     """Arrays in which constant loads are among the loads."""
     return with_constants_as_loads(problem.instance)
 
 
-def simulated(problem: Problem, place: Ints) -> float:
+def simulated(problem, place):
     """Largest load of a device, link, network card or core."""
     return bottleneck(resource_loads(full(problem), place)).load
 
 
-def incremental(problem: Problem, place: Ints) -> float:
+def incremental(problem, place):
     return Incremental(full(problem), place).peak
 
 
-def annealed(problem: Problem, place: Ints) -> float:
+def annealed(problem, place):
     return peak_of(finest_level(problem), place)
 
 
-def proven(problem: Problem, place: Ints) -> float:
+def proven(problem, place):
     units, _ = units_of(problem)
     return write_loads(units, place, np.empty(n_resources(problem.n_devices)))
 
 
-def described(problem: Problem, place: Ints) -> float:
+def described(problem, place):
     """In single precision, as a network reads it."""
     config = GraphAllocatorConfig(device_state=True, devices=3, width=2)
     graphs = Graphs.of([problem], FeatureScale.of([problem], (*FEATURES, *COMMON)), config)
@@ -151,7 +151,7 @@ def described(problem: Problem, place: Ints) -> float:
     return float(loads.peak[0, 0]) * yardstick(problem)
 
 
-def decided(problem: Problem, place: Ints) -> float:
+def decided(problem, place):
     features = features_of(problem)
     state = begin(features)
     for v, device in enumerate(place.tolist()):
@@ -159,7 +159,7 @@ def decided(problem: Problem, place: Ints) -> float:
     return float(state.totals[PILOT_PEAK]) * features.yardstick
 
 
-def packed(problem: Problem, place: Ints) -> float:
+def packed(problem, place):
     catalogue, members = catalogue_of(problem.cluster)
     parallelism = problem.graph.operators.parallelism
     packing = packing_of(demand_of(problem.graph, fixed=True), catalogue, parallelism)
@@ -198,7 +198,7 @@ FORMS: list[tuple[str, Callable[[Problem, Ints], float], Terms]] = [
 
 
 @pytest.mark.parametrize("noun", TERMS)
-def test_every_field_is_known_to_load_something_or_nothing(noun: type[Any]) -> None:
+def test_every_field_is_known_to_load_something_or_nothing(noun):
     names = {each.name.removesuffix("_s").replace("_s_", "_").removesuffix("_bps")
              for each in fields(noun)}  # fmt: skip
     unknown = names - TERMS[noun].keys() - NO_LOAD[noun]
@@ -208,10 +208,10 @@ def test_every_field_is_known_to_load_something_or_nothing(noun: type[Any]) -> N
 @pytest.mark.parametrize(
     ("noun", "name"), [(noun, name) for noun, names in TERMS.items() for name in names]
 )
-def test_every_term_decides_a_load_of_some_problem(noun: type[Any], name: str) -> None:
+def test_every_term_decides_a_load_of_some_problem(noun, name):
     """Else no comparison would miss it."""
 
-    def peaks(without: Terms) -> list[float]:
+    def peaks(without):
         """Peaks with all operators on one device, and on three, of wholes and of subtasks."""
         problems = [drawn(seed, without) for seed in SEEDS]
         problems += [expand(problem.graph).problem(problem) for problem in problems]
@@ -225,9 +225,7 @@ def test_every_term_decides_a_load_of_some_problem(noun: type[Any], name: str) -
 
 
 @pytest.mark.parametrize(("file", "form", "left_out"), FORMS)
-def test_every_form_has_the_loads_of_the_simulator(
-    file: str, form: Callable[[Problem, Ints], float], left_out: Terms
-) -> None:
+def test_every_form_has_the_loads_of_the_simulator(file, form, left_out):
     for seed in SEEDS:
         problem = drawn(seed, left_out)
         if seed % 2 and form is not packed:  # which packs subtasks itself

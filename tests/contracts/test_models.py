@@ -1,10 +1,7 @@
 """What every registered model must satisfy: train, stop, go on exactly, and place."""
 
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +11,9 @@ from problems import chain, diamond, fork_join, heterogeneous
 
 import streamplace
 from streamplace.io.weights import read_weights
-from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import (
-    BatchShard,
-    Gradient,
     gathered,
     gradient_of,
     one_thread,
@@ -27,11 +21,8 @@ from streamplace.learn.shards import (
 )
 from streamplace.learn.training_loop import built
 from streamplace.model import Problem
-from streamplace.model.arrays import Floats, Longs
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
-from streamplace.training.run import TrainRequest
-from streamplace.training.trained import Trained
 
 GRAPHS = [chain(2), chain(5), diamond(), fork_join(3)]
 RATES = (1e4, 2e4)
@@ -39,14 +30,14 @@ DEAR = ("giph", "giph-task-eft", "placeto")
 """Models that improve placements move by move, and train on half of the problems."""
 
 
-def train(name: str, folder: Path, **options: Any) -> Trained:
+def train(name, folder, **options):
     """Train for two epochs at two rates, or at one."""
     rates = RATES[:1] if name in DEAR else RATES
     options = {"rate": rates, "epochs": 2, "objective": objective(name), **options}
     return streamplace.train(name, GRAPHS, folder, **options)
 
 
-def objective(name: str) -> str:
+def objective(name):
     """What a model can be trained for."""
     return (*MODELS[name].objectives, "throughput")[0]
 
@@ -54,7 +45,7 @@ def objective(name: str) -> str:
 GROUPS = {name: pytest.mark.xdist_group(f"model {name}") for name in MODELS}
 
 
-def of_all(*quick: str) -> pytest.MarkDecorator:
+def of_all(*quick):
     """Test all models, and these ones in the quick tests too."""
     return pytest.mark.parametrize(
         "trained",
@@ -73,13 +64,13 @@ with_features = of_all("doppler", "dream", "hdp")
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=GROUPS[name]) for name in MODELS])
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(request, tmp_path_factory):
     """A model after two epochs on four tiny graphs."""
     return train(request.param, tmp_path_factory.mktemp(request.param) / "whole")
 
 
 @of_every_kind
-def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_to_the_same_bits(trained, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(trained.model, tmp_path, watcher=InterruptsEpoch(2))
     resumed = train(trained.model, tmp_path, resume=True)
@@ -89,10 +80,10 @@ def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path
 class Halves:
     """Two learners, each of which computes every other part and tells the other what it learned."""
 
-    def __init__(self, one: Learner, other: Learner) -> None:
+    def __init__(self, one, other):
         self._pair = (one, other)
 
-    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
+    def gradient(self, shards):
         """Sum of what both found."""
         one, other = self._pair
         put_arrays(other.module, arrays_of(one.module), "the other")
@@ -104,7 +95,7 @@ class Halves:
             self._pair[1 - i % 2].restore(told, shard.rows)
         return summed(found)
 
-    def values(self, parts: Sequence[Longs]) -> Floats:
+    def values(self, parts):
         """Values that both found."""
         one, other = self._pair
         put_arrays(other.module, arrays_of(one.module), "the other")
@@ -112,21 +103,19 @@ class Halves:
 
 
 @contextmanager
-def apart(request: TrainRequest, learner: Learner, make: Callable[[], Learner]) -> Iterator[Halves]:
+def apart(request, learner, make):
     """Two learners in place of one."""
     with one_thread():
         yield Halves(learner, make())
 
 
 @of_every_kind
-def test_learners_apart_come_to_the_same_bits_as_one(
-    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_learners_apart_come_to_the_same_bits_as_one(trained, tmp_path, monkeypatch):
     monkeypatch.setattr("streamplace.training.run.gradient_workers", apart)
     assert_same(train(trained.model, tmp_path).folder, trained.folder, "last.safetensors")
 
 
-def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:
+def test_weights_place_and_begin_training(trained, tmp_path):
     """The placer of the model's name takes the file, and so does ``start``."""
     assert trained.model in PLACERS
     placer = f"{trained.model}:weights={trained.weights}"
@@ -143,7 +132,7 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
 
 
 @with_features
-def test_training_on_other_data_keeps_its_features(trained: Trained, tmp_path: Path) -> None:
+def test_training_on_other_data_keeps_its_features(trained, tmp_path):
     """Weights mean something for the scale they were trained with alone."""
     again = train(trained.model, tmp_path, rate=(3e3,), epochs=1, start=trained.weights)
     then, now = (read_weights(run.weights).document["features"] for run in (trained, again))
@@ -154,7 +143,7 @@ LEARNED = tuple(Problem(graph, heterogeneous()) for graph in (diamond(), fork_jo
 """Problems whose devices differ in speed."""
 
 
-def learner(name: str, problems: Sequence[Problem] = LEARNED) -> Learner:
+def learner(name, problems=LEARNED):
     """A model on problems and placements of them, with parameters from a seed."""
     targets = tuple(np.arange(p.n_operators, dtype=np.int32) % p.n_devices for p in problems)
     task = LearningTask(
@@ -169,7 +158,7 @@ def learner(name: str, problems: Sequence[Problem] = LEARNED) -> Learner:
 
 @pytest.mark.parametrize("epoch", [0, 100])
 @pytest.mark.parametrize("name", list(MODELS))
-def test_a_loss_is_a_function_of_its_seed(name: str, epoch: int) -> None:
+def test_a_loss_is_a_function_of_its_seed(name, epoch):
     """In every stage of learning, as resuming exactly needs; nothing global is drawn or seeded."""
     rows = np.arange(len(LEARNED))
     torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
@@ -183,7 +172,7 @@ def test_a_loss_is_a_function_of_its_seed(name: str, epoch: int) -> None:
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_gradients_reach_every_parameter(name: str) -> None:
+def test_gradients_reach_every_parameter(name):
     model, rows = learner(name), np.arange(len(LEARNED))
     with one_thread():
         for seed in range(3):
@@ -194,7 +183,7 @@ def test_gradients_reach_every_parameter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_memories_go_with_their_problems(name: str) -> None:
+def test_memories_go_with_their_problems(name):
     rows = np.arange(len(LEARNED))
     first, second = learner(name), learner(name)
     with one_thread():

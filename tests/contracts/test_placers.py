@@ -16,7 +16,7 @@ from problems import PROBLEMS
 
 from streamplace.errors import PlacementError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -35,9 +35,7 @@ QUICK_IF_VARIED = [
 """The same cases, slow where the problem is not a varied one."""
 
 
-def placed(
-    placer: str, problem: str, evaluations: int = EVALUATIONS, objective: str = ""
-) -> Result:
+def placed(placer, problem, evaluations=EVALUATIONS, objective=""):
     """Place within a number of evaluations, once; skip where the placer says that it cannot."""
     result = first_answer(placer, problem, objective or question(placer).name, evaluations)
     if isinstance(result, Result):
@@ -48,7 +46,7 @@ def placed(
 
 
 @pytest.mark.parametrize(("placer", "problem"), CASES)
-def test_placements_are_legal_and_valued_by_the_objective(placer: str, problem: str) -> None:
+def test_placements_are_legal_and_valued_by_the_objective(placer, problem):
     """The answer respects the constraints, and its value is the objective's."""
     result = placed(placer, problem)
     PROBLEMS[problem].check(result.placement)
@@ -67,7 +65,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("placer", "name"), OTHERS)
-def test_placers_place_for_every_objective_that_they_declare(placer: str, name: str) -> None:
+def test_placers_place_for_every_objective_that_they_declare(placer, name):
     """Legal, valued by the objective, the same for the same seed, no better than a bound."""
     problem, judge = PROBLEMS["constrained"], OBJECTIVES[name]
     if judge.refuses(problem) is not None:
@@ -86,12 +84,12 @@ def test_placers_place_for_every_objective_that_they_declare(placer: str, name: 
         assert not_better(judge, first.value, first.bound + slack)
 
 
-def not_better(judge: Objective, value: float, bound: float) -> bool:
+def not_better(judge, value, bound):
     """Whether both are numbers, and the value is not better than the bound."""
     return judge.better(bound, value) or bound == value
 
 
-def with_watts(problem: Problem) -> Problem:
+def with_watts(problem):
     """The same problem on devices that say what they draw."""
     cluster = problem.cluster
     devices = replace(cluster.devices, watts=np.arange(1.0, 1 + cluster.n_devices))
@@ -100,7 +98,7 @@ def with_watts(problem: Problem) -> Problem:
 
 
 @pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
-def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
+def test_a_larger_budget_is_never_worse(placer, problem):
     values = [
         placed(placer, problem, evaluations).value for evaluations in (10, EVALUATIONS, LARGE)
     ]
@@ -108,7 +106,7 @@ def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
-def test_a_trace_leads_to_the_value(placer: str, problem: str) -> None:
+def test_a_trace_leads_to_the_value(placer, problem):
     """Each step is later and better than the one before; the last has the value."""
     result = placed(placer, problem, LARGE)
     values = [step.value for step in result.trace]
@@ -121,7 +119,7 @@ def test_a_trace_leads_to_the_value(placer: str, problem: str) -> None:
 @pytest.mark.parametrize(
     "problem", [pytest.param(name, marks=() if name in VARIED else SLOW) for name in PROBLEMS]
 )
-def test_no_placement_is_better_than_a_proven_bound(problem: str, objective: str) -> None:
+def test_no_placement_is_better_than_a_proven_bound(problem, objective):
     """Bounds, whoever gives them, hold against every other placer and 20,000 random tries."""
     judge = OBJECTIVES[objective]
     results = [placed("random", problem, evaluations=20_000, objective=objective)]
@@ -155,7 +153,7 @@ print(json.dumps(answers))
 @pytest.mark.parametrize(
     "problems", [pytest.param(VARIED, id="varied"), pytest.param(PLAIN, id="others", marks=SLOW)]
 )
-def test_neither_hash_seed_nor_threads_change_placements(problems: tuple[str, ...]) -> None:
+def test_neither_hash_seed_nor_threads_change_placements(problems):
     """A fresh process with another hash seed and another thread count answers as this one did."""
     threads = "1" if numba.config.NUMBA_NUM_THREADS > 1 else "2"
     environment = {
@@ -179,7 +177,7 @@ def test_neither_hash_seed_nor_threads_change_placements(problems: tuple[str, ..
 
 
 @pytest.mark.parametrize("placer", list(PLACERS))
-def test_placers_leave_the_problem_as_it_was(placer: str) -> None:
+def test_placers_leave_the_problem_as_it_was(placer):
     problem = PROBLEMS["fork-join"]
     before = [np.array(column, copy=True) for column in problem.instance]
     answer(placer, "fork-join", question(placer).name)
@@ -199,7 +197,7 @@ CLUSTERS = {
 }
 
 
-def side_by_side(cluster: Cluster) -> Problem:
+def side_by_side(cluster):
     """Eight tasks that fill four devices together, between two that take and send nothing."""
     work = [f"w{i}" for i in range(8)]
     operators = [Operator("in"), *(Operator(name, ipt=1.2e9) for name in work), Operator("out")]
@@ -209,7 +207,7 @@ def side_by_side(cluster: Cluster) -> Problem:
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("placer", SPREADING)
-def test_a_placer_uses_several_devices_where_one_is_too_little(placer: str, cluster: str) -> None:
+def test_a_placer_uses_several_devices_where_one_is_too_little(placer, cluster):
     """Whether the devices are equal, so that they are of one type, or not."""
     problem = side_by_side(CLUSTERS[cluster])
     budget = Budget(seconds=None, evaluations=300)

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,7 +25,7 @@ from streamplace.control.problem import (
 from streamplace.control.replay import lateness, replay
 from streamplace.control.schedule import cheapest_levels, lower_bound
 from streamplace.errors import SettingError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Ints
 from streamplace.planning.traces import RateTrace
 
 HOUR = 3600.0
@@ -34,9 +33,7 @@ COSTS = (1.0, 2.0, 4.0)
 CAPACITIES = np.array([10.0, 20.0, 40.0])
 
 
-def day_of(
-    rates: Floats, terms: MoveTerms, seconds: float = HOUR, costs: tuple[float, ...] = COSTS
-) -> ControlDay:
+def day_of(rates, terms, seconds=HOUR, costs=COSTS):
     """A day of one source, with plans whose cost is usually proportional to what they carry."""
     column = np.asarray(rates, np.float64)[:, None]
     slots = TraceSlots(0.0, seconds, column, column)
@@ -58,15 +55,15 @@ def day_of(
 class Always:
     """A policy that wants one plan, whatever the rates are."""
 
-    def __init__(self, level: int) -> None:
+    def __init__(self, level):
         self.level = level
 
-    def choose(self, observed: SlotObservation) -> int:
+    def choose(self, observed):
         """Choose that plan."""
         return self.level
 
 
-def every_cost(day: ControlDay) -> list[float]:
+def every_cost(day):
     """Costs of all sequences of plans that carry every slot."""
     sequences = itertools.product(range(len(COSTS)), repeat=len(day.slots))
     carried = [np.array(s, np.int64) for s in sequences if day.carries[range(len(s)), s].all()]
@@ -77,7 +74,7 @@ rates = st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1
 
 
 @given(rates, st.sampled_from([0.0, 600.0, 7200.0, 40_000.0]))
-def test_no_sequence_of_plans_costs_less(values: list[float], price: float) -> None:
+def test_no_sequence_of_plans_costs_less(values, price):
     """Nor is any below the bound, for which plans are as cheap as their rates are high."""
     day = day_of(np.array(values), MoveTerms(price=price, interruption=0.0, lag=0.0))
     least = min(every_cost(day))
@@ -85,20 +82,20 @@ def test_no_sequence_of_plans_costs_less(values: list[float], price: float) -> N
     assert lower_bound(day) <= least * (1 + 1e-9)
 
 
-def test_the_lag_counts_once_in_a_long_window() -> None:
+def test_the_lag_counts_once_in_a_long_window():
     """Of a rate that stays, a fifth of a slot may wait in each slot, but not in all of them."""
     day = day_of(np.full(48, 10.0), MoveTerms(lag=60.0), 300.0)
     assert lower_bound(day) == pytest.approx(4.0 * (1 - 60 / 300 / 48))
 
 
-def test_a_plan_that_has_just_started_also_works_off_what_waited() -> None:
+def test_a_plan_that_has_just_started_also_works_off_what_waited():
     """20 of 20 tuples/s leave nothing for a restart of ten minutes, so it moves an hour before."""
     values = np.array([10.0] * 5 + [20.0] * 2)
     levels = cheapest_levels(day_of(values, MoveTerms(price=0.0, interruption=600.0)))
     assert levels.tolist() == [0] * 4 + [1] * 3
 
 
-def test_a_move_that_costs_more_than_it_saves_is_not_made() -> None:
+def test_a_move_that_costs_more_than_it_saves_is_not_made():
     """An hour on the small plan saves 1; each move costs 1.5 or 0.25."""
     values = np.array([19.0, 9.0, 19.0])
     assert cheapest_levels(day_of(values, MoveTerms(price=HOUR))).tolist() == [1, 1, 1]
@@ -106,7 +103,7 @@ def test_a_move_that_costs_more_than_it_saves_is_not_made() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: str) -> None:
+def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name):
     """From the second hour on nothing is late, and nothing moves.
 
     One that stayed down after the rate has grown would be late for good.
@@ -122,7 +119,7 @@ def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: s
 
 
 @pytest.mark.parametrize("name", sorted({*POLICIES} - {"static"}))
-def test_a_policy_keeps_the_smallest_plan_while_nothing_arrives(name: str) -> None:
+def test_a_policy_keeps_the_smallest_plan_while_nothing_arrives(name):
     values = np.concatenate((np.full(12, 5.0), np.zeros(24), np.full(12, 5.0)))
     found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name])
     assert set(found.level.tolist()) == {0}
@@ -131,13 +128,13 @@ def test_a_policy_keeps_the_smallest_plan_while_nothing_arrives(name: str) -> No
 
 @pytest.mark.parametrize("name", ["hpa", "threshold"])
 @pytest.mark.parametrize(("rate", "level"), [(0.0, 0), (5.0, 1)])
-def test_a_plan_that_carries_nothing_is_left_at_once(name: str, rate: float, level: int) -> None:
+def test_a_plan_that_carries_nothing_is_left_at_once(name, rate, level):
     plans = PlanChoice(np.arange(1.0, 3.0), np.zeros((2, 2)), 60.0, 60.0, 5.0, 60.0)
     observed = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
     assert POLICIES[name](plans).choose(observed) == level
 
 
-def autoscaled(rates: list[float], capacities: list[float], level: int, slot: float) -> list[int]:
+def autoscaled(rates, capacities, level, slot):
     """Plans that Flink's rule runs, slot by slot, where nothing ever waits."""
     plans = PlanChoice(np.arange(1.0, 4.0), np.zeros((3, 3)), slot, 60.0, 5.0, 60.0)
     chooser, levels = POLICIES["autoscaler"](plans), []
@@ -148,19 +145,19 @@ def autoscaled(rates: list[float], capacities: list[float], level: int, slot: fl
     return levels
 
 
-def test_flinks_rule_divides_the_rate_alone_by_the_utilization() -> None:
+def test_flinks_rule_divides_the_rate_alone_by_the_utilization():
     """It needs 900 / 0.7 + 900 * 5 / 30 = 1435.7, after a stable start and metrics of 15 min."""
     levels = autoscaled([900.0] * 20, [800.0, 1450.0, 1600.0], 0, 300.0)
     assert levels == [0] * 4 + [1] * 16
 
 
 @pytest.mark.parametrize(("capacity", "level"), [(259.0, 1), (275.0, 0)])
-def test_flinks_rule_goes_down_where_it_can_also_catch_up(capacity: float, level: int) -> None:
+def test_flinks_rule_goes_down_where_it_can_also_catch_up(capacity, level):
     """Above 100 / 0.4 + 100 * 5 / 30 = 266.7."""
     assert autoscaled([100.0] * 40, [200.0, capacity, 300.0], 1, 300.0)[-1] == level
 
 
-def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
+def test_costs_and_lateness_of_a_replay_are_those_of_a_queue():
     """A move after the first slot: a minute of both plans, then half a minute of standstill."""
     terms = MoveTerms(price=HOUR, delay=60.0, interruption=30.0, lag=10.0)
     found = replay(day_of(np.full(4, 10.0), terms, 300.0), "up", lambda _: Always(1))
@@ -172,7 +169,7 @@ def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     assert found.punctual == pytest.approx(1 - 40 / 1200, abs=2 / 1200)
 
 
-def test_a_move_after_the_last_slot_is_none() -> None:
+def test_a_move_after_the_last_slot_is_none():
     """It would not happen before the trace ends, so it has no price."""
     found = replay(day_of(np.full(1, 10.0), MoveTerms()), "up", lambda _: Always(1))
     assert (found.moves, found.move_cost) == (0, 0.0)
@@ -180,18 +177,18 @@ def test_a_move_after_the_last_slot_is_none() -> None:
 
 
 @pytest.mark.parametrize("chosen", [None, 99, -1, 0.5])
-def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
+def test_a_policy_that_chooses_no_plan_is_named(chosen):
     with pytest.raises(SettingError, match="'mine'"):
         replay(day_of(np.full(4, 10.0), MoveTerms()), "mine", lambda _: Always(chosen))
 
 
-def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
-    def choose(observed: SlotObservation) -> int:
+def test_a_policy_cannot_change_what_plans_cost_and_carry():
+    def choose(observed):
         with pytest.raises(ValueError, match="read-only"):
             observed.capacity[:] = 0.0
         return 1
 
-    def cheat(plans: PlanChoice) -> Any:
+    def cheat(plans):
         for prices in (plans.cost, plans.price):
             with pytest.raises(ValueError, match="read-only"):
                 prices[:] = 0.0
@@ -204,7 +201,7 @@ def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
     ("policies", "names"),
     [("ds2", ["ds2"]), (["hpa", "ds2", "hpa"], ["hpa", "ds2"]), (["ds2", "all"], None)],
 )
-def test_each_policy_is_replayed_once(policies: str | list[str], names: list[str] | None) -> None:
+def test_each_policy_is_replayed_once(policies, names):
     """With plans that use no resource, which have no limit in JSON."""
     graph = StreamGraph.of("free", [Operator("one", ipt=0, rate=1)], [])
     trace = RateTrace(300.0 * np.arange(2), ("rate",), np.array([[1.0], [2.0]]))
@@ -219,11 +216,11 @@ def test_each_policy_is_replayed_once(policies: str | list[str], names: list[str
 class Told:
     """A policy that knows the next rates, and takes plans that are smaller or larger as told."""
 
-    def __init__(self, day: ControlDay, more: list[int]) -> None:
+    def __init__(self, day, more):
         needed = day.carries.argmax(axis=1).tolist()
         self.levels = [min(2, max(0, n + m)) for n, m in zip(needed[1:], more, strict=False)]
 
-    def choose(self, observed: SlotObservation) -> int:
+    def choose(self, observed):
         """Choose the plan whose turn it is."""
         return self.levels.pop(0) if self.levels else observed.level
 
@@ -237,9 +234,7 @@ class Told:
 )
 # Until its machines are ready, the plan before works; the bound would be too high without this.
 @example([19.0, 12.9, 5.0, 5.0], [-1] * 8, 150.0, 33.0, 0.0)
-def test_no_replay_that_keeps_the_lag_costs_less_than_the_bound(
-    values: list[float], more: list[int], seconds: float, lag: float, price: float
-) -> None:
+def test_no_replay_that_keeps_the_lag_costs_less_than_the_bound(values, more, seconds, lag, price):
     """Also where slots are shorter than the minute for which two plans run; plans cost 1, 2 or 4.
 
     Replays look at the queue once a second.
@@ -252,7 +247,7 @@ def test_no_replay_that_keeps_the_lag_costs_less_than_the_bound(
         assert lower_bound(day) <= found.cost * (1 + 1e-9)
 
 
-def test_the_bound_knows_that_policies_need_no_headroom() -> None:
+def test_the_bound_knows_that_policies_need_no_headroom():
     graph = StreamGraph.of("one", [Operator("one", ipt=1e6, rate=1)], [])
     rates = np.array([*[45.0] * 11, 90.0])[:, None]
     trace = RateTrace(300.0 * np.arange(12), ("rate",), rates)
@@ -271,7 +266,7 @@ def test_the_bound_knows_that_policies_need_no_headroom() -> None:
         ([10.0, 0.0, 0.0, 10.0], [0.0, 0.0, 0.0, 5.0], [0.0, 0.0, 0.0, 0.5]),
     ],
 )
-def test_lateness_is_an_age(arrived: list[float], waiting: list[float], late: list[float]) -> None:
+def test_lateness_is_an_age(arrived, waiting, late):
     assert lateness(np.array(arrived), np.array(waiting)).tolist() == late
 
 
@@ -279,7 +274,7 @@ def test_lateness_is_an_age(arrived: list[float], waiting: list[float], late: li
     st.lists(st.sampled_from(["above", "below", "far below"]), min_size=20, max_size=80),
     st.sampled_from([600.0, 3600.0, 20_000.0]),
 )
-def test_the_work_function_keeps_its_ratio(moods: list[str], price: float) -> None:
+def test_the_work_function_keeps_its_ratio(moods, price):
     """Every rate is just above or below what the present plan, or the next smaller, carries."""
     mood = iter(moods)
     check_ratio(*played(lambda level: beside(level, next(mood)), len(moods), price))
@@ -287,13 +282,13 @@ def test_the_work_function_keeps_its_ratio(moods: list[str], price: float) -> No
 
 @pytest.mark.parametrize("price", [600.0, 3600.0, 20_000.0])
 @pytest.mark.parametrize("costs", [COSTS, (1.0, 30.0, 900.0)])
-def test_no_adversary_beats_the_work_function(price: float, costs: tuple[float, ...]) -> None:
+def test_no_adversary_beats_the_work_function(price, costs):
     """Each rate is too much for the job as it is, or so little that it has too many machines.
 
     A job that stayed large would cost more than the ratio where plans differ much in cost.
     """
 
-    def cruel(level: int) -> float:
+    def cruel(level):
         return beside(level, "above" if level < len(COSTS) - 1 else "far below")
 
     day, levels = played(cruel, 400, price, costs)
@@ -301,16 +296,14 @@ def test_no_adversary_beats_the_work_function(price: float, costs: tuple[float, 
     check_ratio(day, levels)
 
 
-def beside(level: int, mood: str) -> float:
+def beside(level, mood):
     """A rate just above or just below what a plan carries, or just below the next smaller one."""
     if mood == "above" and level < len(COSTS) - 1:
         return 1.001 * float(CAPACITIES[level])
     return 0.999 * float(CAPACITIES[max(0, level - 1) if mood == "far below" else level])
 
 
-def played(
-    adversary: Callable[[int], float], slots: int, price: float, costs: tuple[float, ...] = COSTS
-) -> tuple[ControlDay, Ints]:
+def played(adversary, slots, price, costs=COSTS):
     """Rates that an adversary offers who knows the present plan, and the plans of the policy.
 
     Every rate is known when its slot begins, as the ratio assumes.
@@ -329,14 +322,14 @@ def played(
     return day_of(np.array(rates), terms, costs=costs), np.array(levels, np.int32)
 
 
-def check_ratio(day: ControlDay, levels: Ints) -> None:
+def check_ratio(day, levels):
     """Check the cost: FACTOR (2K - 1) times the best schedule, and a constant."""
     best, most = day.total(cheapest_levels(day)), FACTOR * (2 * len(COSTS) - 1)
     assert day.carries[range(len(levels)), levels].all()
     assert day.total(levels) <= most * best + (most + MOVES) * day.price.max()
 
 
-def test_a_trace_is_cut_into_slots() -> None:
+def test_a_trace_is_cut_into_slots():
     """Rates hold until the next row; peaks are those of rows that reach into a slot.
 
     The last slot may be longer than the trace.
@@ -350,7 +343,7 @@ def test_a_trace_is_cut_into_slots() -> None:
     assert longer.mean[1, 0] == pytest.approx(20.0)
 
 
-def test_slots_of_which_there_would_be_too_many_are_refused() -> None:
+def test_slots_of_which_there_would_be_too_many_are_refused():
     """However many: their number may be more than a float holds."""
     trace = RateTrace(np.array([0.0, 3600.0]), ("rate",), np.array([[1.0], [2.0]]))
     for seconds in (0.01, 1e-310):

@@ -12,7 +12,7 @@ from streamplace.display.console import MOST_WORD, DataConsole, print_parts, tab
 from streamplace.display.report import LEAST_TEXT, Bar, Sheet, duration, quantity
 
 
-def printed(sheet: Sheet, width: int) -> list[str]:
+def printed(sheet, width):
     """Lines of a table on a terminal."""
     file = StringIO()
     console = DataConsole(file=file, width=width, color_system=None)
@@ -20,7 +20,7 @@ def printed(sheet: Sheet, width: int) -> list[str]:
     return file.getvalue().splitlines()
 
 
-def test_a_wide_table_goes_on_below_with_the_names_of_its_rows() -> None:
+def test_a_wide_table_goes_on_below_with_the_names_of_its_rows():
     """Every line has the name; texts wrap at spaces before columns go below."""
     words = "a sentence that is as long as a line of the terminal and must wrap"
     sheet = Sheet(("name", "words", *"abcd"), (("row", words, *(f"{c} {9:08}" for c in "abcd")),))
@@ -33,7 +33,7 @@ def test_a_wide_table_goes_on_below_with_the_names_of_its_rows() -> None:
     assert len(printed(sheet, 200)) == 2
 
 
-def test_a_long_table_that_is_split_keeps_the_parts_of_a_row_close() -> None:
+def test_a_long_table_that_is_split_keeps_the_parts_of_a_row_close():
     sheet = Sheet(("name", "a", "b"), tuple((str(i), f"a{i:030}", f"b{i:030}") for i in range(30)))
     lines = printed(sheet, 50)
     at = {word: i for i, line in enumerate(lines) for word in line.split()}
@@ -51,7 +51,7 @@ CELLS = st.lists(st.integers(10**5, 10**9).map(str), max_size=4).map(" ".join)
     ),
     st.integers(30, 90),
 )
-def test_no_word_breaks_and_no_short_cell(sheet: Sheet, width: int) -> None:
+def test_no_word_breaks_and_no_short_cell(sheet, width):
     """Unless a name and one cell beside it are wider than the line."""
     if width < 2 * (max(30, LEAST_TEXT) + 2):
         width += 40
@@ -64,7 +64,7 @@ def test_no_word_breaks_and_no_short_cell(sheet: Sheet, width: int) -> None:
             assert all(word in text for word in words)
 
 
-def test_words_longer_than_a_line_break_and_lose_nothing() -> None:
+def test_words_longer_than_a_line_break_and_lose_nothing():
     name = "pilot:weights=" + "x" * (3 * MOST_WORD)
     lines = printed(Sheet(("placer", "load", "value"), ((name, Bar(0.5), "71.6 %"),)), 60)
     assert max(map(len, lines)) <= 60
@@ -73,7 +73,7 @@ def test_words_longer_than_a_line_break_and_lose_nothing() -> None:
 
 
 @pytest.mark.parametrize("width", [50, 80])
-def test_bars_are_drawn_shorter_where_the_line_is_short(width: int) -> None:
+def test_bars_are_drawn_shorter_where_the_line_is_short(width):
     sheet = Sheet(
         ("device", "CPU", "", "operators"), (("d0", "50.0 %", Bar(0.5), "parse enrich join"),)
     )
@@ -86,7 +86,7 @@ UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d":
 
 
 @given(st.floats(1e-9, 8e7) | st.floats(-8e7, -1e-9))
-def test_a_duration_reads_back_as_what_it_was(seconds: float) -> None:
+def test_a_duration_reads_back_as_what_it_was(seconds):
     """To a hundredth, whatever the units; no number has more than four digits."""
     text = duration(seconds)
     parts = [(float(number), unit) for number, unit in re.findall(r"([\d.]+) (\w+)", text)]
@@ -108,7 +108,7 @@ def test_a_duration_reads_back_as_what_it_was(seconds: float) -> None:
         (0.999999, "1 s"),
     ],
 )
-def test_a_duration_is_rounded_before_its_units_are_chosen(seconds: float, text: str) -> None:
+def test_a_duration_is_rounded_before_its_units_are_chosen(seconds, text):
     """There is no 60 s, no 1 min 60 s, no 1000 ms."""
     assert duration(seconds) == text
     assert quantity(seconds, "s") == text

@@ -1,5 +1,4 @@
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,12 +8,12 @@ from hypothesis import strategies as st
 from streamplace.drawing.figures import finish, legend_text, line_style, panels, save, wrapped
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 HARD = ["metis", "pilot:weights=" + "a-folder/" * 12 + "best.safetensors", "x" * 150, "$a_b$"]
 
 
-def chart(names: list[str], n_panels: int = 1) -> "Figure":
+def chart(names, n_panels=1):
     """A line for every name in every panel."""
     figure, axes = panels([f"panel {i}" for i in range(n_panels)])
     for axis in axes:
@@ -25,7 +24,7 @@ def chart(names: list[str], n_panels: int = 1) -> "Figure":
 
 @pytest.mark.parametrize("n_panels", [1, 3])
 @pytest.mark.parametrize("names", [HARD, [f"placer-{i}" for i in range(20)]])
-def test_the_legend_is_whole_and_covers_no_axes(names: list[str], n_panels: int) -> None:
+def test_the_legend_is_whole_and_covers_no_axes(names, n_panels):
     figure = chart(names, n_panels)
     figure.draw_without_rendering()
     (legend,) = figure.legends
@@ -37,7 +36,7 @@ def test_the_legend_is_whole_and_covers_no_axes(names: list[str], n_panels: int)
         assert axis.get_window_extent().height > 150
 
 
-def test_no_two_texts_of_a_legend_overlap() -> None:
+def test_no_two_texts_of_a_legend_overlap():
     figure = chart(HARD, 3)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
@@ -48,13 +47,13 @@ def test_no_two_texts_of_a_legend_overlap() -> None:
 
 
 @given(st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=200))
-def test_wrapping_loses_nothing_but_spaces(text: str) -> None:
+def test_wrapping_loses_nothing_but_spaces(text):
     lines = wrapped(text, 20)
     assert lines.replace("\n", "").replace(" ", "") == text.replace(" ", "")
     assert all(len(line) <= 20 for line in lines.split("\n"))
 
 
-def test_equal_charts_are_equal_files(tmp_path: Path) -> None:
+def test_equal_charts_are_equal_files(tmp_path):
     for suffix in ("png", "svg", "pdf"):
         for name in ("a", "b"):
             save(chart(HARD), tmp_path / f"{name}.{suffix}")

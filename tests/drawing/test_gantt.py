@@ -2,9 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +14,14 @@ from streamplace.api import simulate
 from streamplace.drawing.figures import empty_figure
 from streamplace.drawing.gantt import gantt, trace
 from streamplace.io.problems import write_problem
-from streamplace.model import Cluster, Device, Operator, Placement, Problem, Stream, StreamGraph
-from streamplace.objectives.explanation import PassTimeline
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
-def tangle(n: int, seed: int, cores: int = 2) -> Problem:
+def tangle(n, seed, cores=2):
     """Tasks that each need some of those before."""
     rng = np.random.default_rng(seed)
     operators = [
@@ -41,7 +38,7 @@ def tangle(n: int, seed: int, cores: int = 2) -> Problem:
     return Problem(graph, Cluster.of(devices, bandwidth="30 bps"))
 
 
-def timeline(problem: Problem, placement: Placement, options: str = "") -> PassTimeline:
+def timeline(problem, placement, options=""):
     """One pass by the objective."""
     passed = named_objective(f"makespan{options}").timeline
     assert passed is not None
@@ -50,7 +47,7 @@ def timeline(problem: Problem, placement: Placement, options: str = "") -> PassT
 
 @settings(max_examples=30)
 @given(st.integers(1, 25), st.integers(0, 99), st.sampled_from(["free", "sender", "shared"]))
-def test_a_trace_is_the_schedule(n: int, seed: int, network: str) -> None:
+def test_a_trace_is_the_schedule(n, seed, network):
     """Every task once, cores never twice at a time, arrows forward; the parts add up."""
     problem = tangle(n, seed)
     placement = problem.placement(np.random.default_rng(seed).integers(0, 3, n))
@@ -84,7 +81,7 @@ def test_a_trace_is_the_schedule(n: int, seed: int, network: str) -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[str, str]:
+def files(tmp_path):
     """A problem and a placement of it."""
     problem = tangle(20, 1)
     write_problem(problem, tmp_path / "tangle.json")
@@ -94,7 +91,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return "tangle.json", "placed.json"
 
 
-def test_a_pass_is_drawn(run: Callable[..., Any], files: tuple[str, str], tmp_path: Path) -> None:
+def test_a_pass_is_drawn(run, files, tmp_path):
     """Devices and links as rows; the same bytes every time."""
     answer = run("simulate", *files, "-o", "run.svg")
     assert "plot → run.svg" in answer.err
@@ -107,7 +104,7 @@ def test_a_pass_is_drawn(run: Callable[..., Any], files: tuple[str, str], tmp_pa
         assert run("simulate", *files, "-o", f"run.{suffix}").status == 0
 
 
-def test_traces_are_kept(run: Callable[..., Any], files: tuple[str, str], tmp_path: Path) -> None:
+def test_traces_are_kept(run, files, tmp_path):
     answer = run("simulate", *files, "-o", "run.trace.json", "--json")
     told = json.loads(answer.out)
     written = json.loads((tmp_path / "run.trace.json").read_text())
@@ -117,7 +114,7 @@ def test_traces_are_kept(run: Callable[..., Any], files: tuple[str, str], tmp_pa
 
 
 @pytest.mark.slow
-def test_long_passes_are_drawn_without_names(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_long_passes_are_drawn_without_names(run, tmp_path):
     """Ten thousand bars are a few collections, not ten thousand texts."""
     problem = tangle(10_000, 0)
     write_problem(problem, tmp_path / "large.json")
@@ -129,16 +126,14 @@ def test_long_passes_are_drawn_without_names(run: Callable[..., Any], tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["run.png", "run.trace.json"])
-def test_what_has_no_pass_has_no_picture_of_one(
-    run: Callable[..., Any], files: tuple[str, str], tmp_path: Path, name: str
-) -> None:
+def test_what_has_no_pass_has_no_picture_of_one(run, files, tmp_path, name):
     answer = run("simulate", *files, "--objective", "throughput", "-o", name)
     assert answer.status == 2
     assert "--objective makespan" in answer.err
     assert not (tmp_path / name).exists()
 
 
-def drawn(payload: float, work: float = 2.5e9, n: int = 6) -> "tuple[str, Figure]":
+def drawn(payload, work=2.5e9, n=6):
     """Title and chart of a chain over two devices in turn."""
     names = [f"a_long_name_of_a_task_{i:08d}" for i in range(n)]
     operators = [Operator(name, ipt=work, payload=payload) for name in names]
@@ -150,7 +145,7 @@ def drawn(payload: float, work: float = 2.5e9, n: int = 6) -> "tuple[str, Figure
     return gantt(problem, placement, timeline(problem, placement), figure), figure
 
 
-def test_every_device_and_every_link_with_something_to_do_has_a_row() -> None:
+def test_every_device_and_every_link_with_something_to_do_has_a_row():
     """A transfer of 100 MB takes as long as the task before it."""
     title, figure = drawn(payload=1e8)
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
@@ -158,7 +153,7 @@ def test_every_device_and_every_link_with_something_to_do_has_a_row() -> None:
     assert "left out" not in title
 
 
-def test_the_names_of_tasks_are_cut_where_they_are_alike() -> None:
+def test_the_names_of_tasks_are_cut_where_they_are_alike():
     """In the middle, so that the ends, which differ, are there."""
     _, figure = drawn(payload=0, n=12)
     tasks = {text.get_text() for text in figure.axes[0].texts}
@@ -170,12 +165,12 @@ def test_the_names_of_tasks_are_cut_where_they_are_alike() -> None:
     ("seconds", "unit"), [(1e-5, "microseconds"), (0.1, "milliseconds"), (10, "seconds"),
                           (1000, "minutes"), (20_000, "hours")]
 )  # fmt: skip
-def test_the_axis_has_the_unit_that_reads_best(seconds: float, unit: str) -> None:
+def test_the_axis_has_the_unit_that_reads_best(seconds, unit):
     _, figure = drawn(payload=0, work=2.5e9 * seconds / 6)
     assert figure.axes[0].get_xlabel() == unit
 
 
-def test_links_of_which_nothing_could_be_seen_are_left_out() -> None:
+def test_links_of_which_nothing_could_be_seen_are_left_out():
     """A hundred tasks at once, none of them but one on the way to the end."""
     names = [f"t{i}" for i in range(10)]
     operators = [Operator("a", ipt=1e3, payload=1), Operator("z", ipt=2.5e10)]

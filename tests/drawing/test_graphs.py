@@ -1,7 +1,5 @@
 import itertools
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
-from pathlib import Path
 
 import hostile
 import numpy as np
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from problems import PROBLEMS, chain
 
 from streamplace.drawing.figures import DEVICES, LIMIT
-from streamplace.drawing.graphs import Drawing, draw_graph, draw_placements
+from streamplace.drawing.graphs import draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import FormatError, SettingError
@@ -20,28 +18,28 @@ from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def boxes(drawing: Drawing) -> list[Rectangle]:
+def boxes(drawing):
     """Boxes of operators: what shows a hint."""
     shapes = drawing.scene.shapes
     return [shape for shape in shapes if isinstance(shape, Rectangle) and shape.hint]
 
 
-def curves(drawing: Drawing) -> list[Curve]:
+def curves(drawing):
     """Streams."""
     return [shape for shape in drawing.scene.shapes if isinstance(shape, Curve) and shape.hint]
 
 
-def labels(drawing: Drawing) -> list[Label]:
+def labels(drawing):
     """All texts."""
     return [shape for shape in drawing.scene.shapes if isinstance(shape, Label)]
 
 
-def inside(label: Label, box: Rectangle) -> bool:
+def inside(label, box):
     """Whether a text begins within a box."""
     return box.x < label.x < box.x + box.width and box.y < label.y < box.y + box.height
 
 
-def placed(name: str) -> Drawing:
+def placed(name):
     """A problem of the tests, all operators as near to the first device as they may be."""
     problem = PROBLEMS[name]
     zeros = problem.repaired(np.zeros(problem.n_operators, np.int32))
@@ -49,7 +47,7 @@ def placed(name: str) -> Drawing:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_kind_of_problem_is_drawn_and_texts_fit_their_boxes_and_the_page(name: str) -> None:
+def test_every_kind_of_problem_is_drawn_and_texts_fit_their_boxes_and_the_page(name):
     """With a box per operator and a curve per stream; by the widest of common fonts."""
     graph = PROBLEMS[name].graph
     for drawing in (draw_graph(graph), placed(name)):
@@ -68,7 +66,7 @@ def test_every_kind_of_problem_is_drawn_and_texts_fit_their_boxes_and_the_page(n
 
 
 @given(st.lists(hostile.names, min_size=3, max_size=3, unique=True), hostile.names)
-def test_hostile_names_are_text(names: Sequence[str], title: str) -> None:
+def test_hostile_names_are_text(names, title):
     """Whatever names say, there are as many elements, none of them a script or a link."""
     operators = [Operator(n, ipt=1e5, rate=1e4 if i == 0 else 0) for i, n in enumerate(names)]
     streams = [Stream(a, b) for a, b in itertools.pairwise(names)]
@@ -82,13 +80,13 @@ def test_hostile_names_are_text(names: Sequence[str], title: str) -> None:
     assert all("\n" not in label.text for label in labels(drawing))
 
 
-def cut_diamond() -> Drawing:
+def cut_diamond():
     """A diamond with its source alone on a device."""
     problem = PROBLEMS["diamond"]
     return draw_placements(problem, [("p", problem.placement([0, 1, 1, 1]))])
 
 
-def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
+def test_dashed_streams_cross_the_network_and_colours_are_devices():
     drawing = cut_diamond()
     assert [box.fill for box in boxes(drawing)] == [DEVICES[d] for d in (0, 1, 1, 1)]
     dashed = {curve.hint.partition(":")[0]: curve.dashed for curve in curves(drawing)}
@@ -103,7 +101,7 @@ def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
     ("devices", "limited"),
     [((0, 0, 0, 0), {"src", "left", "right", "sink"}), ((0, 1, 2, 0), set())],
 )
-def test_a_full_device_has_red_operators(devices: tuple[int, ...], limited: set[str]) -> None:
+def test_a_full_device_has_red_operators(devices, limited):
     graph = PROBLEMS["diamond"].graph.at_rate(12_000)
     problem = Problem(graph, Cluster.uniform(3))
     drawing = draw_placements(problem, [("p", problem.placement(devices))])
@@ -111,7 +109,7 @@ def test_a_full_device_has_red_operators(devices: tuple[int, ...], limited: set[
     assert red == limited
 
 
-def test_streams_of_a_full_link_are_red() -> None:
+def test_streams_of_a_full_link_are_red():
     problem = PROBLEMS["diamond"]
     graph = problem.graph.at_rate(9_000)
     narrow = Problem(graph, Cluster.uniform(2, bandwidth="100 Mbps"))
@@ -120,7 +118,7 @@ def test_streams_of_a_full_link_are_red() -> None:
     assert red == {"src→left"}
 
 
-def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> None:
+def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them():
     graph = chain(600)
     problem = Problem(graph, Cluster.uniform(2))
     halves = problem.placement(np.arange(600) // 300)
@@ -130,19 +128,19 @@ def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> N
     assert "v0 +299" in [label.text for label in labels(drawing)]
 
 
-def test_a_graph_too_large_to_see_is_refused() -> None:
+def test_a_graph_too_large_to_see_is_refused():
     with pytest.raises(SettingError, match="5000"):
         draw_graph(chain(5001))
 
 
-def test_equal_drawings_are_equal_bytes(tmp_path: Path) -> None:
+def test_equal_drawings_are_equal_bytes(tmp_path):
     for name in ("a.svg", "b.svg"):
         cut_diamond().save(tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert (tmp_path / "a.svg").stat().st_size > 1000
 
 
-def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_known_suffix_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"two\\nlines\.txt: .*\.svg or \.html"):
         cut_diamond().save(tmp_path / "two\nlines.txt")
 
@@ -155,7 +153,7 @@ COMMON = st.text(
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 @given(COMMON)
-def test_no_text_is_wider_than_said(text: str) -> None:
+def test_no_text_is_wider_than_said(text):
     """The font that matplotlib brings, and browsers on Linux use, is the measure."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
@@ -169,13 +167,13 @@ def test_no_text_is_wider_than_said(text: str) -> None:
 
 
 @given(st.text(max_size=60), st.floats(30, 300))
-def test_a_text_that_was_cut_fits(text: str, widest: float) -> None:
+def test_a_text_that_was_cut_fits(text, widest):
     cut = cut_to(text, 12, widest)
     assert text_width(cut, 12) <= widest
     assert (cut == text) == (text_width(text, 12) <= widest)
 
 
 @pytest.mark.parametrize("n", [3, 12, 407])
-def test_names_that_differ_at_their_ends_differ_when_cut(n: int) -> None:
+def test_names_that_differ_at_their_ends_differ_when_cut(n):
     a, b = (f"a_task_with_a_long_name_{i:08d}" for i in (n, n + 1))
     assert cut_to(a, 12, 120) != cut_to(b, 12, 120)

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.drawing.layout import (
-    LayeredLayout,
     Spacing,
     crossings,
     layered_layout,
@@ -20,7 +19,7 @@ SizedGraph = tuple[list[tuple[int, int]], list[float], list[float]]
 
 
 @st.composite
-def drawn_graphs(draw: st.DrawFn) -> SizedGraph:
+def drawn_graphs(draw):
     n = draw(st.integers(1, 14))
     pairs = list(itertools.combinations(range(n), 2))
     ends = draw(st.lists(st.sampled_from(pairs), max_size=30)) if pairs else []
@@ -28,15 +27,13 @@ def drawn_graphs(draw: st.DrawFn) -> SizedGraph:
     return ends, draw(sizes), draw(sizes)
 
 
-def laid_out(
-    ends: list[tuple[int, int]], breadth: list[float], length: list[float]
-) -> LayeredLayout:
+def laid_out(ends, breadth, length):
     """Layout of a graph given by its ends."""
     source, target = np.array(ends, np.int32).reshape(-1, 2).T
     return layered_layout(source, target, np.array(breadth), np.array(length), SPACING)
 
 
-def branches(n: int, depth: int) -> list[tuple[int, int]]:
+def branches(n, depth):
     """A source 0, n branches, and a sink 1."""
     ends = []
     for b in range(n):
@@ -46,7 +43,7 @@ def branches(n: int, depth: int) -> list[tuple[int, int]]:
 
 
 @given(drawn_graphs())
-def test_no_two_boxes_overlap(graph: SizedGraph) -> None:
+def test_no_two_boxes_overlap(graph):
     """Boxes of a layer keep their distance across, those of different layers along, all inside."""
     _, breadth, length = graph
     at = laid_out(*graph)
@@ -63,7 +60,7 @@ def test_no_two_boxes_overlap(graph: SizedGraph) -> None:
 
 
 @given(drawn_graphs())
-def test_streams_run_forward_from_box_to_box(graph: SizedGraph) -> None:
+def test_streams_run_forward_from_box_to_box(graph):
     """Every route begins at the end of its source, never turns back, and ends at its target."""
     ends, breadth, length = graph
     at = laid_out(*graph)
@@ -76,7 +73,7 @@ def test_streams_run_forward_from_box_to_box(graph: SizedGraph) -> None:
         assert route[-1, 1] - route[0, 1] >= SPACING.layers - 1e-6
 
 
-def test_streams_go_around_the_boxes_of_the_layers_between() -> None:
+def test_streams_go_around_the_boxes_of_the_layers_between():
     ends = [(0, 1), (1, 2), (2, 3), (0, 3)]
     at = laid_out(ends, [50.0] * 4, [10.0] * 4)
     shortcut = at.routes[3]
@@ -87,7 +84,7 @@ def test_streams_go_around_the_boxes_of_the_layers_between() -> None:
 
 
 @pytest.mark.parametrize(("n", "depth"), [(2, 3), (3, 4), (5, 1), (6, 2)])
-def test_equal_branches_are_straight_symmetric_and_do_not_cross(n: int, depth: int) -> None:
+def test_equal_branches_are_straight_symmetric_and_do_not_cross(n, depth):
     """The stages of a branch stand in a line, source and sink in the middle."""
     at = laid_out(branches(n, depth), [40.0] * (2 + n * depth), [10.0] * (2 + n * depth))
     rows = at.across[2:].reshape(n, depth)
@@ -97,7 +94,7 @@ def test_equal_branches_are_straight_symmetric_and_do_not_cross(n: int, depth: i
     np.testing.assert_allclose(at.across[:2], middle, atol=0.5)
 
 
-def test_a_graph_that_can_be_drawn_without_crossings_is() -> None:
+def test_a_graph_that_can_be_drawn_without_crossings_is():
     """Two branches whose targets are listed the other way round."""
     rows = [[0, 1, 2], [3, 4, 5]]
     before, after = [[], [], [], [2], [1], [0]], [[5], [4], [3], [], [], []]
@@ -106,7 +103,7 @@ def test_a_graph_that_can_be_drawn_without_crossings_is() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
-def test_crossings_are_counted_as_by_looking_at_all_pairs(ends: list[tuple[int, int]]) -> None:
+def test_crossings_are_counted_as_by_looking_at_all_pairs(ends):
     """Streams between two layers cross where their ends are in opposite order."""
     after: list[list[int]] = [[] for _ in range(14)]
     for u, v in ends:
@@ -116,7 +113,7 @@ def test_crossings_are_counted_as_by_looking_at_all_pairs(ends: list[tuple[int, 
 
 
 @given(st.lists(st.tuples(st.floats(-9, 9), st.floats(0.1, 9)), min_size=1, max_size=12))
-def test_pooled_values_are_the_nearest_that_never_fall(pairs: list[tuple[float, float]]) -> None:
+def test_pooled_values_are_the_nearest_that_never_fall(pairs):
     """No falling step; the pull on all prefixes is one that only a bound can resist."""
     wanted, weights = map(np.array, zip(*pairs, strict=True))
     fit = np.array(pooled(list(wanted), list(weights)))
@@ -127,7 +124,7 @@ def test_pooled_values_are_the_nearest_that_never_fall(pairs: list[tuple[float, 
     assert np.abs(pull[:-1][np.diff(fit) > 1e-6]).max(initial=0) < 1e-6
 
 
-def test_streams_of_a_huge_span_bring_no_bends_beyond_the_limit() -> None:
+def test_streams_of_a_huge_span_bring_no_bends_beyond_the_limit():
     """Sixty shortcuts over a chain of a thousand boxes: most of them are straight lines."""
     chain = [(i, i + 1) for i in range(999)]
     at = laid_out([*chain, *[(0, 999)] * 60], [10.0] * 1000, [5.0] * 1000)

@@ -2,22 +2,18 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
 from flink_jars import build_jar
 from module_files import module_of
-from pods import VARIABLE, WHY_SKIPPED, PodCluster, kubernetes
+from pods import VARIABLE, WHY_SKIPPED, kubernetes
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
@@ -30,14 +26,14 @@ DEVICES = tuple(f"dev-{i}" for i in range(5))
 
 
 @pytest.fixture(scope="session")
-def cluster(flink: Flink) -> Iterator[LocalCluster]:
+def cluster(flink):
     """A session cluster whose TaskManagers are dev-0 to dev-4."""
     with local_cluster(flink, DEVICES) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def pods(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodCluster]:
+def pods(flink, tmp_path_factory):
     """The one Kubernetes of all tests, which are of the xdist group of its name."""
     if not os.environ.get(VARIABLE):
         pytest.skip(WHY_SKIPPED)
@@ -46,7 +42,7 @@ def pods(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pod
 
 
 @pytest.fixture(scope="session")
-def graph_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def graph_jar(flink, tmp_path_factory):
     """A job that runs any stream graph given as JSON."""
     jar = tmp_path_factory.mktemp("jar") / "graph-job.jar"
     build_jar(flink, [Path(__file__).parents[2] / "examples" / "flink" / "GraphJob.java"], jar)
@@ -54,7 +50,7 @@ def graph_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def jobs(flink, tmp_path_factory):
     """A jar of jobs as others write them."""
     jar = tmp_path_factory.mktemp("jar") / "jobs.jar"
     build_jar(flink, sorted((Path(__file__).parent / "flink" / "java").glob("*.java")), jar)
@@ -62,7 +58,7 @@ def jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def rest(cluster: LocalCluster) -> Iterator[Rest]:
+def rest(cluster):
     """REST of the shared cluster; no job is left on it.
 
     A TaskManager that has ended is started again: cancelling PyFlink's jobs may end some.
@@ -79,10 +75,10 @@ def rest(cluster: LocalCluster) -> Iterator[Rest]:
 
 
 @pytest.fixture
-def submit(rest: Rest, graph_jar: Path) -> Callable[..., str]:
+def submit(rest, graph_jar):
     """Submit a graph with a placement, operator → devices of its subtasks."""
 
-    def call(graph: dict[str, Any], vectors: dict[str, list[str]]) -> str:
+    def call(graph, vectors):
         program = Program(graph_jar, "GraphJob", [json.dumps(graph)])
         return apply(rest, program, Layout(vectors))
 
@@ -90,7 +86,7 @@ def submit(rest: Rest, graph_jar: Path) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def check_manifest() -> Iterator[Callable[[dict[str, Any]], object]]:
+def check_manifest():
     """Check of a manifest by the schemas of Kubernetes itself; unknown fields are faults.
 
     A schema is read once: the definitions that all share are large.
@@ -104,10 +100,10 @@ def check_manifest() -> Iterator[Callable[[dict[str, Any]], object]]:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Callable[..., Path]:
+def written(tmp_path):
     """Write an export of a named deployment into an empty folder, and return the folder."""
 
-    def write(export: str, deployment: str = "shop") -> Path:
+    def write(export, deployment="shop"):
         for name, text in EXPORTS[export].files(DEPLOYMENTS[deployment]).items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,10 +114,10 @@ def written(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def module(written: Callable[..., Path]) -> Callable[..., ModuleType]:
+def module(written):
     """Import ``placement.py`` of an export of a named deployment."""
 
-    def load(export: str, deployment: str = "shop") -> ModuleType:
+    def load(export, deployment="shop"):
         return module_of(written(export, deployment) / "placement.py")
 
     return load

@@ -20,7 +20,7 @@ HOOK = Path(hook.__file__).read_text("utf-8").partition('"""\n\n')[2]
 
 
 @pytest.mark.parametrize("export", GENERAL)
-def test_an_export_says_how_it_is_used_and_checked_and_carries_groups_and_tags(export: str) -> None:
+def test_an_export_says_how_it_is_used_and_checked_and_carries_groups_and_tags(export):
     """Both words stand near the beginning of a file; a plain table has no place for them.
 
     Colocated and exlocated operators are named together, and what an operator requires, too.
@@ -39,7 +39,7 @@ def test_an_export_says_how_it_is_used_and_checked_and_carries_groups_and_tags(e
 
 
 @pytest.mark.parametrize("export", GENERAL)
-def test_exports_are_what_they_were(export: str) -> None:
+def test_exports_are_what_they_were(export):
     """Compare with the golden files; GOLDEN=write renews them."""
     files = dict(EXPORTS[export].files(DEPLOYMENTS["shop"]))
     files.pop("PlacedIds.java", None)
@@ -59,7 +59,7 @@ def test_exports_are_what_they_were(export: str) -> None:
     assert stored == files
 
 
-def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
+def test_the_native_form_keeps_the_order_of_a_schedule():
     schedule = DEPLOYMENTS["schedule"]
     (text,) = EXPORTS["json"].files(schedule).values()
     read = EXPORTS["json"].read
@@ -69,7 +69,7 @@ def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
     assert again.placement.queue == "order"
 
 
-def test_python_is_warned_of_an_order_that_is_lost() -> None:
+def test_python_is_warned_of_an_order_that_is_lost():
     """In the words of the command line; forms that keep it say nothing."""
     schedule = DEPLOYMENTS["schedule"]
     with pytest.warns(UserWarning, match=r"csv .*json, kubernetes, ray"):
@@ -80,7 +80,7 @@ def test_python_is_warned_of_an_order_that_is_lost() -> None:
 
 
 @pytest.mark.parametrize("export", GENERAL)
-def test_devices_of_one_resource_are_refused_where_resources_are_written(export: str) -> None:
+def test_devices_of_one_resource_are_refused_where_resources_are_written(export):
     """Both would offer dev-0; drawings and files that can be read back name devices themselves."""
     graph = StreamGraph.of("two", [Operator("a", rate=1), Operator("b", rate=1)])
     problem = Problem(graph, Cluster.of([Device("0"), Device("dev-0")]))

@@ -1,10 +1,8 @@
 import itertools
 import os
 import subprocess
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,33 +22,33 @@ yaml = pytest.importorskip("yaml")
 
 
 @cache
-def manifests(deployment: str) -> list[dict[str, Any]]:
+def manifests(deployment):
     """Return the documents of an export."""
     return list(yaml.safe_load_all(as_flink_kubernetes(DEPLOYMENTS[deployment])["session.yaml"]))
 
 
 @cache
-def application(deployment: str) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+def application(deployment):
     """Return the FlinkDeployment of an export, and the data of its ConfigMaps by name."""
     text = as_flink_kubernetes(DEPLOYMENTS[deployment])["application.yaml"]
     *maps, found = yaml.safe_load_all(text)
     return found, {one["metadata"]["name"]: one["data"] for one in maps}
 
 
-def managers(deployment: str) -> list[dict[str, Any]]:
+def managers(deployment):
     """Return the pod specifications of the TaskManagers, in device order."""
     pods = (d["spec"]["template"] for d in manifests(deployment) if d["kind"] == "Deployment")
     return [p["spec"] for p in pods if p["metadata"]["labels"]["component"] == "taskmanager"]
 
 
-def settings(pod: dict[str, Any]) -> dict[str, str]:
+def settings(pod):
     """Return what a TaskManager is told, by key."""
     command, *arguments = pod["containers"][0]["args"]
     assert command == "taskmanager"
     return dict(a.removeprefix("-D").replace("$$", "$").split("=", 1) for a in arguments)
 
 
-def check_offers(told: dict[str, str], deployment: str, device: str) -> None:
+def check_offers(told, deployment, device):
     """Hold that a TaskManager with these settings offers what its device does, and no more."""
     keys = {n: f"external-resource.{n}.amount" for n in told["external-resources"].split(";")}
     offered = {n: int(told[key]) for n, key in keys.items() if key in told}
@@ -60,14 +58,12 @@ def check_offers(told: dict[str, str], deployment: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_every_manifest_is_valid(
-    deployment: str, check_manifest: Callable[[dict[str, Any]], object]
-) -> None:
+def test_every_manifest_is_valid(deployment, check_manifest):
     for document in manifests(deployment):
         check_manifest(document)
 
 
-def strict(schema: Any) -> Any:
+def strict(schema):
     """Schema by which fields that it does not name are faults."""
     if isinstance(schema, dict):
         made = {key: strict(value) for key, value in schema.items()}
@@ -77,9 +73,7 @@ def strict(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_it_is_a_valid_deployment(
-    deployment: str, check_manifest: Callable[[dict[str, Any]], object]
-) -> None:
+def test_it_is_a_valid_deployment(deployment, check_manifest):
     """By the schema of Flink's operator, and its templates by that of Kubernetes."""
     jsonschema = pytest.importorskip("jsonschema")
     schema = yaml.safe_load(Path(__file__).with_name("flinkdeployment.yml").read_text())
@@ -96,7 +90,7 @@ def test_it_is_a_valid_deployment(
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_a_pod_starts_as_the_device_that_its_node_is(deployment: str, tmp_path: Path) -> None:
+def test_a_pod_starts_as_the_device_that_its_node_is(deployment, tmp_path):
     """Its shell looks it up; what it then offers is what this device offers, and no more."""
     found, maps = application(deployment)
     for name, data in maps.items():
@@ -127,7 +121,7 @@ def test_a_pod_starts_as_the_device_that_its_node_is(deployment: str, tmp_path: 
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_every_device_is_one_task_manager_that_offers_what_placements_need(deployment: str) -> None:
+def test_every_device_is_one_task_manager_that_offers_what_placements_need(deployment):
     """Its id is the device's name, so that REST answers with it; whole operators need no limits."""
     names = DEPLOYMENTS[deployment].problem.cluster.devices.name
     for name, pod in zip(names, managers(deployment), strict=True):
@@ -139,7 +133,7 @@ RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
 RAY_GROUP = {"rayStartParams", "template", "groupName", "replicas", "minReplicas", "maxReplicas"}
 
 
-def test_the_ray_cluster_is_valid(check_manifest: Callable[[dict[str, Any]], object]) -> None:
+def test_the_ray_cluster_is_valid(check_manifest):
     """Its pods by the schemas of Kubernetes, what is around them by the names that KubeRay has."""
     page = Path(__file__).parents[2] / "docs" / "how-to" / "ray-cluster.yaml"
     cluster = yaml.safe_load(page.read_text("utf-8"))
@@ -152,14 +146,14 @@ def test_the_ray_cluster_is_valid(check_manifest: Callable[[dict[str, Any]], obj
         check_manifest(pod)
 
 
-def test_a_device_of_less_than_a_mebibyte_is_refused() -> None:
+def test_a_device_of_less_than_a_mebibyte_is_refused():
     cluster = Cluster.of([Device("big"), Device("small", memory=500e3)])
     graph = StreamGraph.of("one", [Operator("a", rate=1)], [])
     with pytest.raises(FormatError, match=r"'small' .*1 MiB"):
         export(graph, {"a": "big"}, "flink-kubernetes", cluster)
 
 
-def test_a_placement_for_flink_says_what_maximum_parallelism_it_is_for() -> None:
+def test_a_placement_for_flink_says_what_maximum_parallelism_it_is_for():
     """In its file, which is read again, as the setting that a new job takes, and in its manifest.
 
     The source has no key groups, and two of the other three operators have equally many.

@@ -1,19 +1,17 @@
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from engine_deployments import DEPLOYMENTS
 
 from streamplace.api import export
-from streamplace.engines.deployment import Deployment
 from streamplace.engines.kubernetes import as_kubernetes
 from streamplace.model import Operator, StreamGraph
 
 yaml = pytest.importorskip("yaml")
 
 
-def documents(deployment: Deployment) -> dict[str, list[dict[str, Any]]]:
+def documents(deployment):
     """Return the documents of an export by their kind."""
     kinds: dict[str, list[dict[str, Any]]] = {}
     for document in yaml.safe_load_all(as_kubernetes(deployment)):
@@ -21,7 +19,7 @@ def documents(deployment: Deployment) -> dict[str, list[dict[str, Any]]]:
     return kinds
 
 
-def environment(document: dict[str, Any]) -> dict[str, str]:
+def environment(document):
     """Return the variables of a Deployment's container; they are annotations of its pod."""
     template = document["spec"]["template"]
     (container,) = template["spec"]["containers"]
@@ -36,15 +34,13 @@ def environment(document: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", list(DEPLOYMENTS))
-def test_every_document_is_valid(
-    name: str, check_manifest: Callable[[dict[str, Any]], object]
-) -> None:
+def test_every_document_is_valid(name, check_manifest):
     for document in yaml.safe_load_all(as_kubernetes(DEPLOYMENTS[name])):
         check_manifest(document)
 
 
 @pytest.mark.parametrize("name", list(DEPLOYMENTS))
-def test_every_device_that_is_used_has_one_deployment_with_its_operators(name: str) -> None:
+def test_every_device_that_is_used_has_one_deployment_with_its_operators(name):
     """Together they are the placement, whatever operators and devices are called.
 
     Every pod mounts a file with the whole placement in the native form.
@@ -62,7 +58,7 @@ def test_every_device_that_is_used_has_one_deployment_with_its_operators(name: s
     assert placed == expected
 
 
-def test_a_device_asks_for_the_memory_of_its_operators() -> None:
+def test_a_device_asks_for_the_memory_of_its_operators():
     """In whole mebibytes; operators that say nothing ask for nothing."""
     operators = [Operator("a", rate=1, memory=3e6), Operator("b", rate=1, memory=1e6)]
     graph = StreamGraph.of("g", [*operators, Operator("c", rate=1)], [])
@@ -74,7 +70,7 @@ def test_a_device_asks_for_the_memory_of_its_operators() -> None:
     assert requests == [{"memory": "4Mi"}, None]
 
 
-def test_another_placement_changes_only_the_deployments_of_the_operators_that_moved() -> None:
+def test_another_placement_changes_only_the_deployments_of_the_operators_that_moved():
     """So applying it starts no other pod."""
     graph = StreamGraph.of("g", [Operator(name, rate=1) for name in "abcd"], [])
     placements = [dict(zip("abcd", devices, strict=True)) for devices in ("xxyz", "xyyz")]

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class Parsed(NamedTuple):
     texts: list[str]
 
 
-def parse(name: str, text: str) -> Parsed:
+def parse(name, text):
     """What the parser of a file's language finds in it."""
     suffix = Path(name).suffix
     assert suffix in LANGUAGES, f"say in LANGUAGES how {suffix} files are parsed"
@@ -55,11 +55,11 @@ def parse(name: str, text: str) -> Parsed:
 Steps = Iterator[tuple[str, str | None]]
 
 
-def _json(text: str) -> Steps:
+def _json(text):
     return _values(json.loads(text, object_pairs_hook=_Pairs))
 
 
-def _yaml(text: str) -> Steps:
+def _yaml(text):
     yaml = pytest.importorskip("yaml")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return _values(list(yaml.load_all(text, loader)))
@@ -69,7 +69,7 @@ class _Pairs(list[tuple[str, Any]]):
     """A JSON object with all its keys, twice where they stand twice."""
 
 
-def _values(value: Any) -> Steps:
+def _values(value):
     if isinstance(value, dict | _Pairs):
         yield "object", None
         for key, item in value.items() if isinstance(value, dict) else value:
@@ -84,13 +84,13 @@ def _values(value: Any) -> Steps:
     yield "end", None
 
 
-def _python(text: str) -> Steps:
+def _python(text):
     for node in ast.walk(ast.parse(text)):
         constant = isinstance(node, ast.Constant) and isinstance(node.value, str)
         yield type(node).__name__, node.value if constant else None
 
 
-def _java(text: str) -> Steps:
+def _java(text):
     process = _java_parser()
     process.stdin.write(base64.b64encode(text.encode()) + b"\n")
     process.stdin.flush()
@@ -104,7 +104,7 @@ def _java(text: str) -> Steps:
 
 
 @cache
-def _java_parser() -> Any:
+def _java_parser():
     """Javac's parser in a process of its own, which starts once."""
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler")
@@ -118,14 +118,14 @@ def _java_parser() -> Any:
     return process
 
 
-def _csv(text: str) -> Steps:
+def _csv(text):
     for row in csv.reader(io.StringIO(text, newline=""), strict=True):
         yield "row", None
         for cell in row:
             yield "cell", unquoted_csv(cell)
 
 
-def _dot(text: str) -> Steps:
+def _dot(text):
     pydot = pytest.importorskip("pydot")
     graphs = pydot.graph_from_dot_data(text)
     assert graphs is not None
@@ -133,7 +133,7 @@ def _dot(text: str) -> Steps:
     yield from _dot_graph(graphs[0])
 
 
-def _dot_graph(graph: Any) -> Steps:
+def _dot_graph(graph):
     yield "graph", _dot_text(graph.get_name())
     for node in graph.get_nodes():
         yield "node", _dot_text(node.get_name())
@@ -146,23 +146,23 @@ def _dot_graph(graph: Any) -> Steps:
         yield from _dot_graph(box)
 
 
-def _dot_facts(thing: Any) -> Steps:
+def _dot_facts(thing):
     for key, value in thing.get_attributes().items():
         yield key, None if key == "label" else _dot_text(value)
 
 
-def _dot_text(text: Any) -> str:
+def _dot_text(text):
     name = str(text).removeprefix('"').removesuffix('"')
     return unquote(name.removeprefix("=") if name.startswith("=%") else name)
 
 
-def _xml(text: str) -> Steps:
+def _xml(text):
     for element in ElementTree.fromstring(text).iter():
         yield element.tag, element.text
         yield from element.attrib.items()
 
 
-def _shell(text: str) -> Steps:
+def _shell(text):
     """Words and operators; Bash must find no fault with them."""
     done = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -175,7 +175,7 @@ SHELL = re.compile(
 )
 
 
-def _tokens(language: re.Pattern[str], decoded: Callable[[str], str], text: str) -> Steps:
+def _tokens(language, decoded, text):
     at = 0
     while at < len(text):
         match = language.match(text, at)
@@ -218,7 +218,7 @@ class Case(NamedTuple):
     kind: str
     fact: str
 
-    def deployments(self) -> Iterator[Deployment]:
+    def deployments(self):
         """Three operators with groups, tags and kinds on two devices, as tasks, and as subtasks."""
         operators = [
             Operator(self.src, ipt=1e4, payload=100.0, rate=100.0, kind=self.kind),
@@ -246,7 +246,7 @@ cases = st.lists(strange, min_size=len(PLAIN), max_size=len(PLAIN), unique=True)
 )
 
 
-def named(*fragments: str) -> Case:
+def named(*fragments):
     """Names that hold all of these, each beginning and ending with another one."""
     turned = (fragments[i:] + fragments[:i] for i in range(len(PLAIN)))
     return Case(*(f"{' '.join(turn)} {i}{turn[0]}" for i, turn in enumerate(turned)))
@@ -259,12 +259,12 @@ parsed_once = cache(parse)
 
 
 @cache
-def plain_files(export: str) -> list[Mapping[str, str]]:
+def plain_files(export):
     """Files of an export of each deployment with harmless names."""
     return [EXPORTS[export].files(plain) for plain in Case(*PLAIN).deployments()]
 
 
-def files_or_refusal(export: str, deployment: Deployment, case: Case) -> Mapping[str, str]:
+def files_or_refusal(export, deployment, case):
     """Files of an export; none where it refuses a name that it cannot hold, which it may."""
     try:
         return EXPORTS[export].files(deployment)
@@ -275,7 +275,7 @@ def files_or_refusal(export: str, deployment: Deployment, case: Case) -> Mapping
     return {}
 
 
-def check(export: str, case: Case) -> None:
+def check(export, case):
     """Same shape as with harmless names, and names where those were; or a refusal that says why."""
     for expected, hostile in zip(plain_files(export), case.deployments(), strict=True):
         files = files_or_refusal(export, hostile, case)
@@ -292,14 +292,14 @@ def check(export: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("export", GENERAL)
-def test_any_name_is_data_to_every_export(export: str) -> None:
+def test_any_name_is_data_to_every_export(export):
     """By the language's own parser; first those that mean something to a language."""
     for case in EVERY_FRAGMENT:
         check(export, case)
 
     @given(cases)
     @settings(max_examples=6)
-    def any_case(case: Case) -> None:
+    def any_case(case):
         check(export, case)
 
     any_case()
@@ -308,7 +308,7 @@ def test_any_name_is_data_to_every_export(export: str) -> None:
 @pytest.mark.parametrize("export", [name for name in EXPORTS if EXPORTS[name].read])
 @given(case=cases)
 @settings(max_examples=10)
-def test_any_name_comes_back(export: str, case: Case) -> None:
+def test_any_name_comes_back(export, case):
     for deployment in case.deployments():
         read = EXPORTS[export].read
         assert read is not None
@@ -320,7 +320,7 @@ def test_any_name_comes_back(export: str, case: Case) -> None:
 @example(case=Case(*PLAIN)._replace(box="esac", node="*)"))
 @example(case=EVERY_FRAGMENT[5])
 @settings(max_examples=10)
-def test_scripts_do_nothing_but_what_they_say(case: Case) -> None:
+def test_scripts_do_nothing_but_what_they_say(case):
     """Run for each device, with stand-ins for other programs: no name is a command."""
     for export in GENERAL:
         if any(name.endswith(".sh") for name in plain_files(export)[0]):
@@ -328,7 +328,7 @@ def test_scripts_do_nothing_but_what_they_say(case: Case) -> None:
                 run_scripts(export, case, Path(folder))
 
 
-def run_scripts(export: str, case: Case, folder: Path) -> None:
+def run_scripts(export, case, folder):
     """Run the scripts of an export where there is no program at all."""
     files = files_or_refusal(export, next(case.deployments()), case)
     for name in (name for name in files if name.endswith(".sh")):
@@ -344,7 +344,7 @@ def run_scripts(export: str, case: Case, folder: Path) -> None:
 @example(case=EVERY_FRAGMENT[-1])
 @example(case=EVERY_FRAGMENT[-2])
 @settings(max_examples=30)
-def test_no_cell_of_a_table_is_a_formula(case: Case) -> None:
+def test_no_cell_of_a_table_is_a_formula(case):
     """Spreadsheets compute what begins with certain signs, in whatever column."""
     for deployment in case.deployments():
         table = EXPORTS["csv"].files(deployment)["placement.csv"]

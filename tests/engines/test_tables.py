@@ -2,8 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -18,18 +16,18 @@ from streamplace.errors import FormatError
 from streamplace.model import Cluster, Operator, Problem, StreamGraph
 
 
-def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
+def test_a_table_from_elsewhere_needs_two_columns_only():
     assert read_csv(b"\xef\xbb\xbfdevice,note,operator\r\nd0,x,src\r\n", "f") == {"src": "d0"}
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
-def test_what_spreadsheets_of_other_languages_write_is_read(mark: str) -> None:
+def test_what_spreadsheets_of_other_languages_write_is_read(mark):
     rows = [("operator", "device"), ("a, b", "d0"), ("sink", "d,1")]
     text = "".join(f"{mark.join(row)}\r\n" for row in rows)
     assert read_csv(text.encode(), "f") == {"a, b": "d0", "sink": "d,1"}
 
 
-def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]) -> None:
+def test_networkx_finds_operators_streams_and_costs(written):
     """Placement and groups at the nodes, rates at the edges, of which some are parallel.
 
     A file that it saves again can be read: only the attribute device matters.
@@ -46,7 +44,7 @@ def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]
     assert read_graphml(text.encode(), "f") == DEPLOYMENTS["shop"].placement.as_dict()
 
 
-def test_a_file_without_types_is_read_in_silence(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_file_without_types_is_read_in_silence(recwarn):
     text = (
         b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="device" for="node" '
         b'attr.name="device"/><graph edgedefault="directed"><node id="a"><data key="device">d0'
@@ -78,20 +76,18 @@ UNPLACED = (
         (read_graphml, UNPLACED, "'a'"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(
-    read: Callable[[bytes, str], dict[str, str]], text: bytes, place: str
-) -> None:
+def test_a_bad_file_is_refused_in_one_line(read, text, place):
     assert place in refusal_of("table", read, text, "table", kind=FormatError)
 
 
-def test_what_no_xml_file_can_hold_is_refused() -> None:
+def test_what_no_xml_file_can_hold_is_refused():
     graph = StreamGraph.of("bell", [Operator("a\x07", rate=1.0)])
     problem = Problem(graph, Cluster.uniform(1))
     with pytest.raises(FormatError, match=r"'a\\x07'.*json"):
         as_graphml(Deployment(problem, problem.placement([0])))
 
 
-def test_what_tasks_hand_on_is_told_in_bytes() -> None:
+def test_what_tasks_hand_on_is_told_in_bytes():
     (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()
     assert '"load" -> "left" [label="4 MB", style=dashed]' in text
     assert '"right" -> "add" [label="1 MB"]' in text
@@ -99,7 +95,7 @@ def test_what_tasks_hand_on_is_told_in_bytes() -> None:
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 @pytest.mark.parametrize("deployment", ["shop", "odd names"])
-def test_graphviz_draws_it(written: Callable[..., Path], deployment: str) -> None:
+def test_graphviz_draws_it(written, deployment):
     file = written("dot", deployment) / "placement.dot"
     drawn = subprocess.run(["dot", "-Tsvg", str(file)], capture_output=True, check=True).stdout
     assert all(

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -33,7 +31,7 @@ TWO = {"d0": "cpu", "d1": "cpu:0", "d2": "cpu"}
 turns = st.lists(st.integers(0, 2), min_size=1, max_size=9)
 
 
-def script(deployment: Deployment, folder: Path) -> ModuleType:
+def script(deployment, folder):
     """Import the script of a placed network."""
     path = folder / "placement.py"
     (text,) = EXPORTS["torch"].files(deployment).values()
@@ -43,9 +41,7 @@ def script(deployment: Deployment, folder: Path) -> ModuleType:
 
 @pytest.mark.parametrize("devices", [[0, 1], [0, 0, 1, 2, 1]])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_placed_network_computes_the_same_to_the_last_bit(
-    name: str, devices: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_placed_network_computes_the_same_to_the_last_bit(name, devices, tmp_path, monkeypatch):
     """Whatever was changed in place, and with other inputs than those of the example."""
     monkeypatch.setattr(torch.backends.mha, "get_fastpath_enabled", lambda: False)
     model, args, kwargs = inputs_of(name)
@@ -61,7 +57,7 @@ def test_a_placed_network_computes_the_same_to_the_last_bit(
         assert run.sent > 0
 
 
-def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
+def test_what_is_sent_is_what_the_streams_carry(tmp_path):
     deployment = placed("perceptron", [0, 1], colocate=False)
     module = script(deployment, tmp_path)
     run = module.Placed(TWO)
@@ -79,7 +75,7 @@ def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
         pytest.param(["d0=cuda:0", "d1=cuda"], "yes, but for rounding", marks=NEEDS_GPU),
     ],
 )
-def test_it_compares_with_the_whole_model(tmp_path: Path, words: list[str], said: str) -> None:
+def test_it_compares_with_the_whole_model(tmp_path, words, said):
     script(placed("residual", [0, 1], colocate=False), tmp_path)
     done = subprocess.run(
         [sys.executable, "placement.py", *words],
@@ -105,20 +101,20 @@ def test_it_compares_with_the_whole_model(tmp_path: Path, words: list[str], said
     ],
 )
 def test_only_a_gpu_may_round_in_its_own_way(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    kind: str,
-    factor: float,
-    said: str,
-) -> None:
+    tmp_path,
+    monkeypatch,
+    capsys,
+    kind,
+    factor,
+    said,
+):
     """On CPUs all bits have to be those of the whole model."""
     module = script(placed("perceptron", [0, 1], colocate=False), tmp_path)
 
     class Elsewhere(module.Placed):  # type: ignore[name-defined]
         """Results of the CPU, rounded otherwise, and the name of another device."""
 
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self, *args, **kwargs):
             outputs = super().__call__(*args, **kwargs)
             self.devices = dict.fromkeys(self.devices, torch.device(kind))
             return tree_map(lambda output: output * factor, outputs)
@@ -129,7 +125,7 @@ def test_only_a_gpu_may_round_in_its_own_way(
     assert capsys.readouterr().out.endswith(f"whole model: {said}\n")
 
 
-def test_a_model_that_has_changed_is_not_run(tmp_path: Path) -> None:
+def test_a_model_that_has_changed_is_not_run(tmp_path):
     """Its operations are others than those that were placed."""
     module = script(placed("perceptron", [0], colocate=False), tmp_path)
     module.SOURCE = "networks:residual"
@@ -138,13 +134,13 @@ def test_a_model_that_has_changed_is_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("export", EXPORTS_OF_TORCH)
-def test_other_graphs_are_refused(export: str) -> None:
+def test_other_graphs_are_refused(export):
     with pytest.raises(FormatError, match="streamplace import torch"):
         EXPORTS[export].files(DEPLOYMENTS["shop"])
 
 
 @pytest.mark.parametrize("export", EXPORTS_OF_TORCH)
-def test_names_of_devices_are_data(export: str, tmp_path: Path) -> None:
+def test_names_of_devices_are_data(export, tmp_path):
     name = "o'd\"d {0} \\u000a \n${x}"
     graph = placed("perceptron", [0], colocate=False).problem.graph
     problem = Problem(graph, Cluster.of([Device(name)]))
@@ -156,7 +152,7 @@ def test_names_of_devices_are_data(export: str, tmp_path: Path) -> None:
         assert json.loads(text) == {"": name}
 
 
-def test_the_command_names_devices_as_a_shell_takes_them() -> None:
+def test_the_command_names_devices_as_a_shell_takes_them():
     deployment = placed("perceptron", [0], colocate=False)
     graph = deployment.problem.graph
     problem = Problem(graph, Cluster.of([Device("box 1")]))
@@ -165,14 +161,14 @@ def test_the_command_names_devices_as_a_shell_takes_them() -> None:
     assert "Use: python FILE 'box 1=cuda:0'\n" in text
 
 
-def map_of(deployment: Deployment) -> dict[str, str]:
+def map_of(deployment):
     """Module → device of a placed network."""
     (text,) = EXPORTS["device-map"].files(deployment).values()
     found: dict[str, str] = json.loads(text)
     return found
 
 
-def run_by(found: dict[str, str], name: str) -> None:
+def run_by(found, name):
     """Move modules, and data where a module begins, and nothing else; torch refuses a mixture."""
     fake = {module: f"cuda:{device[1:]}" for module, device in found.items()}
     main = next(iter(fake.values()))
@@ -193,16 +189,16 @@ def run_by(found: dict[str, str], name: str) -> None:
         model(*args, **kwargs)
 
 
-def begins_on(module: torch.nn.Module, device: str) -> None:
+def begins_on(module, device):
     """Send what a module takes in to a device."""
 
-    def sent(_: Any, args: Any, kwargs: Any) -> Any:
+    def sent(_, args, kwargs):
         return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), (args, kwargs))
 
     module.register_forward_pre_hook(sent, with_kwargs=True)
 
 
-def move(module: torch.nn.Module, device: str) -> None:
+def move(module, device):
     """Send a module's own weights to a device."""
     for key, weight in module._parameters.items():
         module._parameters[key] = None if weight is None else torch.nn.Parameter(weight.to(device))
@@ -213,26 +209,26 @@ def move(module: torch.nn.Module, device: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @given(devices=turns)
 @settings(max_examples=10, deadline=None)
-def test_whatever_keeps_blocks_together_has_a_map_that_runs(name: str, devices: list[int]) -> None:
+def test_whatever_keeps_blocks_together_has_a_map_that_runs(name, devices):
     run_by(map_of(placed(name, devices, colocate=True)), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(devices=turns)
 @settings(max_examples=15, deadline=None)
-def test_a_map_that_would_not_run_is_refused(name: str, devices: list[int]) -> None:
+def test_a_map_that_would_not_run_is_refused(name, devices):
     with suppress(FormatError):
         run_by(map_of(placed(name, devices, colocate=False)), name)
 
 
-def test_a_refusal_says_what_to_do_instead() -> None:
+def test_a_refusal_says_what_to_do_instead():
     with pytest.raises(FormatError, match=r"'stages.0/add' on 'd1' .*'d0'.*--blocks"):
         map_of(placed("residual", [0, 1], colocate=False))
     with pytest.raises(FormatError, match=r"'attention/linear_2' on 'd0' "):
         map_of(placed("mixed", [0] * 12 + [1], colocate=False))
 
 
-def test_modules_on_one_device_are_given_as_one() -> None:
+def test_modules_on_one_device_are_given_as_one():
     """The outermost; what computes nothing goes to the main device."""
     graph = imported("residual")
     names = graph.operators.name
@@ -244,7 +240,7 @@ def test_modules_on_one_device_are_given_as_one() -> None:
     assert map_of(Deployment.of(problem, dict.fromkeys(names, "d1"))) == {"": "d1"}
 
 
-def test_devices_that_are_numbers_are_numbers() -> None:
+def test_devices_that_are_numbers_are_numbers():
     graph = imported("perceptron")
     on = dict.fromkeys(graph.operators.name, "0") | {"2/linear_1": "1"}
     cluster = Cluster.of([Device("0"), Device("1")])
@@ -253,7 +249,7 @@ def test_devices_that_are_numbers_are_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_accelerate_finds_that_nothing_is_missing(name: str) -> None:
+def test_accelerate_finds_that_nothing_is_missing(name):
     modeling = pytest.importorskip("accelerate.utils.modeling")
     found = map_of(placed(name, [0, 1, 2], colocate=True))
     with pytest.warns(UserWarning, match="do not match") if "scale" in found else nullcontext():

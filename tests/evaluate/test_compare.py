@@ -1,7 +1,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,36 +21,35 @@ from streamplace.evaluate.runner import ComparisonRun, Runner, records_of, same_
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import AliasedPlacer, aliased_placers
-from streamplace.placers.registry import Budget, Placer
-from streamplace.placers.result import Result
+from streamplace.placers.registry import Budget
 
 DEVICES = Cluster.uniform(5)
 PROBLEMS = [Problem(graph, DEVICES) for graph in (chain(), diamond(), fork_join(), chain(6))]
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     """A results file that is missing yet."""
     return tmp_path / "results.jsonl"
 
 
-def comparison(*placers: str) -> ComparisonRun:
+def comparison(*placers):
     """Two rates on five devices with a budget in evaluations."""
     budget = Budget(seconds=None, evaluations=200)
     return ComparisonRun(placers, rates=(1e4, 2e4), budget=budget)
 
 
-def played(who: ComparisonRun, file: Path, problems: list[Problem], jobs: int = 1) -> list[Record]:
+def played(who, file, problems, jobs=1):
     """All records of a comparison."""
     return [record for found in records_of(who, problems, file, jobs=jobs) for record in found]
 
 
-def timeless(records: list[Record]) -> list[tuple[object, ...]]:
+def timeless(records):
     """Records without how long they took."""
     return [(r.key, r.graph, r.rate, r.value, r.devices) for r in records]
 
 
-def test_every_placer_meets_every_graph_at_every_rate(file: Path) -> None:
+def test_every_placer_meets_every_graph_at_every_rate(file):
     """Two placers, four graphs, two rates, in lines of plain JSON that any tool can read."""
     records = played(comparison("round-robin", "random"), file, PROBLEMS)
     assert len(records) == 2 * 4 * 2
@@ -60,7 +58,7 @@ def test_every_placer_meets_every_graph_at_every_rate(file: Path) -> None:
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(line)
 
 
-def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
+def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
     many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
         timeless(played(comparison("random"), tmp_path / f"{j}.jsonl", many, jobs=j))
@@ -69,7 +67,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> Non
     assert one == two
 
 
-def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: Path) -> None:
+def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file):
     played(comparison("random"), file, PROBLEMS[:1])
     both = Runner(comparison("random", "round-robin"), same_problem)
     both.saved = {record.key: record for record in read_records(file)}
@@ -77,7 +75,7 @@ def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: Path) -> No
     assert failed == 2 * [False, True]
 
 
-def test_a_stopped_comparison_goes_on_where_it_was(file: Path) -> None:
+def test_a_stopped_comparison_goes_on_where_it_was(file):
     """Nothing is computed twice, even when the last line was cut off."""
     run: Iterator[list[Record]] = records_of(comparison("random"), PROBLEMS, file, jobs=1)
     next(run), next(run)
@@ -90,7 +88,7 @@ def test_a_stopped_comparison_goes_on_where_it_was(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file: Path) -> None:
+def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file):
     """Adding a placer computes only that one; another budget or seed is another result."""
     played(comparison("random"), file, PROBLEMS)
     before = file.read_bytes()
@@ -103,7 +101,7 @@ def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file: Path) ->
     assert len(list(read_records(file))) == 16 + 8
 
 
-def test_other_weights_are_another_result(file: Path, tmp_path: Path) -> None:
+def test_other_weights_are_another_result(file, tmp_path):
     """Though the file is called the same; equal ones are not asked again."""
     path = tmp_path / "w.safetensors"
     pilot = comparison(f"pilot:weights={path}:refine=none")
@@ -113,7 +111,7 @@ def test_other_weights_are_another_result(file: Path, tmp_path: Path) -> None:
         assert len(list(read_records(file))) == results
 
 
-def test_new_code_is_run_anew(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_code_is_run_anew(file, tmp_path, monkeypatch):
     code = tmp_path / "mine.py"
     monkeypatch.setattr(runner, "getsourcefile", lambda function: str(code))
     for text, results in (("1", 8), ("1", 8), ("22", 16)):
@@ -123,7 +121,7 @@ def test_new_code_is_run_anew(file: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @given(st.from_regex(r"[a-z][a-z0-9 _.-]*[0-9]", fullmatch=True))
-def test_what_stands_before_the_first_equals_sign_is_the_alias(alias: str) -> None:
+def test_what_stands_before_the_first_equals_sign_is_the_alias(alias):
     """Unless a colon comes before it: then it belongs to an option."""
     assert AliasedPlacer.read(f"{alias}=metis:k=3") == (alias, "metis:k=3")
     assert AliasedPlacer.read("metis:k=3") == (None, "metis:k=3")
@@ -138,12 +136,12 @@ def test_what_stands_before_the_first_equals_sign_is_the_alias(alias: str) -> No
         (("=random",), "empty"),
     ],
 )
-def test_an_alias_that_could_be_mistaken_is_refused(placers: tuple[str, ...], alias: str) -> None:
+def test_an_alias_that_could_be_mistaken_is_refused(placers, alias):
     with pytest.raises(SettingError, match=alias):
         aliased_placers(placers)
 
 
-def test_results_are_shown_under_aliases_and_reused_whatever_these_are(file: Path) -> None:
+def test_results_are_shown_under_aliases_and_reused_whatever_these_are(file):
     """The alias is for people, the placer for whoever repeats the comparison."""
     plain = played(comparison("random"), file, PROBLEMS)
     before = file.read_bytes()
@@ -157,8 +155,8 @@ def test_results_are_shown_under_aliases_and_reused_whatever_these_are(file: Pat
     assert saved == 8 * [(None, "random")] + 8 * [("mine", "metis:k=2")]
 
 
-def test_a_failed_graph_has_the_reasons_of_all_placers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(placer: Placer, *_: object, **__: object) -> Result:
+def test_a_failed_graph_has_the_reasons_of_all_placers(monkeypatch):
+    def broken(placer, *_, **__):
         raise KeyError(placer.name)
 
     monkeypatch.setattr("streamplace.placers.registry.Placer.place", broken)
@@ -167,25 +165,25 @@ def test_a_failed_graph_has_the_reasons_of_all_placers(monkeypatch: pytest.Monke
     assert failures == {chain().name: told}
 
 
-def test_an_objective_that_is_given_twice_counts_once() -> None:
+def test_an_objective_that_is_given_twice_counts_once():
     names = ["makespan:network=link:queue=fifo", "makespan:queue=fifo:network=link"]
     found = streamplace.compare(chain(), "random,round-robin", objective=names)
     rows = [(placer, row.graphs) for _, _, placer, row in found.rows()]
     assert rows == [("random", 1), ("round-robin", 1)]
 
 
-def test_an_unknown_placer_is_refused_before_anything_runs(file: Path) -> None:
+def test_an_unknown_placer_is_refused_before_anything_runs(file):
     with pytest.raises(SettingError, match="'magic'"):
         played(comparison("magic"), file, PROBLEMS)
     assert not file.exists()
 
 
-def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
+def record(placer, graph, value, bound=None):
     """A made-up record."""
     return Record(graph, graph, 1e4, placer, "b", value, bound, 2.0, (0, 1, 1))
 
 
-def test_standings_follow_the_definitions() -> None:
+def test_standings_follow_the_definitions():
     """Mean, quartiles, comparison with the reference and distance to the optimum by hand.
 
     A placer that fails is counted, and nothing else.
@@ -212,19 +210,19 @@ def test_standings_follow_the_definitions() -> None:
     assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
 
 
-def told(*records: Record) -> list[str]:
+def told(*records):
     """Lines of the report on these records."""
     results = ObjectiveResults(OBJECTIVES["throughput"], records)
     return str(Comparison((results,), "metis").report()).splitlines()
 
 
-def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
+def test_shares_of_the_optimum_say_over_how_many_graphs():
     some = [record("exact", g, 0.6, 0.6 if g in "ab" else 0.9) for g in "abc"]
     assert "of optimum: over the 2 with a proven optimum" in told(*some)[0]
     assert "all with a proven optimum" in told(*(record("exact", g, 0.6, 0.6) for g in "abc"))[0]
 
 
-def test_without_a_placer_that_bounds_the_optimum_the_best_is_the_reference() -> None:
+def test_without_a_placer_that_bounds_the_optimum_the_best_is_the_reference():
     """The full rate is reached on easy graphs alone, on which every placer would seem optimal."""
     lines = told(*(record("metis", g, v) for g, v in (("a", 1.0), ("b", 0.5))),
                  record("random", "a", 0.8), record("random", "b", 0.4))  # fmt: skip
@@ -234,7 +232,7 @@ def test_without_a_placer_that_bounds_the_optimum_the_best_is_the_reference() ->
     assert random.split()[2] == "80.00"
 
 
-def test_details_have_the_mean_by_each_attribute_that_few_values_share() -> None:
+def test_details_have_the_mean_by_each_attribute_that_few_values_share():
     """The number of graphs with that value is told; names and constants are no attributes."""
     graphs = [("a", 2, 0.5), ("b", 2, 0.7), ("c", 3, 0.9)]
     records = [
@@ -251,7 +249,7 @@ def test_details_have_the_mean_by_each_attribute_that_few_values_share() -> None
     assert "branches 2 & 2 & 0.600" in comparison.latex()
 
 
-def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
+def test_graphs_are_read_as_they_are_needed(file):
     """A data set need not fit into memory."""
     read = []
     problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
@@ -264,12 +262,12 @@ def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
 
 def hash_of(
     *,
-    watts: float = 5.0,
-    joules_per_byte: float = 0.0,
-    payload: float | None = None,
-    room: float = 2.0,
-    max_rate: float = 0.0,
-) -> str:
+    watts=5.0,
+    joules_per_byte=0.0,
+    payload=None,
+    room=2.0,
+    max_rate=0.0,
+):
     """Hash of a problem with one source, and two devices that are too small for everything."""
     source = Operator("a", ipt=1e4, payload=1e4, rate=1e4, memory=1, max_rate=max_rate)
     streams = [Stream("a", name, payload=payload) for name in ("b", "c")]
@@ -278,7 +276,7 @@ def hash_of(
     return problem_hash(Problem(graph, Cluster.of(devices, joules_per_byte=joules_per_byte)))
 
 
-def test_problems_that_differ_in_one_value_have_other_hashes() -> None:
+def test_problems_that_differ_in_one_value_have_other_hashes():
     """Limits of nothing that limits are limits as well, and outputs may not be sent as one."""
     changes: list[dict[str, float]] = [
         *({}, {"watts": 20.0}, {"joules_per_byte": 1e-6}, {"payload": 1e4}, {"room": 3.0}),
@@ -287,9 +285,7 @@ def test_problems_that_differ_in_one_value_have_other_hashes() -> None:
     assert len({hash_of(**change) for change in changes}) == len(changes)
 
 
-def test_what_a_placer_refuses_untimed_is_no_result(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_placer_refuses_untimed_is_no_result(file, monkeypatch):
     """By one evaluation, auto knows only that no device may run all operators."""
     monkeypatch.setattr(runner, "_warm", set())
     problem = Problem(chain(), DEVICES, Constraints(exlocate=[{"v0", "v3"}]))
@@ -300,7 +296,7 @@ def test_what_a_placer_refuses_untimed_is_no_result(
     assert record.value is not None
 
 
-def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None:
+def test_what_was_reached_after_how_many_evaluations_is_kept(file):
     """Of every search; the last step of the record is its value, and more of them are no worse."""
     names = ("random", "anneal", "metis-oracle", "pilot", "auto")
     budget = Budget(seconds=None, evaluations=300)
@@ -320,7 +316,7 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "missing"])
-def test_weights_without_a_name_are_told_as_any_missing(name: str, file: Path) -> None:
+def test_weights_without_a_name_are_told_as_any_missing(name, file):
     asked = ComparisonRun(placers=(f"dream:weights={name}",))
     ((record,),) = records_of(asked, [Problem(chain(), Cluster.uniform(2))], file)
     assert record.value is None

@@ -8,13 +8,13 @@ from streamplace.evaluate.results import ObjectiveResults, front_of
 from streamplace.objectives.registry import OBJECTIVES
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 THROUGHPUT, LATENCY = OBJECTIVES["throughput"], OBJECTIVES["latency"]
 TITLE = "mine.jsonl: 5 graphs"
 
 
-def results(values: dict[str, list[float]], bound: float | None = 1.0) -> ObjectiveResults:
+def results(values, bound=1.0):
     """A result for every placer and graph, 12 ms each."""
     records = (
         Record(str(g), str(g), 1e4, name, "", value, bound, 12.0, (0,), steps=((1, value),))
@@ -24,7 +24,7 @@ def results(values: dict[str, list[float]], bound: float | None = 1.0) -> Object
     return ObjectiveResults(THROUGHPUT, records)
 
 
-def drawn(name: str, values: dict[str, list[float]]) -> "Figure | None":
+def drawn(name, values):
     """A plot of some results."""
     return plots.PLOTS[name](results(values), TITLE)
 
@@ -33,7 +33,7 @@ ALIKE = {"best": [1.0] * 5, "good": [1.0, 1.0, 0.999, 1.0, 1.0], "a" * 120: [1.0
 
 
 @pytest.mark.parametrize("name", ["cdf", "steps", "devices"])
-def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None:
+def test_every_plot_names_its_data_and_shows_all_of_its_names(name):
     """The title stands above, the legend below, both inside the figure."""
     figure = drawn(name, ALIKE)
     figure.draw_without_rendering()
@@ -49,7 +49,7 @@ def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None
         assert box.y1 <= figure.bbox.y1
 
 
-def test_values_that_differ_by_a_thousandth_look_equal() -> None:
+def test_values_that_differ_by_a_thousandth_look_equal():
     """An axis of shares of the best is never shorter than five hundredths."""
     figure = drawn("steps", ALIKE)
     low, high = figure.axes[0].get_ylim()
@@ -57,14 +57,14 @@ def test_values_that_differ_by_a_thousandth_look_equal() -> None:
     assert low < 0.999 < 1.0 < high
 
 
-def test_a_placer_that_placed_nothing_has_no_line() -> None:
+def test_a_placer_that_placed_nothing_has_no_line():
     table = results({"a": [0.5] * 5})
     table.add([Record(str(g), str(g), 1e4, "b", "", None, None, 0.0, (), "no") for g in range(5)])
     figure = plots.draw_cdf(table, TITLE)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
 
 
-def test_the_front_names_every_point() -> None:
+def test_the_front_names_every_point():
     judges = [THROUGHPUT, LATENCY]
     tables = [
         ObjectiveResults(

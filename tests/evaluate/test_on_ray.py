@@ -6,12 +6,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
 
 import pytest
 from makespan_cases import giph
@@ -21,7 +19,7 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import LOOPBACK, connected
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
-from streamplace.evaluate.records import Record, read_records
+from streamplace.evaluate.records import read_records
 from streamplace.evaluate.runner import ComparisonRun, records_of
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
@@ -50,14 +48,14 @@ ANNEAL = "anneal:evaluations=30000"
 
 
 @pytest.fixture(scope="module")
-def client_port() -> int:
+def client_port():
     """A port that is free."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
-def cluster(client_port: int) -> Iterator[Any]:
+def cluster(client_port):
     """Four nodes of one core each, to which this process is connected."""
     from ray.cluster_utils import Cluster
 
@@ -74,12 +72,12 @@ def cluster(client_port: int) -> Iterator[Any]:
         cluster.shutdown()
 
 
-def untimed(records: Iterator[list[Record]]) -> list[list[Record]]:
+def untimed(records):
     """Records without the times that they took."""
     return [[replace(record, milliseconds=0.0) for record in of_one] for of_one in records]
 
 
-def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
+def test_a_comparison_on_ray_is_that_of_this_machine():
     here = untimed(records_of(COMPARISON, PROBLEMS, jobs=1))
     assert untimed(records_of(COMPARISON, PROBLEMS, on="ray")) == here
     assert not ray.is_initialized()
@@ -87,7 +85,7 @@ def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at /proc")
-def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
+def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token():
     """Whoever reaches it can run any code."""
     words = [sys.executable, "-c", ALONE]
     environment = {name: value for name, value in os.environ.items() if name != LOOPBACK}
@@ -102,7 +100,7 @@ def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
     assert all(host.is_loopback for host in hosts)
 
 
-def test_an_imported_ray_is_not_started_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_imported_ray_is_not_started_here(monkeypatch):
     """It would listen on all interfaces."""
     monkeypatch.delenv(LOOPBACK)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
@@ -110,7 +108,7 @@ def test_an_imported_ray_is_not_started_here(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
-def listening(process: int) -> list[IPv4Address]:
+def listening(process):
     """Addresses that a process and those that it started listen on."""
     family, sockets = [process], set()
     for parent in family:
@@ -130,12 +128,12 @@ def listening(process: int) -> list[IPv4Address]:
     return found
 
 
-def test_processes_are_of_this_machine() -> None:
+def test_processes_are_of_this_machine():
     with pytest.raises(SettingError):
         next(records_of(COMPARISON, PROBLEMS, jobs=2, on="ray"))
 
 
-def test_where_no_cluster_is_that_is_said() -> None:
+def test_where_no_cluster_is_that_is_said():
     with pytest.raises(SettingError, match=r"'127\.0\.0\.1:1'"):
         next(records_of(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
 
@@ -147,12 +145,10 @@ def test_where_no_cluster_is_that_is_said() -> None:
         ("auto", "No server:\nIt failed\nMore.", "at 'auto': No server: It failed"),
     ],
 )
-def test_what_ray_raises_is_told(
-    monkeypatch: pytest.MonkeyPatch, on: str, raised: str, told: str
-) -> None:
+def test_what_ray_raises_is_told(monkeypatch, on, raised, told):
     """Whatever it is: Ray has no error of its own for a start that takes too long."""
 
-    def init(*_: object, **__: object) -> None:
+    def init(*_, **__):
         raise Exception(raised)
 
     monkeypatch.setattr(ray, "init", init)
@@ -166,7 +162,7 @@ class Slow:
 
     seconds: float
 
-    def __call__(self, number: int) -> int:
+    def __call__(self, number):
         """Wait, then double."""
         if number < 0:
             raise SettingError(f"{number} is below 0")
@@ -175,12 +171,12 @@ class Slow:
 
 
 @pytest.mark.slow
-def test_errors_of_workers_are_errors_here(cluster: Any) -> None:
+def test_errors_of_workers_are_errors_here(cluster):
     with pytest.raises(SettingError, match="-3 is below 0"):
         list(parallel_map(Slow(0.0), [1, 2, -3, 4], on=cluster.address))
 
 
-def deadly(number: int) -> int:
+def deadly(number):
     """Double a number; 7 kills the process, as a graph does that takes all memory."""
     if number == 7:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -188,7 +184,7 @@ def deadly(number: int) -> int:
 
 
 @pytest.mark.slow
-def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> None:
+def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster):
     found = parallel_map(
         deadly, range(20), on=cluster.address, lost=lambda number, why: (number, why)
     )
@@ -199,8 +195,8 @@ def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> N
 
 @pytest.mark.slow
 def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    cluster, tmp_path, monkeypatch
+):
     """The results are read here alone, so that workers may be anywhere."""
     monkeypatch.chdir(tmp_path)
     file = Path("results.jsonl")  # workers have another working folder
@@ -211,8 +207,8 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
 
 @pytest.mark.slow
 def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
-    cluster: Any, client_port: int, tmp_path: Path
-) -> None:
+    cluster, client_port, tmp_path
+):
     """Byte for byte what one process makes; the last driver is a client (ray://)."""
     write_shards("branched", GRAPHS, 5, tmp_path / "s.jsonl", 3)
     out, here = tmp_path / "p.jsonl", tmp_path / "here.jsonl"
@@ -241,7 +237,7 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
 
 
 @pytest.mark.slow
-def test_a_machine_that_is_lost_changes_nothing(cluster: Any) -> None:
+def test_a_machine_that_is_lost_changes_nothing(cluster):
     found = parallel_map(Slow(0.05), range(200), on=cluster.address)
     first = [next(found) for _ in range(20)]
     cluster.remove_node(sorted(cluster.worker_nodes, key=id)[0], allow_graceful=False)

@@ -18,7 +18,7 @@ from streamplace.objectives.registry import OBJECTIVES
 RNG = np.random.default_rng(0)
 
 
-def records(placer: str, values: list[float | None]) -> list[Record]:
+def records(placer, values):
     """Values of a placer on graphs 0, 1 and so on."""
     return [
         Record(f"{i:x}" * 8, str(i), 1e4, placer, "b", value, None, 1.0, (0,))
@@ -26,7 +26,7 @@ def records(placer: str, values: list[float | None]) -> list[Record]:
     ]
 
 
-def comparison(**values: list[float | None]) -> Comparison:
+def comparison(**values):
     """Comparison of made-up placers by throughput; the reference is ``metis``."""
     results = ObjectiveResults(OBJECTIVES["throughput"])
     for placer, column in values.items():
@@ -34,7 +34,7 @@ def comparison(**values: list[float | None]) -> Comparison:
     return Comparison((results,), "metis")
 
 
-def test_the_sign_test_is_the_sum_of_binomial_probabilities() -> None:
+def test_the_sign_test_is_the_sum_of_binomial_probabilities():
     """In exact integers, also where single probabilities are too small for a float."""
     for better, worse in ((0, 5), (1, 9), (30, 70), (48, 52), (400, 1600)):
         n, fewer = better + worse, min(better, worse)
@@ -43,7 +43,7 @@ def test_the_sign_test_is_the_sum_of_binomial_probabilities() -> None:
         assert sign_test(worse, better) == sign_test(better, worse)
 
 
-def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean() -> None:
+def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean():
     """A placer that is twice as high on one graph and half as high on another is as good."""
     values, rivals = np.array([2.0, 1.0, 3.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0])
     higher, lower = paired(values, rivals, 1.0), paired(values, rivals, -1.0)
@@ -56,7 +56,7 @@ def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean() -> None:
 
 
 @pytest.mark.parametrize("graphs", [200, MAX_RESAMPLED + 1])
-def test_intervals_are_those_of_the_mean_of_logarithms(graphs: int) -> None:
+def test_intervals_are_those_of_the_mean_of_logarithms(graphs):
     """Resampled up to some number of graphs, of the normal distribution beyond."""
     logs = RNG.normal(0.02, 0.1, graphs)
     half = NormalDist().inv_cdf(0.975) * logs.std(ddof=1) / graphs**0.5
@@ -66,14 +66,14 @@ def test_intervals_are_those_of_the_mean_of_logarithms(graphs: int) -> None:
     )
 
 
-def test_intervals_are_the_same_in_every_process() -> None:
+def test_intervals_are_the_same_in_every_process():
     """The bootstrap has a seed of its own; no clock, thread or hash has a part in it."""
     values = np.array([1.1, 0.9, 1.3, 1.0, 1.2, 1.4, 0.8])
     interval = (0.9368884418964383, 1.2358430194019872)
     assert paired(values, np.ones(7)).interval == pytest.approx(interval, rel=1e-12)
 
 
-def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference() -> None:
+def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference():
     a = records("a", [0.5, None, 0.9, 0.7, 0.4, 0.8, 0.6, 0.3])
     b = records("b", [0.4, 0.5, None, 0.7, 0.5, 0.6, 0.5, 0.2])
     forward = ObjectiveResults(OBJECTIVES["throughput"], a + b).paired[1e4]
@@ -85,7 +85,7 @@ def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference() -> Non
     assert forward["b"]["a"].ratio == pytest.approx(1 / (pair.ratio or 0))
 
 
-def test_tables_json_and_python_have_the_same_statistics() -> None:
+def test_tables_json_and_python_have_the_same_statistics():
     """Against the reference in tables, against every placer in JSON, against any in Python."""
     result = comparison(metis=[0.5] * 8, best=[0.6] * 7 + [0.4], single=[0.1] * 7 + [None])
     ((_, _, _, best), (_, _, _, single)) = result.paired()
@@ -102,7 +102,7 @@ def test_tables_json_and_python_have_the_same_statistics() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_corrected_p_values_reject_what_holms_steps_reject(p_values: list[float]) -> None:
+def test_corrected_p_values_reject_what_holms_steps_reject(p_values):
     """The k-th smallest of m is rejected while all up to it are at most 0.05 / (m + 1 - k)."""
     steps = enumerate(sorted(p_values))
     bars = [p <= 0.05 / (len(p_values) - k) for k, p in steps]
@@ -113,7 +113,7 @@ def test_corrected_p_values_reject_what_holms_steps_reject(p_values: list[float]
         assert sum(p <= 0.05 for p in corrected) == rejected
 
 
-def test_the_interval_of_a_mean_holds_the_mean_and_narrows_with_graphs() -> None:
+def test_the_interval_of_a_mean_holds_the_mean_and_narrows_with_graphs():
     values = np.random.default_rng(0).normal(1, 0.2, 400)
     few, many = interval_of_mean(values[:20]), interval_of_mean(values)
     assert few is not None

@@ -1,7 +1,6 @@
 """Comparing by several objectives: what one costs by the others."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ JUDGES = [OBJECTIVES["throughput"], OBJECTIVES["makespan"]]
 BOTH = ("--objective", "throughput", "--objective", "makespan", "--jobs", "1")
 
 
-def record(placer: str, asked: str, value: float, other: float) -> Record:
+def record(placer, asked, value, other):
     """An answer asked for by one objective, with its value by the other."""
     beside = {"throughput": "makespan", "makespan": "throughput"}[asked]
     return Record(
@@ -28,7 +27,7 @@ def record(placer: str, asked: str, value: float, other: float) -> Record:
     )  # fmt: skip
 
 
-def tallied(answers: list[tuple[float, float]], asked: str) -> ObjectiveResults:
+def tallied(answers, asked):
     """Answers of p0, p1, … as (throughput, makespan)."""
     rows = [
         record(f"p{i}", asked, *(answer if asked == "throughput" else answer[::-1]))
@@ -41,9 +40,7 @@ VALUES = st.tuples(st.sampled_from([0.25, 0.5, 1.0]), st.sampled_from([1.0, 2.0,
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5), st.lists(VALUES, min_size=1, max_size=5))
-def test_the_front_is_undominated(
-    fast: list[tuple[float, float]], quick: list[tuple[float, float]]
-) -> None:
+def test_the_front_is_undominated(fast, quick):
     """Ratios to the best known of all, whatever it was asked for."""
     found = front_of([tallied(fast, "throughput"), tallied(quick, "makespan")])[None]
     every = [*fast, *quick]
@@ -56,7 +53,7 @@ def test_the_front_is_undominated(
         assert point.front == (not beaten)
 
 
-def test_a_placer_that_fails_on_a_graph_is_not_on_the_front() -> None:
+def test_a_placer_that_fails_on_a_graph_is_not_on_the_front():
     """Its means are of other graphs; equal but for rounding, two placers are."""
     one = [record(f"p{i}", "throughput", value, 1.0) for i, value in enumerate((0.7, 0.7 + 1e-16))]
     two = [replace(row, problem="cd" * 32) for row in one]
@@ -74,7 +71,7 @@ def test_a_placer_that_fails_on_a_graph_is_not_on_the_front() -> None:
     }
 
 
-def test_where_no_placer_places_anything_there_are_no_points() -> None:
+def test_where_no_placer_places_anything_there_are_no_points():
     """As at a rate at which no placement meets a condition."""
     facts = ("ab" * 32, "g", None, "p0", "1 s", None, None, 0.0, (), "no placement was found")
     results = [ObjectiveResults(j, [Record(*facts, objective=j.name)]) for j in JUDGES]
@@ -82,13 +79,13 @@ def test_where_no_placer_places_anything_there_are_no_points() -> None:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> str:
+def data(tmp_path):
     """Two graphs."""
     write_graphs([diamond(), fork_join()], tmp_path / "two.jsonl")
     return "two.jsonl"
 
 
-def test_compare_shows_what_one_objective_costs_by_the_other(run: Callable, data: str) -> None:
+def test_compare_shows_what_one_objective_costs_by_the_other(run, data):
     words = (data, "--placers", "single,anneal,round-robin", "--evaluations", "500", *BOTH)
     document = json.loads(run("compare", *words, "-o", "out", "--json").out)
     assert document["objectives"].keys() == {"throughput", "makespan"}
@@ -109,7 +106,7 @@ def test_compare_shows_what_one_objective_costs_by_the_other(run: Callable, data
     assert "●" in details
 
 
-def test_objectives_under_a_condition_are_traded_off(run: Callable, data: str) -> None:
+def test_objectives_under_a_condition_are_traded_off(run, data):
     words = (data, "--placers", "anneal", "--evaluations", "500", "--jobs", "1")
     asked = ("--objective", "devices", "--objective", "makespan", "--require", "throughput>=0.5")
     document = json.loads(run("compare", *words, *asked, "--json").out)
@@ -122,7 +119,7 @@ def test_objectives_under_a_condition_are_traded_off(run: Callable, data: str) -
 
 
 @pytest.mark.slow
-def test_a_comparison_by_one_objective_goes_on_by_two(run: Callable, data: str) -> None:
+def test_a_comparison_by_one_objective_goes_on_by_two(run, data):
     """What was answered before is valued by the other objective now, not asked again."""
     words = (data, "--placers", "anneal", "--evaluations", "500", "-o", "out")
     run("compare", *words, "--objective", "makespan", "--jobs", "1")
@@ -135,7 +132,7 @@ def test_a_comparison_by_one_objective_goes_on_by_two(run: Callable, data: str) 
     assert {point["objective"] for point in front} == {"throughput", "makespan"}
 
 
-def test_makespans_are_compared_by_their_schedule_length_ratio(run: Callable, data: str) -> None:
+def test_makespans_are_compared_by_their_schedule_length_ratio(run, data):
     """Makespan / the longest path of least times, of every problem, in the mean."""
     words = (data, "--placers", "single,anneal", "--evaluations", "500", "--objective", "makespan")
     document = json.loads(run("compare", *words, "--jobs", "1", "--json").out)

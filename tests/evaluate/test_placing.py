@@ -1,8 +1,6 @@
 """Placing a data set: a line per graph, in order, gone on with, and failures named."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from problems import chain
@@ -20,18 +18,18 @@ RANDOM = Placing(PlacementRequest("random", seed=3, budget=Budget(None, 50)))
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> DataSet:
+def data(tmp_path):
     """Six chains."""
     write_graphs(GRAPHS, tmp_path / "set.jsonl")
     return DataSet(tmp_path / "set.jsonl")
 
 
-def placed(data: DataSet, path: Path, placing: Placing = RANDOM) -> list[str]:
+def placed(data, path, placing=RANDOM):
     """Graphs that were placed, and why others were not."""
     return [one.error or one.graph for one in place_all(placing, data, path, jobs=1)]
 
 
-def test_every_line_is_a_placement_of_its_graph(data: DataSet, tmp_path: Path) -> None:
+def test_every_line_is_a_placement_of_its_graph(data, tmp_path):
     """Which any command reads, with the value that it claims."""
     placed(data, tmp_path / "p.jsonl")
     lines = (tmp_path / "p.jsonl").read_bytes().splitlines()
@@ -42,7 +40,7 @@ def test_every_line_is_a_placement_of_its_graph(data: DataSet, tmp_path: Path) -
         assert placement.as_dict() == told["assignment"]
 
 
-def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_after_its_last_whole_line(data, tmp_path):
     """Nothing is placed twice, and the file is that of one run."""
     whole, path = tmp_path / "whole.jsonl", tmp_path / "p.jsonl"
     assert placed(data, whole) == [graph.name for graph in GRAPHS]
@@ -52,7 +50,7 @@ def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path
         assert path.read_bytes() == whole.read_bytes()
 
 
-def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_path: Path) -> None:
+def test_answers_to_another_question_are_not_gone_on_with(data, tmp_path):
     path = tmp_path / "p.jsonl"
     placed(data, path, Placing(PlacementRequest("metis:k=2")))
     before = path.read_bytes()
@@ -66,9 +64,7 @@ def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_pat
 
 
 @pytest.mark.parametrize("content", [b'{"mine":1}', b'{"mine":1}\n{"mine":2}', b"notes"])
-def test_a_file_of_others_is_refused_and_stays_as_it_was(
-    refusal: Callable, data: DataSet, tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_of_others_is_refused_and_stays_as_it_was(refusal, data, tmp_path, content):
     """Its last line has no end, like that of a run that was stopped."""
     path = tmp_path / "mine.jsonl"
     path.write_bytes(content)
@@ -77,9 +73,7 @@ def test_a_file_of_others_is_refused_and_stays_as_it_was(
 
 
 @pytest.mark.parametrize("spoiled", [{"graph": 1}, {"graph": None}, {"value": "1"}, {"error": []}])
-def test_answers_that_lack_what_matters_are_refused(
-    data: DataSet, tmp_path: Path, spoiled: dict[str, object]
-) -> None:
+def test_answers_that_lack_what_matters_are_refused(data, tmp_path, spoiled):
     """Though their digest is right; a missing name was a KeyError."""
     path = tmp_path / "p.jsonl"
     placed(data, path)
@@ -90,12 +84,12 @@ def test_answers_that_lack_what_matters_are_refused(
         placed(data, path)
 
 
-def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run: Callable, data: DataSet) -> None:
+def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run, data):
     """Whether a placer refuses, breaks down or has no memory; the exit status tells."""
     errors = {"chain3": SettingError("too odd"), "chain5": MemoryError(), "chain6": KeyError("x")}
     place = Placer.place
 
-    def failing(placer: Placer, problem, *rest, **more):  # noqa: ANN001, ANN002, ANN003, ANN202
+    def failing(placer, problem, *rest, **more):
         if problem.graph.name in errors:
             raise errors[problem.graph.name]
         return place(placer, problem, *rest, **more)

@@ -13,7 +13,7 @@ from streamplace.model import Cluster, Operator, Problem, StreamGraph
 from streamplace.model.operators import Window
 
 
-def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:
+def test_latency_counts_the_hops_and_the_backlog_of_an_overload():
     """On one device tuples pass at once; behind a full link they wait at the source."""
     problem = Problem(chain(2), Cluster.uniform(2))
     near, far = (
@@ -25,14 +25,14 @@ def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:
     assert far.latency.mean > far.latency_without_backlog.mean > 0.1
 
 
-def fast(rate: float) -> Problem:
+def fast(rate):
     """A job in which parse carries 62,500 tuples/s on a device of its own."""
     stages = Operator("source", rate=rate), Operator("parse", ipt=4e4), Operator("sink")
     return Problem(in_a_row(*stages), Cluster.uniform(3))
 
 
 @pytest.mark.parametrize("rate", [10, 50_000, 64_000, 1e6])
-def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> None:
+def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate):
     problem = fast(rate)
     run = run_queues(problem, problem.placement([0, 1, 2]))
     assert run.valid
@@ -47,7 +47,7 @@ def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> No
         (GivenSettings(duration=0.5, dt=0.1), "duration"),
     ],
 )
-def test_a_run_decided_by_its_settings_says_so(arguments: GivenSettings, setting: str) -> None:
+def test_a_run_decided_by_its_settings_says_so(arguments, setting):
     """It names the stream, and a value with which the run is valid."""
     problem = fast(64_000)
     placement = problem.placement([0, 1, 2])
@@ -65,14 +65,14 @@ def test_a_run_decided_by_its_settings_says_so(arguments: GivenSettings, setting
     assert again.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
 
 
-def test_an_operator_alone_has_no_queues() -> None:
+def test_an_operator_alone_has_no_queues():
     problem = Problem(StreamGraph.of("one", [Operator("v", ipt=1, rate=10)]), Cluster.uniform(1))
     run = run_queues(problem, problem.placement([0]))
     assert run.queues == {}
     assert "longest queues" not in str(run)
 
 
-def test_windows_fire_several_times_before_anything_is_measured() -> None:
+def test_windows_fire_several_times_before_anything_is_measured():
     window = Window(size=60, advance=20, factor=0.1)
     stages = Operator("source", rate=10), Operator("count", window=window), Operator("sink")
     problem = Problem(in_a_row(*stages), Cluster.uniform(2))
@@ -84,7 +84,7 @@ def test_windows_fire_several_times_before_anything_is_measured() -> None:
         run_queues(problem, problem.placement([0, 0, 1]), GivenSettings(dt=50))
 
 
-def test_a_run_is_drawn_over_time() -> None:
+def test_a_run_is_drawn_over_time():
     """Throughput, queues and latency, a panel each, from the run that gives the numbers."""
     problem, arguments = Problem(chain(3), Cluster.uniform(3)), GivenSettings(duration=3, dt=0.1)
     placement = problem.placement([0, 1, 2])

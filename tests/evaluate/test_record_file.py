@@ -5,7 +5,6 @@ from dataclasses import asdict
 from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
 LINE = json.dumps(asdict(RECORD))
 
 
-def changed(**fields: Any) -> str:
+def changed(**fields):
     """The line of a record with other fields."""
     return json.dumps({**asdict(RECORD), **fields})
 
@@ -38,7 +37,7 @@ def changed(**fields: Any) -> str:
     ],
     ids=lambda line: line[:200] if line.isascii() else "bytes",
 )
-def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
+def test_a_damaged_line_is_named(line, tmp_path):
     """Whatever is wrong with it; none of it reaches a table, or a simulator."""
     path = tmp_path / "results.jsonl"
     path.write_bytes(f"{LINE}\n".encode() + line.encode("latin-1") + b"\n")
@@ -49,13 +48,13 @@ def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def record(number: int) -> Record:
+def record(number):
     """A made-up record of a problem of a number."""
     return Record(f"p{number}", "g", 1e4, "metis", "b", number % 7 / 7, None, 2.0, (0, 1, 1))
 
 
 @given(st.integers(1, 200))
-def test_a_torn_last_line_costs_one_record(lost: int) -> None:
+def test_a_torn_last_line_costs_one_record(lost):
     with TemporaryDirectory() as folder:
         path = Path(folder) / "results.jsonl"
         rows = [record(number) for number in range(4)]
@@ -68,7 +67,7 @@ def test_a_torn_last_line_costs_one_record(lost: int) -> None:
         assert list(read_records(path)) == rows
 
 
-def test_a_file_of_something_else_is_not_changed(tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_not_changed(tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text("my notes\nunfinished")
     with pytest.raises(FormatError, match=path.name), claim_records(path):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,21 +16,20 @@ from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_tensors
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
-from streamplace.model import StreamGraph
 from streamplace.papers.families.giph import Giph
 
 DATA = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
 GRAPHS = [chain(), diamond(), fork_join()]
 
 
-def notes(path: Path, **training: Any) -> tuple[str, ...]:
+def notes(path, **training):
     """Sentences of a comparison of a pilot with such a training."""
     file = weights_file(path / "w.safetensors", training=training)
     placers = ["metis", f"mine=pilot:weights={file}:samples=0:refine=none"]
     return streamplace.compare(GRAPHS, placers, 3, rate=2e4).notes
 
 
-def test_a_comparison_names_placers_that_know_its_graphs(tmp_path: Path) -> None:
+def test_a_comparison_names_placers_that_know_its_graphs(tmp_path):
     """At other rates and on other clusters, too, and those of the weights that it began from."""
     first, second = described(GRAPHS[:1]), described([GRAPHS[1], chain(9)])
     message = notes(tmp_path, epochs=2, **second, start={"epochs": 1, **first})
@@ -41,12 +39,12 @@ def test_a_comparison_names_placers_that_know_its_graphs(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "training", [{}, {"epochs": 0, **described(GRAPHS)}, {"epochs": 2, "graphs": "?"}]
 )
-def test_weights_that_know_no_graph_need_no_word(tmp_path: Path, training: dict[str, Any]) -> None:
+def test_weights_that_know_no_graph_need_no_word(tmp_path, training):
     """As of an older version, from before the first epoch, or with a damaged list."""
     assert notes(tmp_path, **training) == ()
 
 
-def test_training_tells_its_graphs(tmp_path: Path) -> None:
+def test_training_tells_its_graphs(tmp_path):
     graphs = [chain(n) for n in range(3, 13)]
     trained = streamplace.train("dream", graphs, tmp_path / "run", cluster=3, epochs=1)
     numbers = trained_on([f"dream:weights={trained.weights}"]).popitem()[1]
@@ -55,7 +53,7 @@ def test_training_tells_its_graphs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
-def test_all_shipped_weights_tell_their_graphs(name: str) -> None:
+def test_all_shipped_weights_tell_their_graphs(name):
     """As many as they were trained on, each at every rate, of at most 20,000."""
     training = read_tensors(shipped(name))[0]["training"]
     numbers = len(trained_on([name])[name])
@@ -63,25 +61,25 @@ def test_all_shipped_weights_tell_their_graphs(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def judged() -> set[int]:
+def judged():
     """Graphs of the test splits, by which the pages tell of learned placers."""
     streams = DataSet(DATA, "test", reader=Reader(None))
     tasks = (p for p in FAMILIES["giph"].generate(Giph(), 0) if in_test(p.graph))
     return {graph_number(problem.graph) for problem in (*streams, *tasks)}
 
 
-def in_test(graph: StreamGraph) -> bool:
+def in_test(graph):
     return graph.attributes["split"] == "test"
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if shipped(name).exists()])
-def test_no_shipped_weights_learned_from_what_judges_them(name: str, judged: set[int]) -> None:
+def test_no_shipped_weights_learned_from_what_judges_them(name, judged):
     """Epochs and options are chosen on graphs that were held out of the training split."""
     assert not trained_on([name])[name] & judged
     assert "--split" not in read_tensors(shipped(name))[0]["training"]["command"]
 
 
-def test_training_reads_no_test_graph(tmp_path: Path) -> None:
+def test_training_reads_no_test_graph(tmp_path):
     """Neither to learn from nor to choose the best epoch, unless it is asked to."""
     splits = ("train", "train", "train", "test", "test", "validation")
     graphs = [replace(chain(n), attributes={"split": s}) for n, s in enumerate(splits, 3)]
@@ -94,7 +92,7 @@ def test_training_reads_no_test_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("seeds", "n"), [((0, 1, 2), 3), ((0, 0, 1), 0)])
-def test_seeds_of_trainings_have_a_mean(tmp_path: Path, seeds: tuple[int, ...], n: int) -> None:
+def test_seeds_of_trainings_have_a_mean(tmp_path, seeds, n):
     placers = ["metis"]
     for i, seed in enumerate(seeds):
         file = weights_file(tmp_path / f"{i}.safetensors", seed=i, training={"seed": seed})

@@ -24,7 +24,7 @@ SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
 
 
 @pytest.mark.parametrize("name", ["giph", "giph-grid"])
-def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
+def test_a_shipped_recipe_makes_the_content_of_its_manifest(name):
     recipe = read_recipe(DATASETS / f"{name}.toml")
     digest = hashlib.sha256()
     for one in recipe.generate():
@@ -34,7 +34,7 @@ def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
     assert (manifest.family, manifest.seed) == (recipe.family, recipe.seed)
 
 
-def test_every_manifest_that_is_shipped_is_tested() -> None:
+def test_every_manifest_that_is_shipped_is_tested():
     manifests = {path.name.split(".")[0] for path in DATASETS.glob("*.manifest.json")}
     assert manifests == {"branched", "giph", "giph-grid"}
     assert read_recipe(DATASETS / "branched.toml").parameters == Branched()
@@ -42,7 +42,7 @@ def test_every_manifest_that_is_shipped_is_tested() -> None:
     assert verify(DATASETS / "giph-grid.jsonl.gz").splits == {"test": 50, "train": 50}
 
 
-def test_a_data_set_reads_back_and_its_manifest_stands_beside_it(tmp_path: Path) -> None:
+def test_a_data_set_reads_back_and_its_manifest_stands_beside_it(tmp_path):
     """With progress, counts, every parameter that has a value, and both checksums."""
     seen = []
     path = tmp_path / "b.jsonl.gz"
@@ -56,7 +56,7 @@ def test_a_data_set_reads_back_and_its_manifest_stands_beside_it(tmp_path: Path)
     assert manifest.packed_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> None:
+def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path):
     """So that a folder of such files stays a folder of graphs."""
     path = tmp_path / "dag.json"
     assert write_dataset("random-dag", RandomDag(operators=9), 0, path).graphs == 1
@@ -65,13 +65,13 @@ def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("name", "error"), [("b.json", SettingError), ("b.txt", FormatError)])
-def test_other_files_hold_one_graph(tmp_path: Path, name: str, error: type[Exception]) -> None:
+def test_other_files_hold_one_graph(tmp_path, name, error):
     with pytest.raises(error, match=r"\.jsonl"):
         write_dataset("branched", SMALL, 0, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_recipe_fills_in_defaults(tmp_path: Path) -> None:
+def test_a_recipe_fills_in_defaults(tmp_path):
     """Seed 0, and every parameter it does not name."""
     path = tmp_path / "r.toml"
     path.write_text('family = "random-dag"\n[parameters]\noperators = 12\ndevices = 3\n')
@@ -91,13 +91,13 @@ def test_a_recipe_fills_in_defaults(tmp_path: Path) -> None:
         ("family =", ""),
     ],
 )
-def test_a_bad_recipe_is_refused(tmp_path: Path, text: str, place: str) -> None:
+def test_a_bad_recipe_is_refused(tmp_path, text, place):
     path = tmp_path / "r.toml"
     path.write_text(text)
     assert place in refusal_of(path, read_recipe, path, kind=FormatError)
 
 
-def test_every_family_has_documented_options_with_defaults() -> None:
+def test_every_family_has_documented_options_with_defaults():
     assert {"branched", "random-dag"} <= set(FAMILIES)
     for name in FAMILIES:
         family = FAMILIES[name]
@@ -107,7 +107,7 @@ def test_every_family_has_documented_options_with_defaults() -> None:
         assert len(options(family.parameters)) == len(asdict(family.parameters()))
 
 
-def test_a_family_refuses_foreign_parameters_and_bad_seeds() -> None:
+def test_a_family_refuses_foreign_parameters_and_bad_seeds():
     with pytest.raises(SettingError, match="Branched"):
         FAMILIES["branched"].generate(RandomDag())
     with pytest.raises(SettingError, match="seed is -1"):

@@ -1,21 +1,16 @@
 """Random layered graphs."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from streamplace.errors import SettingError, UnitError
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.model.graph import StreamGraph
 
 
 @st.composite
-def parameters(draw: Callable[..., Any]) -> RandomDag:
+def parameters(draw):
     """Any legal parameters of a small graph."""
     operators = draw(st.integers(1, 60))
     sources = draw(st.integers(1, operators))
@@ -35,13 +30,13 @@ def parameters(draw: Callable[..., Any]) -> RandomDag:
     return RandomDag(**values, streams=draw(st.integers(least, min(most, least + 200))))
 
 
-def stream_rates(graph: StreamGraph) -> NDArray[Any]:
+def stream_rates(graph):
     """Tuples/s on every stream."""
     return graph.input_rate[graph.streams.source] * graph.streams.selectivity
 
 
 @given(parameters(), st.integers(0, 2**32))
-def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p: RandomDag, seed: int) -> None:
+def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p, seed):
     """Operators, streams, sources, CPU, traffic and rate, exactly."""
     (graph,) = random_dag(p, seed)
     assert (graph.n_operators, graph.n_streams) == (p.operators, p.n_streams)
@@ -56,7 +51,7 @@ def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p: RandomDag, s
 
 
 @given(parameters(), st.integers(0, 2**32))
-def test_streams_go_forward_and_reach_every_operator(p: RandomDag, seed: int) -> None:
+def test_streams_go_forward_and_reach_every_operator(p, seed):
     """Rising rows mean no cycle; a positive rate means a path from a source."""
     (graph,) = random_dag(p, seed)
     source, target = graph.streams.source, graph.streams.target
@@ -67,7 +62,7 @@ def test_streams_go_forward_and_reach_every_operator(p: RandomDag, seed: int) ->
 
 
 @given(parameters(), st.integers(0, 2**32))
-def test_operators_emit_within_the_selectivity(p: RandomDag, seed: int) -> None:
+def test_operators_emit_within_the_selectivity(p, seed):
     """Between 1/r and r tuples per tuple, so rates stay within r of the flow."""
     (graph,) = random_dag(p, seed)
     emitted = np.bincount(graph.streams.source, graph.streams.selectivity, p.operators)
@@ -77,12 +72,12 @@ def test_operators_emit_within_the_selectivity(p: RandomDag, seed: int) -> None:
     assert graph.input_rate.max() <= p.rate * p.selectivity * (1 + 1e-9)
 
 
-def test_rates_neither_grow_nor_fade_along_a_deep_chain() -> None:
+def test_rates_neither_grow_nor_fade_along_a_deep_chain():
     (graph,) = random_dag(RandomDag(operators=10_000, layers=10_000, streams=9_999), 0)
     assert 5e3 <= graph.input_rate.min() <= graph.input_rate.max() <= 2e4
 
 
-def test_skew_makes_heavy_tails() -> None:
+def test_skew_makes_heavy_tails():
     """The largest of many lognormal operators dwarfs the median."""
     (even,) = random_dag(RandomDag(operators=1000), 0)
     (skewed,) = random_dag(RandomDag(operators=1000, skew=2.0), 0)
@@ -102,6 +97,6 @@ def test_skew_makes_heavy_tails() -> None:
         ({"parallel": 1}, "parallel is 1"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:
+def test_parameters_that_make_no_sense_are_refused(values, message):
     with pytest.raises((SettingError, UnitError), match=message):
         RandomDag(**values)

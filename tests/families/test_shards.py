@@ -1,9 +1,6 @@
 """Data sets in shards are those in one file, whoever makes them, however often they are stopped."""
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import pytest
 from manifests import read_manifest, verify
@@ -19,7 +16,7 @@ from streamplace.io.problems import problem_line
 SMALL = Branched(branches=1, depth=2, devices=2, copies=10)
 
 
-def test_shards_hold_what_one_file_holds(tmp_path: Path) -> None:
+def test_shards_hold_what_one_file_holds(tmp_path):
     """Byte for byte, by the checksum of the content; counted by split."""
     whole = write_dataset("branched", SMALL, 7, tmp_path / "one.jsonl.gz")
     path = tmp_path / "s.jsonl.gz"
@@ -32,23 +29,23 @@ def test_shards_hold_what_one_file_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
-def test_every_family_can_begin_anywhere(family: str) -> None:
+def test_every_family_can_begin_anywhere(family):
     every = FAMILIES[family].generate(seed=3)
     first = [next(every, None) for _ in range(3)][-1]
     again = next(FAMILIES[family].generate(seed=3, start=2), None)
     assert (again and problem_line(again)) == (first and problem_line(first))
 
 
-def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path):
     path, made = tmp_path / "s.jsonl.gz", list[int]()
 
-    def stopped(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+    def stopped(function, numbers):
         for number in numbers:
             if number == 3:
                 raise KeyboardInterrupt
             yield function(number)
 
-    def noted(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+    def noted(function, numbers):
         made.extend(numbers)
         return map(function, numbers)
 
@@ -71,8 +68,8 @@ def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> No
         b'"number":7,"splits":{}}',
     ],
 )
-def test_what_a_damaged_log_does_not_tell_is_made_again(tmp_path: Path, line: bytes) -> None:
-    def stopped(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+def test_what_a_damaged_log_does_not_tell_is_made_again(tmp_path, line):
+    def stopped(function, numbers):
         yield function(0)
         raise KeyboardInterrupt
 
@@ -88,7 +85,7 @@ def test_what_a_damaged_log_does_not_tell_is_made_again(tmp_path: Path, line: by
 
 
 @pytest.mark.parametrize("content", ['{"mine": 1}', '{"mine": 1}\n'])
-def test_a_file_of_others_in_place_of_the_log_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_file_of_others_in_place_of_the_log_is_refused(tmp_path, content):
     log = manifest_path(tmp_path / "s.jsonl").with_suffix(".jsonl")
     log.write_text(content)
     with pytest.raises(FormatError, match=r"s\.manifest\.jsonl: "):
@@ -96,20 +93,20 @@ def test_a_file_of_others_in_place_of_the_log_is_refused(tmp_path: Path, content
     assert log.read_text() == content
 
 
-def test_shards_beside_those_of_a_longer_name_are_written(tmp_path: Path) -> None:
+def test_shards_beside_those_of_a_longer_name_are_written(tmp_path):
     write_shards("branched", SMALL, 7, tmp_path / "s-large.jsonl", 2)
     write_shards("branched", SMALL, 7, tmp_path / "s.jsonl", 3)
     assert verify(tmp_path / "s-large.jsonl").graphs == verify(tmp_path / "s.jsonl").graphs == 10
 
 
-def test_shards_of_another_number_are_not_left_lying_beside(tmp_path: Path) -> None:
+def test_shards_of_another_number_are_not_left_lying_beside(tmp_path):
     """Else nobody could tell which of them are the data set."""
     write_shards("branched", SMALL, 7, tmp_path / "s.jsonl", 2)
     with pytest.raises(SettingError, match=r"s-00000-of-00002\.jsonl: "):
         write_shards("branched", SMALL, 7, tmp_path / "s.jsonl", 3)
 
 
-def test_generate_makes_shards(run: Callable, tmp_path: Path) -> None:
+def test_generate_makes_shards(run, tmp_path):
     size = ("--branches", "1", "--depth", "2", "--devices", "2", "--copies", "10", "--seed", "7")
     answer = run("generate", "branched", *size, "--files", "2", "--jobs", "1", "-o", "s.jsonl.gz")
     assert answer.status == 0, answer.err

@@ -1,8 +1,6 @@
 """Valid documents of the native forms, and a document for any schema."""
 
 import json
-from random import Random
-from typing import Any
 
 GRAPH = {
     "name": "g",
@@ -47,24 +45,24 @@ TWICE = "\0twice"
 _ESCAPED = json.dumps(TWICE)[1:-1]
 
 
-def to_json(document: Any) -> bytes:
+def to_json(document):
     """Text that keeps what no JSON writer should let pass: NaN, surrogates, names twice."""
     text = json.dumps(document, ensure_ascii=False)
     return text.replace(_ESCAPED, "").encode(errors="surrogatepass")
 
 
-def to_toml(document: dict[str, Any]) -> bytes:
+def to_toml(document):
     """TOML with everything in inline tables."""
     lines = [f"{_toml(key)} = {_toml(value)}" for key, value in document.items()]
     return "\n".join(lines).replace(_ESCAPED, "").encode(errors="surrogatepass")
 
 
-def document_of(schema: dict[str, Any], rng: Random) -> Any:
+def document_of(schema, rng):
     """Return a document that a JSON Schema allows, about half of its optional fields left out."""
     return _value(schema, schema.get("$defs", {}), rng)
 
 
-def _value(schema: dict[str, Any], known: dict[str, Any], rng: Random) -> Any:
+def _value(schema, known, rng):
     if "$ref" in schema:
         return _value(known[schema["$ref"].rsplit("/", 1)[1]], known, rng)
     if "anyOf" in schema:
@@ -85,7 +83,7 @@ def _value(schema: dict[str, Any], known: dict[str, Any], rng: Random) -> Any:
     return {"string": rng.choice("abc"), "boolean": True}.get(schema["type"], least + 1)
 
 
-def _table(schema: dict[str, Any], known: dict[str, Any], rng: Random) -> dict[str, Any]:
+def _table(schema, known, rng):
     needed = schema.get("required", ())
     fields = {
         name: _value(field, known, rng)
@@ -98,7 +96,7 @@ def _table(schema: dict[str, Any], known: dict[str, Any], rng: Random) -> dict[s
     return fields
 
 
-def _toml(value: Any) -> str:
+def _toml(value):
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

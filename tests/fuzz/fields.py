@@ -7,7 +7,7 @@ field too late is seen.
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -33,7 +33,7 @@ Slot = tuple[Any, Any]
 """A table or list, and the name or number of a field in it."""
 
 
-def changed_field(document: Any, rng: Random) -> Any:
+def changed_field(document, rng):
     """Return a document of which one field, or all fields of one name, are not as they were."""
     document = copy.deepcopy(document)
     fields = fields_of(document)
@@ -49,7 +49,7 @@ def changed_field(document: Any, rng: Random) -> Any:
     return document
 
 
-def fields_of(document: Any) -> dict[str, list[Slot]]:
+def fields_of(document):
     """Every place that holds a value, by its path; the items of a list share one."""
     fields: dict[str, list[Slot]] = {}
     for path, holder, key in _walk(document, ""):
@@ -57,7 +57,7 @@ def fields_of(document: Any) -> dict[str, list[Slot]]:
     return fields
 
 
-def _walk(node: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _walk(node, path):
     if isinstance(node, dict | list):
         for key, child in list(node.items() if isinstance(node, dict) else enumerate(node)):
             here = f"{path}.{key}" if isinstance(node, dict) else f"{path}[]"
@@ -65,7 +65,7 @@ def _walk(node: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
             yield from _walk(child, here)
 
 
-def retyped(value: Any, rng: Random) -> Any:
+def retyped(value, rng):
     """Return a value of another type that looks like the same."""
     forms: list[Any] = [
         None,
@@ -87,7 +87,7 @@ def retyped(value: Any, rng: Random) -> Any:
     return rng.choice(forms)
 
 
-def nearby(value: Any, rng: Random) -> Any:
+def nearby(value, rng):
     """Return a value of the same type: a little or much more, less, longer or shorter."""
     if isinstance(value, bool):
         return not value
@@ -102,23 +102,23 @@ def nearby(value: Any, rng: Random) -> Any:
     return {} if value else {"a": 1}
 
 
-def _replace(holder: Any, key: Any, rng: Random) -> None:
+def _replace(holder, key, rng):
     holder[key] = copy.deepcopy(rng.choice(VALUES))
 
 
-def _retype(holder: Any, key: Any, rng: Random) -> None:
+def _retype(holder, key, rng):
     holder[key] = retyped(holder[key], rng)
 
 
-def _alter(holder: Any, key: Any, rng: Random) -> None:
+def _alter(holder, key, rng):
     holder[key] = nearby(holder[key], rng)
 
 
-def _drop(holder: Any, key: Any, rng: Random) -> None:
+def _drop(holder, key, rng):
     del holder[key]
 
 
-def _duplicate(holder: Any, key: Any, rng: Random) -> None:
+def _duplicate(holder, key, rng):
     """A second time, alike or not: a name twice in a table, an item twice in a list."""
     value = copy.deepcopy(holder[key])
     again = rng.choice((value, retyped(value, rng), nearby(value, rng)))
@@ -128,19 +128,19 @@ def _duplicate(holder: Any, key: Any, rng: Random) -> None:
         holder[f"{key}{TWICE}"] = again
 
 
-def _nest(holder: Any, key: Any, rng: Random) -> None:
+def _nest(holder, key, rng):
     value, as_list = holder[key], rng.random() < 0.5
     for _ in range(rng.choice(DEPTHS)):
         value = [value] if as_list else {str(key): value}
     holder[key] = value
 
 
-def _embed(holder: Any, key: Any, rng: Random) -> None:
+def _embed(holder, key, rng):
     """Put a copy of the whole table into one of its fields."""
     holder[key] = copy.deepcopy(holder)
 
 
-def _lift(holder: Any, key: Any, rng: Random) -> None:
+def _lift(holder, key, rng):
     """Replace a table by its fields, or a list by its items."""
     inner = holder[key]
     if isinstance(inner, dict) and isinstance(holder, dict):
@@ -152,12 +152,12 @@ def _lift(holder: Any, key: Any, rng: Random) -> None:
         holder[key] = next(iter(inner.values() if isinstance(inner, dict) else inner))
 
 
-def _swap(holder: Any, key: Any, rng: Random) -> None:
+def _swap(holder, key, rng):
     other = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
     holder[key], holder[other] = holder[other], holder[key]
 
 
-def _rename(holder: Any, key: Any, rng: Random) -> None:
+def _rename(holder, key, rng):
     if isinstance(holder, dict):
         name = str(key)
         likely = (name.upper(), f"{name}s", name[:-1], f" {name}", name.replace("_", "-"))

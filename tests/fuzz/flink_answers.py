@@ -34,7 +34,7 @@ SECONDS = 10.0
 Read = Callable[[bytes, Path], Any]
 
 
-def answer_readers() -> dict[str, tuple[Read, Callable[[], Sequence[bytes]]]]:
+def answer_readers():
     """Readers by name, each with valid answers: one for every path, and one for what is refused."""
     readers: dict[str, tuple[Read, Callable[[], Sequence[bytes]]]] = {
         f"answer {path}": (_reader(path), _seeds(path)) for path in ANSWERS
@@ -45,30 +45,30 @@ def answer_readers() -> dict[str, tuple[Read, Callable[[], Sequence[bytes]]]]:
     return readers
 
 
-def _reader(path: str) -> Read:
-    def read(content: bytes, folder: Path) -> None:
+def _reader(path):
+    def read(content, folder):
         FakeFlink(otherwise=said(content)).rest.get(path.replace("*", "a"))
 
     return read
 
 
-def _seeds(path: str) -> Callable[[], Sequence[bytes]]:
+def _seeds(path):
     @cache
-    def seeds() -> Sequence[bytes]:
+    def seeds():
         schema = TypeAdapter(ANSWERS[path]).json_schema()
         return [to_json(document_of(schema, Random(i))) for i in range(20)]
 
     return seeds
 
 
-def _read_complaint(content: bytes, folder: Path) -> None:
+def _read_complaint(content, folder):
     assert root_cause(parse_complaint(content)).isprintable()
 
 
-def _conversation(deed: Callable[[Rest], Any]) -> Read:
+def _conversation(deed):
     """Return a reader of documents by path: all that a cluster answers while something is done."""
 
-    def read(content: bytes, folder: Path) -> None:
+    def read(content, folder):
         try:
             answers = json.loads(content)
         except (ValueError, RecursionError):
@@ -85,7 +85,7 @@ def _conversation(deed: Callable[[Rest], Any]) -> Read:
     return read
 
 
-def _cluster_file(flink: Rest) -> str:
+def _cluster_file(flink):
     return measured_cluster(flink, "2500 MIPS", "1 Gbps").as_toml()
 
 

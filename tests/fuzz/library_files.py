@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from streamplace.library.folder import Library, LibraryEntry, checker_file, open_library
+from streamplace.library.folder import LibraryEntry, checker_file, open_library
 
 sys.path.insert(0, str(checker_file().parent))
 import check
@@ -23,7 +23,7 @@ Reader = Callable[[bytes, Path], Any]
 Seeds = Callable[[], Sequence[bytes]]
 
 
-def library_readers() -> dict[str, tuple[Reader, Seeds]]:
+def library_readers():
     """Reader and valid contents of every kind of file, for each kind of proof."""
     readers: dict[str, tuple[Reader, Seeds]] = {}
     for entry in _smallest():
@@ -38,12 +38,12 @@ def library_readers() -> dict[str, tuple[Reader, Seeds]]:
 
 
 @cache
-def _library() -> Library:
+def _library():
     return open_library()
 
 
 @cache
-def _smallest() -> tuple[LibraryEntry, ...]:
+def _smallest():
     """Entry of the smallest files for each objective and kind of proof."""
     library, kinds = _library(), dict[tuple[str, str], tuple[int, LibraryEntry]]()
     for entry in library.entries:
@@ -54,11 +54,11 @@ def _smallest() -> tuple[LibraryEntry, ...]:
     return tuple(entry for _, entry in kinds.values())
 
 
-def _content(entry: LibraryEntry, part: str) -> Sequence[bytes]:
+def _content(entry, part):
     return [_library().files(entry)[PARTS.index(part)].read_bytes()]
 
 
-def _check(entry: LibraryEntry, part: str, content: bytes, folder: Path) -> None:
+def _check(entry, part, content, folder):
     """Have the checker read a content beside the two valid files."""
     paths = _library().files(entry)
     paths[PARTS.index(part)] = file = folder / f"{part}.json"
@@ -72,7 +72,7 @@ def _check(entry: LibraryEntry, part: str, content: bytes, folder: Path) -> None
     assert len(line) <= LONGEST, line
 
 
-def _read_library(content: bytes, folder: Path) -> None:
+def _read_library(content, folder):
     (folder / "best.jsonl").write_bytes(content)
     (folder / "manifest.json").write_bytes((_library().folder / "manifest.json").read_bytes())
     library = open_library(folder)

@@ -1,10 +1,8 @@
 """The smallest learner of every model, its weights and its checkpoints."""
 
 import tempfile
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from problems import chain
 
@@ -16,7 +14,7 @@ SMALL = {"width": 4, "rounds": 1, "embedding": 2, "hops": 1, "places": 2}
 
 
 @cache
-def learner(name: str) -> Any:
+def learner(name):
     """Learner of a model with as few parameters as its options allow."""
     import torch
 
@@ -31,7 +29,7 @@ def learner(name: str) -> Any:
 
 
 @cache
-def weights(name: str) -> bytes:
+def weights(name):
     """Weights file of the smallest learner."""
     from streamplace.io.weights import write_weights
     from streamplace.learn.parameters import arrays_of
@@ -44,7 +42,7 @@ def weights(name: str) -> bytes:
 
 
 @cache
-def checkpoints(name: str) -> Sequence[bytes]:
+def checkpoints(name):
     """Checkpoint of a run that has not begun, and of one after a step and an epoch."""
     import torch
 
@@ -65,7 +63,7 @@ def checkpoints(name: str) -> Sequence[bytes]:
     return found
 
 
-def resumed(name: str, path: Path) -> None:
+def resumed(name, path):
     """Take up a checkpoint, as training does."""
     import torch
 

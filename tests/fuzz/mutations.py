@@ -4,7 +4,6 @@ import copy
 import gzip
 import json
 import tomllib
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from random import Random
@@ -31,7 +30,7 @@ TYPES = (np.float16, np.float32, np.float64, np.int8, np.int64, np.uint8, np.boo
 NAMES = ("", "a", "module", "metadata", "x" * 300, "é\n")
 
 
-def mutated(seeds: Sequence[bytes], rng: Random) -> bytes:
+def mutated(seeds, rng):
     """Return one of the seeds, spoiled in one to four ways."""
     content = rng.choice(seeds)
     for _ in range(1 + min(3, int(rng.expovariate(1)))):
@@ -39,7 +38,7 @@ def mutated(seeds: Sequence[bytes], rng: Random) -> bytes:
     return content
 
 
-def _once(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:
+def _once(content, seeds, rng):
     if rng.random() < 0.5 and (form := _form(content)):
         with suppress(ValueError, RecursionError, OverflowError):  # of Python's: too long, too deep
             return form(content, rng)  # type: ignore[no-any-return]
@@ -47,7 +46,7 @@ def _once(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _form(content: bytes) -> Any:
+def _form(content):
     """Return what spoils the structure of a content; None where it has none that we know."""
     for form, holds in (
         (_packed, lambda: content[:2] == b"\x1f\x8b" and gzip.decompress(content)),
@@ -65,15 +64,15 @@ def _form(content: bytes) -> Any:
     return None
 
 
-def _packed(content: bytes, rng: Random) -> bytes:
+def _packed(content, rng):
     return gzip.compress(_once(gzip.decompress(content), [b""], rng), 1)
 
 
-def _json(content: bytes, rng: Random) -> bytes:
+def _json(content, rng):
     return to_json(changed_field(json.loads(content), rng))
 
 
-def _lines(content: bytes, rng: Random) -> bytes:
+def _lines(content, rng):
     lines = content.splitlines(keepends=True)
     i, way = rng.randrange(len(lines)), rng.random()
     if way < 0.1:
@@ -85,11 +84,11 @@ def _lines(content: bytes, rng: Random) -> bytes:
     return b"".join(lines)
 
 
-def _toml_tables(content: bytes, rng: Random) -> bytes:
+def _toml_tables(content, rng):
     return to_toml(changed_field(tomllib.loads(content.decode()), rng))
 
 
-def _elements(content: bytes, rng: Random) -> bytes:
+def _elements(content, rng):
     """Return an XML document with one element or attribute that is not as it was."""
     try:
         root = ElementTree.fromstring(content)
@@ -115,24 +114,24 @@ def _elements(content: bytes, rng: Random) -> bytes:
     return ElementTree.tostring(root)
 
 
-def _nest(element: ElementTree.Element, rng: Random) -> None:
+def _nest(element, rng):
     for _ in range(rng.choice((1, 2, MOST_DEPTH))):
         inner = copy.copy(element)
         element[:] = [inner]
 
 
-def _change_attribute(element: ElementTree.Element, rng: Random) -> None:
+def _change_attribute(element, rng):
     name = rng.choice(sorted(element.attrib))
     value = element.attrib.pop(name)
     if rng.random() < 0.6:
         element.attrib[name] = rng.choice(("", "0", "-1", "1e999", str(nearby(value, rng))))
 
 
-def _header(content: bytes) -> bytes:
+def _header(content):
     return content[8 : 8 + int.from_bytes(content[:8], "little")]
 
 
-def _tensors(content: bytes, rng: Random) -> bytes:
+def _tensors(content, rng):
     """Spoil the header of a safetensors file, the document in it, or a tensor."""
     if rng.random() < 0.3:
         return _changed_tensors(content, rng)
@@ -152,7 +151,7 @@ def _tensors(content: bytes, rng: Random) -> bytes:
     return len(told).to_bytes(8, "little") + told + data
 
 
-def _changed_tensors(content: bytes, rng: Random) -> bytes:
+def _changed_tensors(content, rng):
     """Return a valid safetensors file with the same document and one other tensor."""
     from safetensors import SafetensorError
     from safetensors.numpy import load, save
@@ -177,7 +176,7 @@ def _changed_tensors(content: bytes, rng: Random) -> bytes:
     return save({key: np.ascontiguousarray(a) for key, a in arrays.items()}, metadata)
 
 
-def _changed_array(array: NDArray[Any], rng: Random) -> NDArray[Any]:
+def _changed_array(array, rng):
     """Another type, another shape, or other values in it."""
     if rng.random() < 0.3:
         return np.nan_to_num(array).astype(rng.choice(TYPES))
@@ -199,7 +198,7 @@ def _changed_array(array: NDArray[Any], rng: Random) -> NDArray[Any]:
     return rng.choice(shapes)
 
 
-def _scratched(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:
+def _scratched(content, seeds, rng):
     """Return bytes flipped, inserted, overwritten, cut off, removed, doubled or spliced."""
     size = len(content)
     a, b = sorted((rng.randrange(size + 1), rng.randrange(size + 1)))

@@ -77,7 +77,7 @@ class Target:
     share: int = 1
 
 
-def targets() -> list[Target]:
+def targets():
     """Everything that reads."""
     return [
         *_native(),
@@ -91,7 +91,7 @@ def targets() -> list[Target]:
     ]
 
 
-def _native() -> list[Target]:
+def _native():
     graph, lines = to_json(GRAPH), to_json(GRAPH) + b"\n" + to_json(BARE) + b"\n"
     return [
         _parsed("graph", parse_graph, graph),
@@ -108,27 +108,27 @@ def _native() -> list[Target]:
     ]
 
 
-def _compiled(content: bytes, where: str) -> Problem:
+def _compiled(content, where):
     rules = parse_constraints(content, where)
     return Problem(PROBLEM.graph, PROBLEM.cluster, rules)
 
 
-def _packed() -> Sequence[bytes]:
+def _packed():
     import gzip
 
     return [gzip.compress(to_json(GRAPH) + b"\n" + to_json(BARE), 1, mtime=0)]
 
 
-def _reads_files(name: str) -> bool:
+def _reads_files(name):
     """Whether a format is read from files, by a reader that has what it needs."""
     package = FORMATS[name].package
     return name != "torch" and (not package or find_spec(package) is not None)
 
 
-def _foreign(name: str) -> Target:
+def _foreign(name):
     """Importer; where there is no valid file of its format, those of all others are spoiled."""
 
-    def seeds() -> Sequence[bytes]:
+    def seeds():
         own = [path.read_bytes() for path in sorted(SEEDS.glob(f"{name}.*"))]
         return own or [to_json(GRAPH), *(path.read_bytes() for path in sorted(SEEDS.iterdir()))]
 
@@ -138,24 +138,24 @@ def _foreign(name: str) -> Target:
     return _file(f"import {name}", suffix, lambda path: list(read(path)), seeds, share)
 
 
-def _schema(name: str) -> Target:
+def _schema(name):
     """Document of a published schema, as JSON and as TOML."""
 
-    def seeds() -> Sequence[bytes]:
+    def seeds():
         documents = [document_of(json_schema(name), Random(i)) for i in range(20)]
         return [*map(to_json, documents), *map(to_toml, documents)]
 
-    def read(content: bytes, folder: Path) -> None:
+    def read(content, folder):
         parse = parse_json if content.lstrip()[:1] == b"{" else parse_toml
         parse(name, content, "here")
 
     return Target(f"schema {name}", read, cache(seeds))
 
 
-def _export(name: str) -> Target:
+def _export(name):
     export = EXPORTS[name]
 
-    def seeds() -> Sequence[bytes]:
+    def seeds():
         written = []
         for deployment in DEPLOYMENTS.values():
             (text,) = export.files(deployment).values()
@@ -165,7 +165,7 @@ def _export(name: str) -> Target:
     return _file(f"export {name}", export.suffix, read_assignment, seeds)
 
 
-def _small() -> list[Target]:
+def _small():
     """Recipes, results and names of files."""
     record = Record("p" * 64, "g", 1e4, "exact", "1 s", 0.8, 0.8, 0.1, (0, 1))
     results = [2 * (to_json(asdict(record)) + b"\n")]
@@ -176,13 +176,13 @@ def _small() -> list[Target]:
     ]
 
 
-def _recipe(name: str) -> bytes:
+def _recipe(name):
     known = {option.name: option.default for option in options(FAMILIES[name].parameters)}
     given = {key: value for key, value in known.items() if value is not None}
     return to_toml({"family": name, "seed": 1, "parameters": given})
 
 
-def _read_path(content: bytes, folder: Path) -> None:
+def _read_path(content, folder):
     path = folder / content.decode(errors="surrogateescape").replace("/", "_")
     for read in (read_graphs, read_cluster, read_assignment, read_weights, read_recipe):
         try:
@@ -191,7 +191,7 @@ def _read_path(content: bytes, folder: Path) -> None:
             continue
 
 
-def _model(name: str) -> list[Target]:
+def _model(name):
     """Options, weights and checkpoints of a model."""
     model = MODELS[name]
     table = model.presets["fast"].model.model_dump(mode="json")
@@ -212,27 +212,27 @@ def _model(name: str) -> list[Target]:
     return found
 
 
-def _place(name: str, path: Path) -> None:
+def _place(name, path):
     objective = (*MODELS[name].objectives, "throughput")[0]
     placer = f"{name}:weights={path}"
     streamplace.place(PROBLEM.graph, PROBLEM.cluster, placer=placer, objective=objective)
 
 
-def _parsed(name: str, parse: Callable[[bytes, str], Any], *seeds: bytes) -> Target:
+def _parsed(name, parse, *seeds):
     return Target(name, lambda content, folder: parse(content, "here"), lambda: seeds)
 
 
 def _file(
-    name: str,
-    suffix: str,
-    read: Callable[[Path], Any],
-    seeds: Sequence[bytes] | Seeds,
-    share: int = 1,
-) -> Target:
+    name,
+    suffix,
+    read,
+    seeds,
+    share=1,
+):
     """Return a reader of files; each has a name of its own, because some are kept by name."""
     numbers = count()
 
-    def read_file(content: bytes, folder: Path) -> None:
+    def read_file(content, folder):
         path = _put(content, folder, f"{next(numbers)}{suffix}")
         try:
             read(path)
@@ -242,7 +242,7 @@ def _file(
     return Target(name, read_file, cache(seeds) if callable(seeds) else lambda: seeds, share)
 
 
-def _put(content: bytes, folder: Path, name: str) -> Path:
+def _put(content, folder, name):
     path = folder / name
     path.write_bytes(content)
     return path

@@ -5,8 +5,6 @@
 
 import os
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 from fuzz import trial
@@ -26,7 +24,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "0"))
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_valid_files_are_read_and_spoiled_files_read_or_refused(name: str, tmp_path: Path) -> None:
+def test_valid_files_are_read_and_spoiled_files_read_or_refused(name, tmp_path):
     """In one line, within the time that one may take; fewer where each starts a process.
 
     `content_of` makes the input of a number that is found again.
@@ -39,7 +37,7 @@ def test_valid_files_are_read_and_spoiled_files_read_or_refused(name: str, tmp_p
     assert {number: fault for number, fault in faults.items() if fault} == {}
 
 
-def test_an_input_depends_on_its_number_alone() -> None:
+def test_an_input_depends_on_its_number_alone():
     """So that whatever is found can be made again."""
     once, again = ([content_of(TARGETS["graph"], 3, i) for i in range(20)] for _ in range(2))
     assert once == again
@@ -56,10 +54,8 @@ def test_an_input_depends_on_its_number_alone() -> None:
         ("bytearray(2**33)", "MemoryError"),
     ],
 )
-def test_whatever_else_a_reader_does_is_found(
-    deed: str, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def read(content: bytes, folder: Path) -> Any:
+def test_whatever_else_a_reader_does_is_found(deed, fault, monkeypatch, tmp_path):
+    def read(content, folder):
         exec(deed, {"FormatError": FormatError})
 
     monkeypatch.setattr(trial, "SECONDS", 0.2)
@@ -67,7 +63,7 @@ def test_whatever_else_a_reader_does_is_found(
 
 
 @given(number=st.integers(0, 10**9))
-def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
+def test_what_was_read_can_be_written_and_read_again(number):
     with suppress(StreamplaceError):
         graph = parse_graph(content_of(TARGETS["graph"], 0, number), "here")
         assert parse_graph(graph_line(graph), "again") == graph
@@ -79,7 +75,7 @@ def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
     | st.integers()
     | st.from_regex(r"\s*[-+]?\d{0,5}\.?\d{0,3}(e[-+]?\d{1,4})? ?[kKMGT]?i?(B|bps|bit|/s|s)?")
 )
-def test_quantities_are_read_in_range_or_refused(value: str | float) -> None:
+def test_quantities_are_read_in_range_or_refused(value):
     parsers = (units.bandwidth_bps, units.size_bytes, units.seconds, units.mips, units.tuple_rate)
     for parse in parsers:
         with suppress(UnitError):

@@ -4,16 +4,12 @@ import multiprocessing
 import resource
 import signal
 import traceback
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 from fuzz.mutations import mutated
-from fuzz.targets import Target
-from numba.core.event import Event, Listener, install_listener
+from numba.core.event import Listener, install_listener
 
 from streamplace.errors import StreamplaceError
 
@@ -28,12 +24,12 @@ class Overdue(BaseException):
     """An input took too long; nothing that is read may catch it."""
 
 
-def content_of(target: Target, seed: int, number: int) -> bytes:
+def content_of(target, seed, number):
     """Return the input of a number, which depends on nothing else."""
     return mutated(target.seeds(), Random(f"{seed} {target.name} {number}"))
 
 
-def fault_of(target: Target, seed: int, number: int, folder: Path) -> str:
+def fault_of(target, seed, number, folder):
     """Give a reader an input; what it does but to read it or to refuse it as it should."""
     content = content_of(target, seed, number)
     try:
@@ -53,7 +49,7 @@ def fault_of(target: Target, seed: int, number: int, folder: Path) -> str:
 
 
 @contextmanager
-def _timed() -> Iterator[None]:
+def _timed():
     """Limit the processor time of a block."""
     before = signal.signal(signal.SIGVTALRM, _overdue)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
@@ -70,28 +66,28 @@ def _timed() -> Iterator[None]:
 class _Pause(Listener):
     """Stops the clock while kernels are compiled, which must not be broken off."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.depth, self.left = 0, 0.0
 
-    def on_start(self, event: Event) -> None:
+    def on_start(self, event):
         """Keep the time that is left."""
         if not self.depth:
             self.left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         self.depth += 1
 
-    def on_end(self, event: Event) -> None:
+    def on_end(self, event):
         """Go on with it."""
         self.depth -= 1
         if not self.depth and self.left:
             signal.setitimer(signal.ITIMER_VIRTUAL, self.left)
 
 
-def _overdue(signum: int, frame: FrameType | None) -> None:
+def _overdue(signum, frame):
     raise Overdue
 
 
 @contextmanager
-def confined(memory: int) -> Iterator[None]:
+def confined(memory):
     """Keep this process from taking much more memory than it has."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -103,7 +99,7 @@ def confined(memory: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def refused_in_little(read: Callable[[], object], memory: int) -> str:
+def refused_in_little(read, memory):
     """Message that a read is refused with by a process that may take so much more memory."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
@@ -119,7 +115,7 @@ def refused_in_little(read: Callable[[], object], memory: int) -> str:
         process.join()
 
 
-def _told(read: Callable[[], object], memory: int, pipe: Connection) -> None:
+def _told(read, memory, pipe):
     try:
         with confined(memory):
             answer = f"returned {read()}"

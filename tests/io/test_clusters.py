@@ -1,9 +1,6 @@
 """Cluster and constraints files."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from refusals import refusal_of
@@ -36,12 +33,12 @@ bandwidth = "100 Mbps"
 """
 
 
-def refusal(parse: Callable[..., Any], text: str) -> str:
+def refusal(parse, text):
     """The message that a text gets."""
     return refusal_of("c.toml", parse, text.encode(), "c.toml")
 
 
-def test_a_cluster_is_read(tmp_path: Path) -> None:
+def test_a_cluster_is_read(tmp_path):
     """Counts make several devices, links override the default one way."""
     (tmp_path / "c.toml").write_text(CLUSTER)
     cluster = read_cluster(tmp_path / "c.toml")
@@ -53,7 +50,7 @@ def test_a_cluster_is_read(tmp_path: Path) -> None:
     assert cluster.latency_s[0, 1] == 1e-3
 
 
-def test_a_slow_cluster_survives_its_file(tmp_path: Path) -> None:
+def test_a_slow_cluster_survives_its_file(tmp_path):
     """Its bandwidths are written with their unit, which those of a few bit/s need."""
     devices = [Device("a", egress=f"{0.1 + 0.2} bps", mips="2e9 MIPS"), Device("b")]
     cluster = Cluster.of(devices, bandwidth=[[1, 1 / 3], [99_999, 1]])
@@ -61,11 +58,11 @@ def test_a_slow_cluster_survives_its_file(tmp_path: Path) -> None:
     assert read_cluster(tmp_path / "c.toml") == cluster
 
 
-def test_a_uniform_cluster_has_a_short_file() -> None:
+def test_a_uniform_cluster_has_a_short_file():
     assert parse_cluster(b'devices = [{name = "d", count = 5}]', "c") == Cluster.uniform(5)
 
 
-def test_constraints_are_read(tmp_path: Path) -> None:
+def test_constraints_are_read(tmp_path):
     text = 'colocate = [["a", "b"]]\nexlocate = [["a", "c"]]\npin = {a = "d0"}\n'
     (tmp_path / "c.toml").write_text(text + '[allowed]\nc = ["d0", "d1"]\n')
     assert read_constraints(tmp_path / "c.toml") == Constraints(
@@ -95,7 +92,7 @@ HUGE = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
         ('devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]', "device 'd'"),
     ],
 )
-def test_a_bad_cluster_is_refused(text: str, place: str) -> None:
+def test_a_bad_cluster_is_refused(text, place):
     """Devices are counted before they are made: a million would need terabytes."""
     assert place in refusal(parse_cluster, text)
 
@@ -104,7 +101,7 @@ def test_a_bad_cluster_is_refused(text: str, place: str) -> None:
     ("text", "place"),
     [("pin = {str = 3}", "pin.str"), ("exlocate = [[1]]", "exlocate[0][0]"), ("pins = {}", "pins")],
 )
-def test_bad_constraints_are_refused(text: str, place: str) -> None:
+def test_bad_constraints_are_refused(text, place):
     assert refusal(parse_constraints, text).startswith(place)
 
 
@@ -119,7 +116,7 @@ devices = [
 """
 
 
-def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
+def test_what_is_reserved_and_left_free_is_taken_off_a_cluster():
     """Reserved CPU is that of all cores together; headers and headroom shrink links and cards."""
     cluster = parse_cluster(CALIBRATED, "c")
     assert cluster.devices.speed.tolist() == pytest.approx([810, 810, 900])
@@ -135,7 +132,7 @@ def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
         (0.8, "cores = 1", 0.2),
     ],
 )
-def test_what_a_core_lacks_remote_tuples_lack(free: float, row: str, headroom: float) -> None:
+def test_what_a_core_lacks_remote_tuples_lack(free, row, headroom):
     """A remote tuple takes the seconds of a whole core: half of one is full at half the rate."""
     devices = f'devices = [{{name = "d", count = 2, mips = 1000, {row}}}]'
     text = f"overhead = 0.01\nheadroom = {headroom}\n{devices}"

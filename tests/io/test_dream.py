@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +17,14 @@ read = partial(read_as, "dream", "g.json")
 
 
 @pytest.fixture
-def document() -> Document:
+def document():
     """Source → two branches → sink, operators out of order."""
     document: Document = json.loads((SEEDS / "dream.json").read_text())
     document["operators"].reverse()
     return document | {"num_vms": 2}
 
 
-def test_a_published_graph_is_read(tmp_path: Path, document: Document) -> None:
+def test_a_published_graph_is_read(tmp_path, document):
     graph = read(tmp_path, document)
     assert graph.operators.name == ("src", "left", "right", "sink")
     assert graph.operators.ipt.tolist() == [1e4, 2e5, 3e5, 1e4]
@@ -35,7 +34,7 @@ def test_a_published_graph_is_read(tmp_path: Path, document: Document) -> None:
     assert (graph.name, graph.attributes["devices"]) == ("g", 2)
 
 
-def test_what_can_be_derived_may_be_left_out(tmp_path: Path, document: Document) -> None:
+def test_what_can_be_derived_may_be_left_out(tmp_path, document):
     """Flags, names, weights, selectivities of 1, the sink's payload and the number of devices."""
     whole = read(tmp_path, document)
     for row in document["operators"]:
@@ -53,7 +52,7 @@ def test_what_can_be_derived_may_be_left_out(tmp_path: Path, document: Document)
     assert (graph.operators.name[3], dict(graph.attributes)) == ("op3", {})
 
 
-def test_a_folder_with_graphs_is_read_in_order(tmp_path: Path, document: Document) -> None:
+def test_a_folder_with_graphs_is_read_in_order(tmp_path, document):
     with pytest.raises(FormatError, match=tmp_path.name):
         next(read_dream(tmp_path))
     for name in ("b", "a"):

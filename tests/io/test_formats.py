@@ -2,8 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,9 +37,7 @@ Document = dict[str, Any]
         ("wfcommons", lambda d: d["workflow"]["specification"]["files"][0].pop("id"), "[0].id"),
     ],
 )
-def test_what_is_wrong_in_a_document_is_told_in_one_line(
-    tmp_path: Path, name: str, spoil: Callable[[Document], object], place: str
-) -> None:
+def test_what_is_wrong_in_a_document_is_told_in_one_line(tmp_path, name, spoil, place):
     document = json.loads((SEEDS / f"{name}.json").read_text())
     spoil(document)
     path = tmp_path / "g.json"
@@ -49,16 +45,14 @@ def test_what_is_wrong_in_a_document_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("name", NEEDY)
-def test_a_missing_package_has_its_extra(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_has_its_extra(name, tmp_path, monkeypatch):
     package = FORMATS[name].package
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SettingError, match=rf"^{package} .*pip install 'streamplace\["):
         list(FORMATS[name].read(tmp_path / "model"))
 
 
-def test_broken_packages_are_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_packages_are_not_missing(tmp_path, monkeypatch):
     """A library that it needs may be missing, or another package."""
     (tmp_path / "broken.py").write_text("raise ImportError('libsome.so: cannot open file')")
     (tmp_path / "lacking.py").write_text("import what_nobody_has")
@@ -68,6 +62,6 @@ def test_broken_packages_are_not_missing(tmp_path: Path, monkeypatch: pytest.Mon
             extra(package)
 
 
-def test_an_option_of_another_format_is_refused() -> None:
+def test_an_option_of_another_format_is_refused():
     with pytest.raises(SettingError, match=r"dream .*--measure.* torch"):
         FORMATS["dream"].with_options(["measure"])

@@ -4,8 +4,6 @@ import gzip
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
 
 import pytest
 from fuzz.documents import GRAPH, to_json
@@ -29,13 +27,13 @@ from streamplace.io.schema import json_schema
 from streamplace.model import Operator, Stream, StreamGraph, Window
 
 
-def refusal(document: bytes | dict[str, Any]) -> str:
+def refusal(document):
     """The message that a document (or text) gets."""
     content = document if isinstance(document, bytes) else to_json(document)
     return refusal_of("g.json", parse_graph, content, "g.json")
 
 
-def changed(*path: Any, to: Any) -> dict[str, Any]:
+def changed(*path, to):
     """The model document with one value changed."""
     document = json.loads(json.dumps(GRAPH))
     place = document
@@ -46,13 +44,13 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["set.jsonl", "set.jsonl.gz"])
-def test_a_data_set_survives_its_file(tmp_path: Any, name: Any) -> None:
+def test_a_data_set_survives_its_file(tmp_path, name):
     graphs = [problem.graph for problem in PROBLEMS.values()]
     assert write_graphs(graphs, tmp_path / name) == len(graphs)
     assert list(read_graphs(tmp_path / name)) == graphs
 
 
-def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
+def test_a_graph_without_a_name_is_called_after_its_file(tmp_path):
     document = {key: value for key, value in GRAPH.items() if key != "name"}
     (tmp_path / "jobs.json").write_bytes(to_json(document))
     (tmp_path / "jobs.jsonl").write_bytes(b"\n" + to_json(document))
@@ -62,7 +60,7 @@ def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
     assert read_graph(tmp_path / "jobs.jsonl").name == "jobs.jsonl:2"
 
 
-def test_units_are_read_and_defaults_left_out() -> None:
+def test_units_are_read_and_defaults_left_out():
     graph = parse_graph(to_json(GRAPH), "g")
     assert graph.operators["src"].rate == 10_000
     assert graph.operators["join"].memory == 2e9
@@ -90,7 +88,7 @@ def test_units_are_read_and_defaults_left_out() -> None:
         (("attributes", "x"), None, "attributes.x"),
     ],
 )
-def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, place: str) -> None:
+def test_a_bad_value_is_named(path, value, place):
     assert refusal(changed(*path, to=value)).startswith(place)
 
 
@@ -98,11 +96,11 @@ def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, place: str) -> 
     "content",
     [b"", b"[]", b"\x00\xff\xfe", b'{"operators": [', b'{"operators": [{"name": "\\ud800"}]}'],
 )
-def test_what_is_no_graph_is_refused(content: bytes) -> None:
+def test_what_is_no_graph_is_refused(content):
     refusal(content)
 
 
-def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Path) -> None:
+def test_files_without_or_with_too_many_graphs_are_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n")
     write_graphs([chain(), chain()], tmp_path / "two.jsonl")
     (tmp_path / "folder").mkdir()
@@ -111,7 +109,7 @@ def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Path) -> No
         refusal_of(tmp_path / name, read_graph, tmp_path / name, kind=FormatError)
 
 
-def test_a_bad_line_is_named(tmp_path: Path) -> None:
+def test_a_bad_line_is_named(tmp_path):
     path = tmp_path / "set.jsonl.gz"
     path.write_bytes(gzip.compress(graph_line(chain()) + b'{"operators": 3}\n'))
     graphs = read_graphs(path)
@@ -120,13 +118,13 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
         next(graphs)
 
 
-def test_a_data_set_has_the_name_of_one(tmp_path: Any) -> None:
+def test_a_data_set_has_the_name_of_one(tmp_path):
     with pytest.raises(FormatError, match=r"set\.json.*\.jsonl\.gz"):
         write_graphs([chain()], tmp_path / "set.json")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_graph_too_long_for_a_line_is_not_written(tmp_path: Path) -> None:
+def test_a_graph_too_long_for_a_line_is_not_written(tmp_path):
     """Graphs that could not be read back are refused, and no file appears."""
     graph = StreamGraph.of("long", [Operator("a", rate=1)], [], {"about": "x" * LONGEST_LINE})
     with pytest.raises(FormatError, match=r"'long'.*\.json"):
@@ -134,7 +132,7 @@ def test_a_graph_too_long_for_a_line_is_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def by_torch_geometric(graph: StreamGraph) -> StreamGraph:
+def by_torch_geometric(graph):
     """A graph that was one of torch-geometric."""
     pytest.importorskip("torch_geometric")
     from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
@@ -151,7 +149,7 @@ WAYS: dict[str, Callable[[StreamGraph], StreamGraph]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_field_of_a_graph_is_kept(way: str) -> None:
+def test_every_field_of_a_graph_is_kept(way):
     graph = whole()
     rows = [*graph.operators, *graph.streams, graph.operators["b"].window]
     for kind in (Operator, Stream, Window):
@@ -163,18 +161,18 @@ def test_every_field_of_a_graph_is_kept(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @given(graph=graphs(most_subtasks=4, windowed=True, any_names=True))
-def test_any_graph_is_kept(way: str, graph: StreamGraph) -> None:
+def test_any_graph_is_kept(way, graph):
     assert WAYS[way](graph) == graph
 
 
-def test_fields_of_operators_are_described_and_left_out_where_they_are_usual() -> None:
+def test_fields_of_operators_are_described_and_left_out_where_they_are_usual():
     described = json.dumps(json_schema("graph"))
     assert all(f'"{field.name}"' in described for field in fields(Operator))
     plain = StreamGraph.of("one", [Operator("a", rate=1)])
     assert graph_to_dict(plain)["operators"] == [{"name": "a", "ipt": 0, "rate": 1}]
 
 
-def test_that_all_operators_fire_all_is_said_once() -> None:
+def test_that_all_operators_fire_all_is_said_once():
     tasks = StreamGraph.of("tasks", [Operator("a"), Operator("b")], [Stream("a", "b")], fires="all")
     document = graph_to_dict(tasks)
     assert document["fires"] == "all"

@@ -1,7 +1,5 @@
 """Data sets in shards: found by their name, a pattern or their folder, and whole."""
 
-from pathlib import Path
-
 import pytest
 from problems import chain
 
@@ -15,7 +13,7 @@ GRAPHS = [chain(n) for n in (2, 3, 4, 5)]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Two shards of a data set of four graphs."""
     for number in (1, 0):
         shard = tmp_path / f"set-0000{number}-of-00002.jsonl.gz"
@@ -24,23 +22,23 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["set.jsonl.gz", "set-*-of-00002.jsonl.gz", ""])
-def test_shards_are_read_in_order_by_name_pattern_or_folder(folder: Path, name: str) -> None:
+def test_shards_are_read_in_order_by_name_pattern_or_folder(folder, name):
     assert list(read_graphs(folder / name)) == GRAPHS
 
 
-def test_a_shard_that_is_missing_is_named(folder: Path) -> None:
+def test_a_shard_that_is_missing_is_named(folder):
     (folder / "set-00000-of-00002.jsonl.gz").unlink()
     with pytest.raises(FormatError, match=r"set-00000-of-00002\.jsonl\.gz: "):
         list(read_graphs(folder / "set.jsonl.gz"))
 
 
-def test_shards_of_two_sets_in_one_folder_are_not_mixed(folder: Path) -> None:
+def test_shards_of_two_sets_in_one_folder_are_not_mixed(folder):
     write_graphs(GRAPHS, folder / "other-00000-of-00001.jsonl.gz")
     with pytest.raises(FormatError, match=folder.name):
         list(read_graphs(folder))
 
 
-def split(folder: Path, *splits: str | int) -> list[StreamGraph]:
+def split(folder, *splits):
     """Graphs of a data set, each of a split."""
     parts = [
         StreamGraph(graph.name, graph.operators, graph.streams, {"split": one})
@@ -50,7 +48,7 @@ def split(folder: Path, *splits: str | int) -> list[StreamGraph]:
     return parts
 
 
-def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
+def test_a_split_is_read_without_parsing_the_others(tmp_path):
     """Lines of other splits are passed over; what is no document is told of."""
     parts = split(tmp_path, "test", "train", "test", "test")
     asked = DataSet(tmp_path / "set.jsonl", "test", limit=2)
@@ -61,7 +59,7 @@ def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
         list(DataSet(tmp_path / "set.jsonl", "test"))
 
 
-def test_a_split_may_be_a_number(tmp_path: Path) -> None:
+def test_a_split_may_be_a_number(tmp_path):
     """It was listed among the splits, and could not be read."""
     parts = split(tmp_path, 0, 1, 2, 3)
     assert [problem.graph for problem in DataSet(tmp_path / "set.jsonl", "2")] == [parts[2]]

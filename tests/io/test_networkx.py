@@ -1,8 +1,6 @@
 """Graphs of networkx in and out."""
 
 import json
-from pathlib import Path
-from typing import Any
 from warnings import catch_warnings
 
 import networkx as nx
@@ -17,7 +15,7 @@ from streamplace.io.networkx import RARE, from_networkx, to_networkx
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 
-def test_graphs_without_tags_and_windows_can_be_written_as_graphml() -> None:
+def test_graphs_without_tags_and_windows_can_be_written_as_graphml():
     """Nor has a graph the rare fields that none of its operators has."""
     g = to_networkx(whole())
     for node in g.nodes.values():
@@ -27,7 +25,7 @@ def test_graphs_without_tags_and_windows_can_be_written_as_graphml() -> None:
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_a_graph_survives_graphml(copies: int) -> None:
+def test_a_graph_survives_graphml(copies):
     """Networkx reads ids of edges as keys only where edges are parallel."""
     graph = StreamGraph.of(
         "pipe",
@@ -39,7 +37,7 @@ def test_a_graph_survives_graphml(copies: int) -> None:
     assert list(map(repr, back.streams)) == list(map(repr, graph.streams))
 
 
-def test_keys_that_number_no_edges_are_passed_over() -> None:
+def test_keys_that_number_no_edges_are_passed_over():
     """Networkx's own begin at 0 for every pair, and anything may be one."""
     g = nx.MultiDiGraph()
     g.add_node("a", rate=1)
@@ -49,7 +47,7 @@ def test_keys_that_number_no_edges_are_passed_over() -> None:
     assert targets == ["c", "b", "b", "b"]
 
 
-def test_numbers_of_numpy_are_read() -> None:
+def test_numbers_of_numpy_are_read():
     g = nx.DiGraph(copies=np.int64(2))
     g.add_node(0, rate=np.float64(3), ipt=np.int64(5))
     graph = from_networkx(g)
@@ -58,7 +56,7 @@ def test_numbers_of_numpy_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["name", "fires"])
-def test_an_attribute_with_the_name_of_a_field_of_the_graph_is_refused(name: str) -> None:
+def test_an_attribute_with_the_name_of_a_field_of_the_graph_is_refused(name):
     """Both would stand in one place, and one would be lost."""
     graph = StreamGraph.of("pipe", [Operator("a", rate=1)], attributes={name: "all"})
     with pytest.raises(GraphError, match=f"'{name}' of graph 'pipe'"):
@@ -69,14 +67,14 @@ def test_an_attribute_with_the_name_of_a_field_of_the_graph_is_refused(name: str
     ("facts", "error", "place"),
     [({"ipt": -1}, FormatError, r"operators\[0\].ipt"), ({}, GraphError, "operator 'a'")],
 )
-def test_bad_facts_are_refused(facts: Any, error: Any, place: str) -> None:
+def test_bad_facts_are_refused(facts, error, place):
     g = nx.DiGraph()
     g.add_node("a", **facts)
     with pytest.raises(error, match=place):
         from_networkx(g)
 
 
-def test_the_export_to_graphml_is_read_as_the_graph(tmp_path: Path) -> None:
+def test_the_export_to_graphml_is_read_as_the_graph(tmp_path):
     graph = whole()
     problem = Problem(graph, Cluster.of([Device("d0", tags=graph_tags(graph))]))
     files = export(problem, problem.placement([0] * graph.n_operators), "graphml")
@@ -88,7 +86,7 @@ def test_the_export_to_graphml_is_read_as_the_graph(tmp_path: Path) -> None:
     assert back.attributes.items() >= graph.attributes.items()
 
 
-def graph_tags(graph: StreamGraph) -> frozenset[str]:
+def graph_tags(graph):
     return frozenset().union(*graph.operators.requires)
 
 
@@ -101,7 +99,7 @@ digraph pipe { node [payload=0]
   1 -> {b} [selectivity=0.5, color=red] }"""
 
 
-def node_link(name: str) -> str:
+def node_link(name):
     g = nx.DiGraph(name="pipe")
     g.add_node(1, rate=9, owner="me")
     g.add_node("b", ipt=7, payload=12)
@@ -120,9 +118,7 @@ def node_link(name: str) -> str:
         (node_link("edges"), ["'owner' of operators", "'weight' of streams"]),
     ],
 )
-def test_graphs_of_other_tools_are_read_where_graphs_are(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, unread: list[str]
-) -> None:
+def test_graphs_of_other_tools_are_read_where_graphs_are(tmp_path, caplog, text, unread):
     path = tmp_path / "x.txt"
     path.write_text(text)
     graph = read_graph(path)
@@ -132,7 +128,7 @@ def test_graphs_of_other_tools_are_read_where_graphs_are(
     assert all(name in warning for name in unread)
 
 
-def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_misspelt_field_is_asked_about(caplog):
     g = nx.DiGraph()
     g.add_node("a", rate=1, paylod=5)
     from_networkx(g)
@@ -156,7 +152,7 @@ def test_a_misspelt_field_is_asked_about(caplog: pytest.LogCaptureFixture) -> No
     ],
     ids=range(11),
 )
-def test_what_is_no_directed_graph_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_is_no_directed_graph_is_refused(tmp_path, text):
     path = tmp_path / "x.txt"
     path.write_text(text)
     refusal_of(path, read_graph, path, kind=FormatError)

@@ -1,8 +1,6 @@
 """ONNX models."""
 
 import logging
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,29 +8,28 @@ from refusals import refusal_of
 
 from streamplace.errors import FormatError
 from streamplace.io.registry import FORMATS
-from streamplace.model import StreamGraph
 
 onnx = pytest.importorskip("onnx")
 FLOAT = 1
 
 
-def weights(name: str, *shape: int) -> Any:
+def weights(name, *shape):
     """Weights of a shape."""
     return onnx.numpy_helper.from_array(np.zeros(shape, np.float32), name)
 
 
-def info(name: str, *shape: int | str) -> Any:
+def info(name, *shape):
     """Type of a tensor."""
     return onnx.helper.make_tensor_value_info(name, FLOAT, shape)
 
 
-def node(kind: str, taken: str, made: str, **attributes: Any) -> Any:
+def node(kind, taken, made, **attributes):
     """Node of tensors named in one text, called after its first result."""
     first = made.split()[0]
     return onnx.helper.make_node(kind, taken.split(), made.split(), first.upper(), **attributes)
 
 
-def network() -> Any:
+def network():
     """Convolution, normalisation, pooling, a branch, and a classifier."""
     nodes = [
         node("Conv", "x w", "c", kernel_shape=[3, 3], pads=[1] * 4),
@@ -54,7 +51,7 @@ def network() -> Any:
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
 
 
-def read(folder: Path, model: Any) -> StreamGraph:
+def read(folder, model):
     """Graph that is read from a model."""
     path = folder / "net.onnx"
     path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
@@ -63,24 +60,24 @@ def read(folder: Path, model: Any) -> StreamGraph:
 
 
 def read_of(
-    folder: Path,
-    nodes: list[Any],
-    inputs: list[Any],
-    outputs: list[Any],
-    held: Any = (),
-    **more: Any,
-) -> StreamGraph:
+    folder,
+    nodes,
+    inputs,
+    outputs,
+    held=(),
+    **more,
+):
     """Graph of a model of these nodes, tensors and weights."""
     graph = onnx.helper.make_graph(nodes, "n", inputs, outputs, held)
     return read(folder, onnx.helper.make_model(graph, **more))
 
 
-def flag(name: str) -> Any:
+def flag(name):
     """Type of a tensor that is one truth value."""
     return onnx.helper.make_tensor_value_info(name, 9, [])
 
 
-def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path: Path) -> None:
+def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path):
     """Two for a product and a sum; a batch of unknown size counts as one."""
     graph = read(tmp_path, network())
     assert dict(zip(graph.operators.name, graph.operators.ipt.tolist(), strict=True)) == {
@@ -101,7 +98,7 @@ def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path
     assert memory == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]  # of the first user
 
 
-def test_a_node_may_have_the_name_of_an_input(tmp_path: Path) -> None:
+def test_a_node_may_have_the_name_of_an_input(tmp_path):
     """Names of nodes and of tensors are unique among themselves alone; a node may have none."""
     model = network()
     model.graph.node[0].name, model.graph.node[1].name = "x", ""
@@ -110,7 +107,7 @@ def test_a_node_may_have_the_name_of_an_input(tmp_path: Path) -> None:
     assert {s.target for s in graph.streams if s.source == "x"} == {"x#0"}
 
 
-def test_streams_carry_tensors(tmp_path: Path) -> None:
+def test_streams_carry_tensors(tmp_path):
     """One stream from node to node, however many tensors it carries."""
     graph = read(tmp_path, network())
     carried = {(s.source, s.target): s.payload for s in graph.streams}
@@ -120,7 +117,7 @@ def test_streams_carry_tensors(tmp_path: Path) -> None:
     assert graph.n_streams == 10
 
 
-def test_chains_stay_together_on_request(tmp_path: Path) -> None:
+def test_chains_stay_together_on_request(tmp_path):
     onnx.save(network(), tmp_path / "n.onnx")
     (draft,) = FORMATS["onnx"].with_options(["chains"]).read(tmp_path / "n.onnx")
     kinds = {o.name: o.kind for o in draft.graph.operators}
@@ -132,8 +129,8 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
     ("kind", "size"), [("FLOAT", 96), ("BFLOAT16", 48), ("FLOAT8E4M3FN", 24), ("INT4", 12)]
 )
 def test_weights_have_the_bytes_of_their_type_and_what_follows_from_them_is_no_work(
-    kind: str, size: int, tmp_path: Path
-) -> None:
+    kind, size, tmp_path
+):
     """Two elements of four bits share a byte; a model is loaded with its weights transposed."""
     weight = onnx.TensorProto(name="w", dims=[4, 6], raw_data=bytes(size))
     weight.data_type = onnx.TensorProto.DataType.Value(kind)
@@ -147,7 +144,7 @@ def test_weights_have_the_bytes_of_their_type_and_what_follows_from_them_is_no_w
     assert operators.memory.tolist() == [0, size, 0, 0]
 
 
-def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
+def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path):
     branches = {
         key: onnx.helper.make_graph([node("Neg", "d", f"{key}o")], key, [], [info(f"{key}o", 2)])
         for key in ("then_branch", "else_branch")
@@ -157,7 +154,7 @@ def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
     assert [(s.source, s.target) for s in streams] == [("x", "D"), ("q", "Y"), ("D", "Y")]
 
 
-def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path: Path) -> None:
+def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path):
     """Exporters write modules as functions; their work and their weights would be lost."""
     constant = onnx.helper.make_node("Constant", [], ["k"], value=weights("", 6, 4))
     opsets = [onnx.helper.make_opsetid("", 18)]
@@ -176,10 +173,10 @@ def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path: Pat
     assert operators.memory.tolist() == [0, 0, *[4 * 6 * 4] * 2]
 
 
-def test_weights_of_branches_are_memory_of_their_node(tmp_path: Path) -> None:
+def test_weights_of_branches_are_memory_of_their_node(tmp_path):
     """Initialisers and constants alike, of branches within branches, too."""
 
-    def branch(name: str, *nodes: Any, held: Any = ()) -> Any:
+    def branch(name, *nodes, held=()):
         made = [info(nodes[-1].output[0], 2)]
         return onnx.helper.make_graph(nodes, name, [], made, held)
 
@@ -195,7 +192,7 @@ def test_weights_of_branches_are_memory_of_their_node(tmp_path: Path) -> None:
     assert graph.operators["Y"].memory == 3 * 2 * 4
 
 
-def test_a_condition_has_the_work_of_its_dearer_branch(tmp_path: Path) -> None:
+def test_a_condition_has_the_work_of_its_dearer_branch(tmp_path):
     """Although the condition alone, which is all that it takes in, is no number to work on."""
     held = [weights("v", 6, 4), weights("k", 6, 4)]
     dear = onnx.helper.make_graph(
@@ -209,7 +206,7 @@ def test_a_condition_has_the_work_of_its_dearer_branch(tmp_path: Path) -> None:
         assert operators["Y"].ipt == 2 * 3 * 6 * 4 + 3 * 4
 
 
-def loop() -> Any:
+def loop():
     """Loop that multiplies 3 × 6 numbers."""
     nodes = [node("Identity", "go", "on"), node("MatMul", "s w", "t"), node("Relu", "t", "u")]
     number, flag, kept = (
@@ -220,7 +217,7 @@ def loop() -> Any:
     return node("Loop", "five yes x", "y", body=onnx.helper.make_graph(nodes, "b", *ends_of))
 
 
-def scan() -> Any:
+def scan():
     """Scan over the second of 3 × 6 numbers."""
     nodes = [node("Identity", "s", "u"), node("Exp", "c", "d")]
     ends_of = [info("s", 3), info("c", 3)], [info("u", 3), info("d", 3)]
@@ -229,9 +226,7 @@ def scan() -> Any:
 
 
 @pytest.mark.parametrize(("looping", "work"), [(loop(), 2 * 3 * 6 * 6 + 3 * 6), (scan(), 3)])
-def test_a_loop_has_the_work_of_one_iteration(
-    looping: Any, work: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_loop_has_the_work_of_one_iteration(looping, work, tmp_path, caplog):
     held = [weights("w", 6, 6), onnx.numpy_helper.from_array(np.array(5), "five")]
     held.append(onnx.numpy_helper.from_array(np.array(True), "yes"))
     with caplog.at_level(logging.WARNING):
@@ -241,7 +236,7 @@ def test_a_loop_has_the_work_of_one_iteration(
     assert "1 of 1 loops" in caplog.text
 
 
-def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_has_no_shape_is_told(tmp_path, caplog):
     own = onnx.helper.make_node("Own", ["x"], ["y"], "OWN", domain="mine")
     ends = [info("x", 2)], [onnx.helper.make_empty_tensor_value_info("z")]
     opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("mine", 1)]
@@ -251,9 +246,7 @@ def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "2 of 2 tensors" in caplog.text
 
 
-def test_an_input_without_a_shape_is_refused_and_a_sequence_counts_as_empty(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_input_without_a_shape_is_refused_and_a_sequence_counts_as_empty(tmp_path, caplog):
     ends = [onnx.helper.make_tensor_value_info("x", FLOAT, None)], [info("y", 2)]
     with pytest.raises(FormatError, match=r"net\.onnx: input 'x'"):
         read_of(tmp_path, [node("Relu", "x", "y")], *ends)
@@ -264,7 +257,7 @@ def test_an_input_without_a_shape_is_refused_and_a_sequence_counts_as_empty(
     assert "1 of 2 tensors" in caplog.text
 
 
-def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_model_is_refused(tmp_path):
     """No node, no message, and a model that does not say which operators it means."""
     vague = network()
     del vague.opset_import[:]

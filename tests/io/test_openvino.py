@@ -1,7 +1,6 @@
 """OpenVINO models."""
 
 import logging
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from refusals import refusal_of
 
 from streamplace.errors import FormatError
 from streamplace.io.registry import FORMATS
-from streamplace.model import StreamGraph
 
 openvino = pytest.importorskip("openvino")
 
@@ -18,13 +16,13 @@ openvino = pytest.importorskip("openvino")
 INPUTS: dict[str, list[int]] = {"any": [-1, 3], "known": [8, 3], "one": []}
 
 
-def read(path: Path) -> StreamGraph:
+def read(path):
     """Graph that is read from a file."""
     (graph,) = FORMATS["openvino"].read(path)
     return graph
 
 
-def saved(folder: Path, shape: list[int]) -> Path:
+def saved(folder, shape):
     """A convolution, a rectifier, and two halves that are added, compressed as usual."""
     from openvino import opset13 as ops
 
@@ -39,7 +37,7 @@ def saved(folder: Path, shape: list[int]) -> Path:
     return folder / "net.xml"
 
 
-def test_every_operation_counts_and_its_work_comes_from_shapes(tmp_path: Path) -> None:
+def test_every_operation_counts_and_its_work_comes_from_shapes(tmp_path):
     """Constants count too, and cost memory alone; halves carry what they hold.
 
     As in the graphs that HSDAG places: a weight, and its conversion from half precision.
@@ -59,7 +57,7 @@ def test_every_operation_counts_and_its_work_comes_from_shapes(tmp_path: Path) -
     assert [s.payload for s in graph.streams if s.source == "halves"] == [4 * 4 * 8 * 8]
 
 
-def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path: Path) -> None:
+def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path):
     """Pooling returns the positions of what it takes; eight numbers of four bits are four bytes."""
     from openvino import opset13 as ops
 
@@ -74,7 +72,7 @@ def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path: Path) -> N
     assert [o.memory for o in operators if o.kind == "Constant"] == [4]
 
 
-def test_inner_graphs_are_told_missing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_inner_graphs_are_told_missing(tmp_path, caplog):
     from openvino import opset13 as ops
 
     x, flag = ops.parameter([2, 3], np.float32, "x"), ops.parameter([], np.bool_, "flag")
@@ -96,13 +94,13 @@ def test_inner_graphs_are_told_missing(tmp_path: Path, caplog: pytest.LogCapture
     assert "1 of 4 operations" in caplog.text
 
 
-def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:
+def test_a_batch_of_any_size_is_one(tmp_path):
     assert read(saved(tmp_path, [-1, 3, 8, 8])) == read(saved(tmp_path, [1, 3, 8, 8]))
     with pytest.raises(FormatError, match=r"net.xml: .*\[1,3,\?,8\]"):
         read(saved(tmp_path, [1, 3, -1, 8]))
 
 
-def test_a_batch_of_known_size_stays_beside_one_of_any_size(tmp_path: Path) -> None:
+def test_a_batch_of_known_size_stays_beside_one_of_any_size(tmp_path):
     from openvino import opset13 as ops
 
     inputs = [ops.parameter(shape, np.float32, name) for name, shape in INPUTS.items()]
@@ -114,7 +112,7 @@ def test_a_batch_of_known_size_stays_beside_one_of_any_size(tmp_path: Path) -> N
     assert {name: operators[name].payload for name in INPUTS} == {"any": 12, "known": 96, "one": 4}
 
 
-def test_chains_stay_together_on_request(tmp_path: Path) -> None:
+def test_chains_stay_together_on_request(tmp_path):
     """As HSDAG coarsens its graphs: a weight with its conversion, what follows one another."""
     (draft,) = FORMATS["openvino"].with_options(["chains"]).read(saved(tmp_path, [1, 3, 8, 8]))
     kinds = {o.name: o.kind for o in draft.graph.operators}
@@ -124,7 +122,7 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
     assert draft.graph == read(tmp_path / "net.xml")
 
 
-def test_onnx_is_read_too(tmp_path: Path) -> None:
+def test_onnx_is_read_too(tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes((SEEDS / "onnx.onnx").read_bytes())
     kinds = read(path).operators.kind
@@ -132,6 +130,6 @@ def test_onnx_is_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "content"), [("net.xml", b"<net>"), ("other.txt", b"")])
-def test_what_is_no_model_is_refused(name: str, content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_model_is_refused(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
     refusal_of(tmp_path / name, read, tmp_path / name, kind=FormatError)

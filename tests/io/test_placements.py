@@ -1,7 +1,6 @@
 """Placement files."""
 
 import json
-from typing import Any
 
 import pytest
 from problems import chain
@@ -13,14 +12,14 @@ from streamplace.model import Cluster, Problem
 PROBLEM = Problem(chain(3), Cluster.uniform(2))
 
 
-def test_a_placement_survives_its_file(tmp_path: Any) -> None:
+def test_a_placement_survives_its_file(tmp_path):
     placement = PROBLEM.placement([0, 1, 0])
     write_placement(placement, tmp_path / "p.json", placer="single", relative_throughput=0.5)
     assert read_placement(tmp_path / "p.json", PROBLEM) == placement
     assert json.loads((tmp_path / "p.json").read_text())["placer"] == "single"
 
 
-def test_a_file_says_what_priorities_mean(tmp_path: Any) -> None:
+def test_a_file_says_what_priorities_mean(tmp_path):
     """One without it, of an older version, means who is first of what is ready."""
     held = PROBLEM.placement([0, 1, 0], [3, 2, 1], "order")
     write_placement(held, tmp_path / "p.json")
@@ -31,7 +30,7 @@ def test_a_file_says_what_priorities_mean(tmp_path: Any) -> None:
     assert older == PROBLEM.placement([0, 1, 0], [3, 2, 1], "priority")
 
 
-def test_what_place_prints_is_read() -> None:
+def test_what_place_prints_is_read():
     assignment = {"v0": "d0", "v1": "d1", "v2": "d0"}
     printed = {"graph": "g", "assignment": assignment, "placer": "single", "verdict": "fine"}
     read = parse_placement(json.dumps(printed).encode(), "p.json", PROBLEM)
@@ -52,6 +51,6 @@ def test_what_place_prints_is_read() -> None:
         ('{"assignment": {"v0"', ""),
     ],
 )
-def test_a_bad_placement_is_refused(text: str, place: str) -> None:
+def test_a_bad_placement_is_refused(text, place):
     told = refusal_of("p.json", parse_placement, text.encode(), "p.json", PROBLEM)
     assert told.startswith(place)

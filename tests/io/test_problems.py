@@ -3,8 +3,6 @@
 import gzip
 import json
 import pickle
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,20 +27,20 @@ from streamplace.model.problem import Moving
 SMALL = {"operators": [{"name": name, "rate": 1} for name in ("a", "b")]}
 
 
-def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
+def read(tmp_path, document, **given):
     """Problem of a document."""
     path = tmp_path / "p.json"
     path.write_bytes(to_json(document))
     return read_problem(path, **given)
 
 
-def refusal(tmp_path: Path, document: Any, **given: Any) -> str:
+def refusal(tmp_path, document, **given):
     """Message that refuses a document."""
     return refusal_of(tmp_path / "p.json", read, tmp_path, document, **given)
 
 
 @pytest.mark.parametrize("file", ["p.json", "p.jsonl", "p.jsonl.gz"])
-def test_problems_survive_their_file(tmp_path: Path, file: str) -> None:
+def test_problems_survive_their_file(tmp_path, file):
     path = tmp_path / file
     for name, problem in PROBLEMS.items():
         if file == "p.json":
@@ -55,13 +53,13 @@ def test_problems_survive_their_file(tmp_path: Path, file: str) -> None:
 
 
 @given(problems())
-def test_any_problem_survives_its_line(tmp_path_factory: Any, problem: Problem) -> None:
+def test_any_problem_survives_its_line(tmp_path_factory, problem):
     path = tmp_path_factory.mktemp("p") / "p.jsonl"
     path.write_bytes(problem_line(problem))
     assert same(read_problem(path), problem)
 
 
-def test_every_fact_of_a_cluster_is_kept(tmp_path: Path) -> None:
+def test_every_fact_of_a_cluster_is_kept(tmp_path):
     devices = [
         Device("x", 100, 2, frozenset({"gpu"}), 1e9, 1e8, 1e7, 30.0),
         Device("y", 250.5),
@@ -76,7 +74,7 @@ def test_every_fact_of_a_cluster_is_kept(tmp_path: Path) -> None:
         assert same(read_problem(tmp_path / file), problem)
 
 
-def test_a_graph_alone_is_a_problem_that_leaves_all_else_open(tmp_path: Path) -> None:
+def test_a_graph_alone_is_a_problem_that_leaves_all_else_open(tmp_path):
     write_graph(chain(), tmp_path / "g.json")
     assert read_problem(tmp_path / "g.json").n_devices == 5
     pinned = Constraints(pin={"v1": "d1"})
@@ -84,7 +82,7 @@ def test_a_graph_alone_is_a_problem_that_leaves_all_else_open(tmp_path: Path) ->
     assert (problem.n_devices, problem.constraints) == (2, pinned)
 
 
-def test_a_problem_is_read_wherever_a_graph_is(tmp_path: Path) -> None:
+def test_a_problem_is_read_wherever_a_graph_is(tmp_path):
     write_problem(Problem(chain(), Cluster.uniform(2)), tmp_path / "a.json")
     write_graph(chain(3), tmp_path / "b.json")
     assert read_graph(tmp_path / "a.json") == chain()
@@ -92,7 +90,7 @@ def test_a_problem_is_read_wherever_a_graph_is(tmp_path: Path) -> None:
     assert [problem.n_devices for problem in read_problems(tmp_path)] == [2, 5]
 
 
-def test_graphs_and_problems_share_a_data_set(tmp_path: Path) -> None:
+def test_graphs_and_problems_share_a_data_set(tmp_path):
     lines = [json.dumps(SMALL), json.dumps({"cluster": CLUSTER, "graph": GRAPH}), ""]
     path = tmp_path / "p.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
@@ -100,19 +98,19 @@ def test_graphs_and_problems_share_a_data_set(tmp_path: Path) -> None:
     assert [(one.graph.name, one.n_devices) for one in found] == [("p.jsonl.gz:1", 5), ("g", 3)]
 
 
-def test_the_word_graph_makes_no_problem(tmp_path: Path) -> None:
+def test_the_word_graph_makes_no_problem(tmp_path):
     named = {"name": "graph", "attributes": {"graph": 1}, **SMALL}
     assert read(tmp_path, named).graph.attributes == {"graph": 1}
 
 
-def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path):
     path = tmp_path / "p.json"
     path.write_bytes(b"\xef\xbb\xbf" + to_json({"graph": GRAPH, "cluster": CLUSTER}))
     assert read_problem(path).n_devices == 3
     assert read_graph(path).name == "g"
 
 
-def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path) -> None:
+def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path):
     document = {"graph": SMALL, "cluster": {"devices": [{"name": "x"}]}}
     assert "cluster" in refusal(tmp_path, document, cluster=Cluster.uniform(2))
     document = {"graph": SMALL, "constraints": {"pin": {"a": "d0"}}}
@@ -133,7 +131,7 @@ def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path)
         ({"constraints": {"pin": {"c": "x"}}}, "'c'"),
     ],
 )
-def test_mistakes_have_their_place(tmp_path: Path, change: dict[str, Any], place: str) -> None:
+def test_mistakes_have_their_place(tmp_path, change, place):
     document = {
         "graph": SMALL,
         "cluster": {"devices": [{"name": "x"}, {"name": "y"}]},
@@ -142,7 +140,7 @@ def test_mistakes_have_their_place(tmp_path: Path, change: dict[str, Any], place
     assert place in refusal(tmp_path, {**document, **change})
 
 
-def test_moving_takes_the_memory_and_no_time_where_nothing_is_said(tmp_path: Path) -> None:
+def test_moving_takes_the_memory_and_no_time_where_nothing_is_said(tmp_path):
     operators = [{"name": "a", "rate": 1, "memory": "1 MB"}, {"name": "b", "rate": 1}]
     document = {"graph": {"operators": operators}, "cluster": {"devices": [{"name": "x"}]}}
     assert read(tmp_path, document).moving is None
@@ -155,7 +153,7 @@ def test_moving_takes_the_memory_and_no_time_where_nothing_is_said(tmp_path: Pat
     assert half.at_rate(2).moving == pickle.loads(pickle.dumps(half)).moving == half.moving
 
 
-def test_what_most_links_have_is_said_once() -> None:
+def test_what_most_links_have_is_said_once():
     bandwidth = np.full((4, 4), 1e9)
     bandwidth[1, 2] = 1e6
     tables = problem_to_dict(

@@ -3,7 +3,6 @@
 import json
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 
 import pytest
 from formats import read_as
@@ -16,7 +15,7 @@ read = partial(read_as, "saga", "instance.json")
 
 
 @pytest.mark.parametrize("unit", [1, 1e8, 3e11])
-def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path, unit: float) -> None:
+def test_costs_and_sizes_are_divided_by_speeds(tmp_path, unit):
     """2 on the node of speed 1, 10 over the link of speed 5, and 7.5 on the node of speed 2.
 
     Costs and speeds may be cycles and hertz; only their ratio counts.
@@ -30,7 +29,7 @@ def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path, unit: float) -> N
     assert told.value == pytest.approx(2 / 1 + 10 / 5 + (6 + 1.5) / 2)
 
 
-def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
+def test_the_order_of_sets_does_not_matter(tmp_path):
     turned = json.loads(json.dumps(PIPE))
     for rows in (*turned["task_graph"].values(), *turned["network"].values()):
         rows.reverse()
@@ -38,7 +37,7 @@ def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
     assert (one.graph, one.cluster) == (other.graph, other.cluster)
 
 
-def test_an_infinite_speed_is_unlimited(tmp_path: Path) -> None:
+def test_an_infinite_speed_is_unlimited(tmp_path):
     """SAGA gives it to links from a node to itself, as null or as JSON of Python writes it."""
     document = json.loads(json.dumps(PIPE))
     for link, speed in zip(document["network"]["edges"], cycle((None, float("inf")))):

@@ -1,7 +1,6 @@
 """Files of the Standard Task Graph set."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 from formats import read_as
@@ -24,7 +23,7 @@ PLAIN = """          4
 read = partial(read_as, "stg", "sample.stg")
 
 
-def test_tasks_take_their_time_and_wait_for_their_predecessors(tmp_path: Path) -> None:
+def test_tasks_take_their_time_and_wait_for_their_predecessors(tmp_path):
     """A unit is a second on the usual device: the critical path is 3 + 5, one device takes 11."""
     graph = read(tmp_path, PLAIN)
     assert (graph.name, graph.n_operators, graph.n_streams) == ("sample", 6, 7)
@@ -32,7 +31,7 @@ def test_tasks_take_their_time_and_wait_for_their_predecessors(tmp_path: Path) -
     assert streamplace.place(graph, Cluster.uniform(1)).value == pytest.approx(11)
 
 
-def test_transfers_take_their_costs(tmp_path: Path) -> None:
+def test_transfers_take_their_costs(tmp_path):
     """Over the usual link; predecessors stand on lines of their own."""
     graph = read(tmp_path, (SEEDS / "stg.stg").read_text())
     costs = {(s.source, s.target): s.payload / 125e6 for s in graph.streams}
@@ -42,7 +41,7 @@ def test_transfers_take_their_costs(tmp_path: Path) -> None:
     assert streamplace.simulate(graph, apart).value == pytest.approx(3 + 4 + 5)
 
 
-def test_costs_may_stand_in_the_line_of_their_task(tmp_path: Path) -> None:
+def test_costs_may_stand_in_the_line_of_their_task(tmp_path):
     text = (SEEDS / "stg.stg").read_text()
     lines = text.replace("\n" + " " * 21, " ")
     assert read(tmp_path, lines) == read(tmp_path, text)
@@ -61,7 +60,7 @@ def test_costs_may_stand_in_the_line_of_their_task(tmp_path: Path) -> None:
         PLAIN.replace("5          2", "5.0000000000000000000  2"),
     ],
 )
-def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path: Path, text: str) -> None:
+def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path, text):
     assert read(tmp_path, text) == read(tmp_path, PLAIN)
 
 
@@ -76,6 +75,6 @@ def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path: Path, text
         (PLAIN.replace("3          4", "3          9"), "'9'"),
     ],
 )
-def test_a_bad_task_graph_is_told_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+def test_a_bad_task_graph_is_told_with_its_place(tmp_path, text, place):
     with pytest.raises(StreamplaceError, match=f"sample.stg.*{place}"):
         read(tmp_path, text)

@@ -5,7 +5,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,7 @@ JOB = "a" * 32
 RUN = LedgerEntry("clicks", 100.0, 90.0)
 
 
-def journal(job: str = JOB) -> Journal:
+def journal(job=JOB):
     """A move that this process carries out."""
     return Journal(
         url="http://here",
@@ -40,7 +39,7 @@ def journal(job: str = JOB) -> Journal:
 
 
 @contextmanager
-def process(*lines: str) -> "Iterator[subprocess.Popen[str]]":
+def process(*lines):
     """A process of these lines that has come to their end, and waits."""
     folders = [str(HERE), str(HERE.parent / "support")]
     found = f"import sys; sys.path += {folders}; from test_store import *"
@@ -55,7 +54,7 @@ def process(*lines: str) -> "Iterator[subprocess.Popen[str]]":
             begun.kill()
 
 
-def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone() -> None:
+def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone():
     """Programs have arguments, which may be secret."""
     assert (user_runs(), Store.usual().path.exists()) == ((), False)
     append_entries([RUN, LedgerEntry("orders", 1.0, 1.1, high=float("inf"), when="2026")])
@@ -66,7 +65,7 @@ def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone() -> No
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
-def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(is_inside: bool) -> None:
+def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(is_inside):
     append_entries([RUN])
     step = [
         "from streamplace.io.ledger import RATES",
@@ -81,7 +80,7 @@ def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(is_in
     append_entries([RUN])
 
 
-def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
+def test_two_processes_move_and_watch_a_job_one_after_the_other():
     """The claim of a process that was killed is void: the move is resumed, the watch goes on."""
     store = Store.usual()
     claims = ("MoveClaim.begin(journal())", "WatchLog.claimed(Store.usual(), JOB, '', print)")
@@ -100,7 +99,7 @@ def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
     assert WatchLog.claimed(store, JOB, "", print).watch == 1
 
 
-def test_a_process_is_known_by_its_machine_its_id_and_its_start() -> None:
+def test_a_process_is_known_by_its_machine_its_id_and_its_start():
     """Another one may have got its id since."""
     here = Holder.current()
     for change in ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"}):
@@ -108,7 +107,7 @@ def test_a_process_is_known_by_its_machine_its_id_and_its_start() -> None:
     assert here.runs
 
 
-def test_processes_that_write_at_once_lose_nothing() -> None:
+def test_processes_that_write_at_once_lose_nothing():
     more = "for _ in range(20): append_entries([RUN])"
     with process(more), process(more):
         append_entries([RUN])
@@ -116,7 +115,7 @@ def test_processes_that_write_at_once_lose_nothing() -> None:
 
 
 @pytest.mark.parametrize("table", ["moves", "watches", "decisions", "rates"])
-def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> None:
+def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table):
     """Without it, a job could be started twice."""
     store = Store.usual()
     MoveClaim.begin(journal())
@@ -137,7 +136,7 @@ def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> No
         readers[table]()
 
 
-def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> None:
+def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays():
     path = Store.usual().path
     path.parent.mkdir(parents=True)
     for content, place in {
@@ -158,7 +157,7 @@ def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> No
         assert path.read_bytes() == before
 
 
-def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
+def test_a_watch_whose_file_was_moved_away_begins_nothing():
     messages: list[str] = []
     log = WatchLog.claimed(Store.usual(), JOB, "", messages.append)
     Store.usual().path.unlink()
@@ -168,7 +167,7 @@ def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
     assert len(messages) == 1
 
 
-def test_on_a_full_disk_no_file_need_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_no_file_need_be_moved(monkeypatch):
     append_entries([RUN])
     fill_disk(monkeypatch)
     with pytest.raises(StoreError, match=r"disk is full$"):

@@ -1,7 +1,6 @@
 """Work of operators of ONNX and OpenVINO."""
 
 import math
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ STATE, LENGTHS = (2, 1, 7), (2,)
 """States and lengths of two sequences, of seven hidden values."""
 
 
-def work(kind: str, taken: list[Shape], made: Shape, **attributes: Any) -> float:
+def work(kind, taken, made, **attributes):
     """Work of an operator on tensors of these shapes, of which none is a weight."""
     tensors = [Tensor(shape, 4) for shape in taken]
     return work_of(kind, attributes, tensors, [False] * len(taken), [Tensor(made, 4)])
@@ -28,9 +27,7 @@ def work(kind: str, taken: list[Shape], made: Shape, **attributes: Any) -> float
     ],
     ids=["plain", "turned", "vector"],
 )
-def test_a_product_of_matrices_sums_over_its_inner_length(
-    left: Shape, right: Shape, made: Shape, attributes: dict[str, Any], inner: int
-) -> None:
+def test_a_product_of_matrices_sums_over_its_inner_length(left, right, made, attributes, inner):
     """The last length of the left matrix, or the one before if the matrix is transposed."""
     assert work("MatMul", [left, right], made, **attributes) == 2 * math.prod(made) * inner
 
@@ -47,9 +44,7 @@ def test_a_product_of_matrices_sums_over_its_inner_length(
         ("RNNCell", [(2, 3), (2, 7)], 1, 2),
     ],
 )
-def test_recurrent_operators_multiply_with_all_weights_at_every_step(
-    kind: str, before: list[Shape], gates: int, steps: int
-) -> None:
+def test_recurrent_operators_multiply_with_all_weights_at_every_step(kind, before, gates, steps):
     weights = [(1, gates * 7, 3), (1, gates * 7, 7)]
     assert work(kind, [*before, *weights], (2, 7)) == 2 * steps * gates * 7 * (3 + 7)
 
@@ -63,13 +58,13 @@ def test_recurrent_operators_multiply_with_all_weights_at_every_step(
     ],
     ids=["OpenVINO", "ONNX", "ONNX with earlier keys, heads beside one another"],
 )
-def test_attention_compares_queries_with_keys(kind: str, taken: list[Shape], keys: int) -> None:
+def test_attention_compares_queries_with_keys(kind, taken, keys):
     """Of two sequences with seven queries, each of three heads of four values."""
     made = (2, 7, 12) if len(taken[0]) == 3 else taken[0]
     assert work(kind, taken, made) == 2 * keys * (2 * 7 * 12) * 2
 
 
-def test_pooling_counts_values_and_not_their_indices() -> None:
+def test_pooling_counts_values_and_not_their_indices():
     """Of new versions of OpenVINO, and of ONNX on request, it returns both."""
     taken, values, indices = (
         Tensor((1, 3, 8, 8), 4),
@@ -80,7 +75,7 @@ def test_pooling_counts_values_and_not_their_indices() -> None:
         assert work_of("MaxPool", {"kernel_shape": [2, 2]}, [taken], [False], made) == 3 * 16 * 4
 
 
-def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group() -> None:
+def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group():
     taken = [(1, 6, 8, 8), (2, 3, 5, 3, 3)]
     assert work("GroupConvolutionBackpropData", taken, (1, 10, 10, 10)) == 2 * 6 * 64 * 5 * 9
 
@@ -93,5 +88,5 @@ def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group() -> 
         ("Reshape", [(2, 3, 6), (2,)], 0),
     ],
 )
-def test_others_count_what_they_take(kind: str, taken: list[Shape], expected: float) -> None:
+def test_others_count_what_they_take(kind, taken, expected):
     assert work(kind, taken, (2, 3, 6)) == expected

@@ -1,8 +1,6 @@
 """Graphs and problems of torch-geometric in and out."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +24,7 @@ from streamplace.errors import FormatError, PlacementError, StreamplaceError
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from torch_geometric.data import Batch, Data  # noqa: E402
+from torch_geometric.data import Batch  # noqa: E402
 from torch_geometric.loader import DataLoader  # noqa: E402
 
 PIPE = StreamGraph.of(
@@ -37,7 +35,7 @@ PIPE = StreamGraph.of(
 )
 
 
-def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
+def test_a_graph_whose_operators_require_tags_needs_no_cluster():
     graph = StreamGraph.of("one", [Operator("a", ipt=1e5, rate=1e4, requires={"gpu"})], [])
     data = to_torch_geometric(graph)
     assert from_torch_geometric(data) == graph
@@ -45,13 +43,13 @@ def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))
-def test_named_problems_survive_torch_geometric(name: str) -> None:
+def test_named_problems_survive_torch_geometric(name):
     """Among them problems with a cost matrix, tags and moves."""
     back = from_torch_geometric(to_torch_geometric(PROBLEMS[name]))
     assert same(back, PROBLEMS[name])
 
 
-def test_features_are_shares_of_devices_and_links() -> None:
+def test_features_are_shares_of_devices_and_links():
     """At full rate, in the mean of the devices; streams are in the graph's order."""
     cluster = Cluster.of([Device("d0", mips=2000), Device("d1", mips=4000)], bandwidth=1e9)
     data = to_torch_geometric(Problem(PIPE, cluster))
@@ -63,14 +61,14 @@ def test_features_are_shares_of_devices_and_links() -> None:
     assert data.edge_attr.tolist() == [pytest.approx([sent])]
 
 
-def test_a_placement_is_the_label() -> None:
+def test_a_placement_is_the_label():
     data = to_torch_geometric(PIPE, {"a": "d3", "b": "d1"})
     assert data.y.tolist() == [3, 1]
     with pytest.raises(PlacementError, match="'b'"):
         to_torch_geometric(PIPE, {"a": "d3"})
 
 
-def test_numbers_that_were_changed_are_read() -> None:
+def test_numbers_that_were_changed_are_read():
     data = to_torch_geometric(Problem(PIPE, Cluster.uniform(2)))
     data.ipt *= 2
     data.device_mips[1] = 5000
@@ -90,7 +88,7 @@ def test_numbers_that_were_changed_are_read() -> None:
         {"ipt": [1.0]},
     ],
 )
-def test_bad_data_is_refused(change: dict[str, Any]) -> None:
+def test_bad_data_is_refused(change):
     data = to_torch_geometric(PIPE)
     ((name, value),) = change.items()
     data[name] = None if value is None else torch.tensor(value)
@@ -100,7 +98,7 @@ def test_bad_data_is_refused(change: dict[str, Any]) -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(problems(), problems())
-def test_problems_of_any_sizes_go_into_one_batch(first: Any, second: Any) -> None:
+def test_problems_of_any_sizes_go_into_one_batch(first, second):
     plain = [Problem(problem.graph, problem.cluster) for problem in (first, second)]
     batch = Batch.from_data_list([to_torch_geometric(problem) for problem in plain])
     assert batch.num_nodes == sum(problem.n_operators for problem in plain)
@@ -109,7 +107,7 @@ def test_problems_of_any_sizes_go_into_one_batch(first: Any, second: Any) -> Non
         assert same(back, problem)
 
 
-def benchmark(folder: Path) -> Path:
+def benchmark(folder):
     """Four graphs, the last of which are for tests."""
     path = folder / "graphs.jsonl"
     rows = [("g0", "train"), ("g1", "train"), ("g2", "test"), ("g3", "test")]
@@ -120,7 +118,7 @@ def benchmark(folder: Path) -> Path:
     return path
 
 
-def labels(folder: Path, *names: str) -> Path:
+def labels(folder, *names):
     """Placements of graphs of these names, as place writes them."""
     path = folder / "placements.jsonl"
     assignment = {"a": "d2", "b": "d0"}
@@ -129,7 +127,7 @@ def labels(folder: Path, *names: str) -> Path:
     return path
 
 
-def test_a_data_set_has_splits_and_labels(tmp_path: Path) -> None:
+def test_a_data_set_has_splits_and_labels(tmp_path):
     """Best values of the graphs, and devices of their operators."""
     placements = labels(tmp_path, "g0", "g2", "g3")
     with placements.open("a") as file:  # as ``place`` writes it
@@ -143,8 +141,8 @@ def test_a_data_set_has_splits_and_labels(tmp_path: Path) -> None:
     assert batch.y.tolist() == [2, 0, 2, 0]
 
 
-def test_a_data_set_is_made_of_graphs_and_problems_too() -> None:
-    def scaled(data: Data) -> Data:
+def test_a_data_set_is_made_of_graphs_and_problems_too():
+    def scaled(data):
         data.x = data.x * 2
         return data
 
@@ -157,7 +155,7 @@ def test_a_data_set_is_made_of_graphs_and_problems_too() -> None:
 
 
 @pytest.mark.parametrize("line", ["nonsense", "[1]"])
-def test_what_is_no_placement_is_no_label(tmp_path: Path, line: str) -> None:
+def test_what_is_no_placement_is_no_label(tmp_path, line):
     (tmp_path / "labels.jsonl").write_text(f"{line}\n")
     with pytest.raises(StreamplaceError, match=r"labels\.jsonl:1"):
         PlacementDataset(benchmark(tmp_path), "test", placements=tmp_path / "labels.jsonl")
@@ -171,6 +169,6 @@ def test_what_is_no_placement_is_no_label(tmp_path: Path, line: str) -> None:
         ("test", ["g2", "g2"], "jsonl:2: graph 'g2'"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, split: str, names: list[str], place: str) -> None:
+def test_other_files_are_refused(tmp_path, split, names, place):
     with pytest.raises(StreamplaceError, match=place):
         PlacementDataset(benchmark(tmp_path), split, placements=labels(tmp_path, *names))

@@ -1,7 +1,5 @@
 import json
 import pickle
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,14 +26,14 @@ TENSORS = {
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     """A good weights file."""
     path = tmp_path / "w.safetensors"
     write_weights(path, DOCUMENT, TENSORS)
     return path
 
 
-def test_weights_come_back_as_they_were(file: Path) -> None:
+def test_weights_come_back_as_they_were(file):
     weights = read_weights(file, model="dream", features=["cpu", "payload"])
     assert weights.document == {"format": "streamplace-weights", "version": 1, **DOCUMENT}
     assert weights.model == "dream"
@@ -50,13 +48,13 @@ def test_weights_come_back_as_they_were(file: Path) -> None:
     assert json.loads(header["__metadata__"]["streamplace"])["model"] == "dream"
 
 
-def test_the_same_weights_are_the_same_bytes(file: Path, tmp_path: Path) -> None:
+def test_the_same_weights_are_the_same_bytes(file, tmp_path):
     other = tmp_path / "other.safetensors"
     write_weights(other, DOCUMENT, dict(reversed(TENSORS.items())))
     assert file.read_bytes() == other.read_bytes()
 
 
-def test_half_precision_is_widened(tmp_path: Path) -> None:
+def test_half_precision_is_widened(tmp_path):
     """Files of half the size; what reads them sees float32."""
     path = tmp_path / "half.safetensors"
     halved = {
@@ -83,7 +81,7 @@ def test_half_precision_is_widened(tmp_path: Path) -> None:
     ],
     ids=lambda content: content if isinstance(content, int) else content[-9:],
 )
-def test_other_files_and_parts_of_files_are_refused(file: Path, content: bytes | int) -> None:
+def test_other_files_and_parts_of_files_are_refused(file, content):
     whole = file.read_bytes()
     file.write_bytes(whole[:content] if isinstance(content, int) else content)
     refusal_of(file, read_weights, file, kind=FormatError)
@@ -102,7 +100,7 @@ def test_other_files_and_parts_of_files_are_refused(file: Path, content: bytes |
         ({"features": {"names": ["cpu"]}}, "was trained on other features"),
     ],
 )
-def test_other_descriptions_are_refused(file: Path, changes: dict[str, Any], place: str) -> None:
+def test_other_descriptions_are_refused(file, changes, place):
     document = {"format": "streamplace-weights", "version": 1, **DOCUMENT, **changes}
     write_tensors(file, document, TENSORS)
     given = {"model": "dream", "features": ["cpu", "payload"]}
@@ -110,7 +108,7 @@ def test_other_descriptions_are_refused(file: Path, changes: dict[str, Any], pla
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e999"])
-def test_a_feature_that_is_no_number_is_refused(file: Path, number: str) -> None:
+def test_a_feature_that_is_no_number_is_refused(file, number):
     write_weights(file, {**DOCUMENT, "features": {"names": ["a"], "mean": [0.5]}}, TENSORS)
     content = file.read_bytes()
     size = int.from_bytes(content[:8], "little")
@@ -119,12 +117,12 @@ def test_a_feature_that_is_no_number_is_refused(file: Path, number: str) -> None
     refusal_of(file, read_weights, file, kind=FormatError)
 
 
-def test_a_parameter_that_is_no_number_is_refused(file: Path) -> None:
+def test_a_parameter_that_is_no_number_is_refused(file):
     write_weights(file, DOCUMENT, {**TENSORS, "bad": np.array([np.nan], np.float32)})
     assert "'bad'" in refusal_of(file, read_weights, file, kind=FormatError)
 
 
-def test_a_config_alone_takes_no_memory(tmp_path: Path) -> None:
+def test_a_config_alone_takes_no_memory(tmp_path):
     """A kilobyte that asks for layers of 4096 units is refused for the layers that it lacks."""
     path = tmp_path / "w.safetensors"
     document = read_weights(shipped("dream")).document

@@ -3,7 +3,6 @@
 import json
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 
 import pytest
 from formats import read_as
@@ -19,7 +18,7 @@ OLD = json.loads((SEEDS / "wfcommons.1-4.json").read_text())
 read = partial(read_as, "wfcommons", "instance.json")
 
 
-def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> None:
+def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path):
     problem = read(tmp_path, DIAMOND)
     ran = {"split_1": "node1", "work_2": "node2", "work_3": "node1", "merge_4": "node1"}
     devices, operators = problem.cluster.devices, problem.graph.operators
@@ -28,7 +27,7 @@ def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> No
     assert problem.cluster.devices.cores.tolist() == [4, 2]
 
 
-def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path: Path) -> None:
+def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path):
     graph = read(tmp_path, DIAMOND).graph
     carried = {(s.source, s.target): s.payload for s in graph.streams}
     assert carried == {
@@ -40,13 +39,13 @@ def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path
     assert graph.operators.kind == ("split", "work", "work", "merge")
 
 
-def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
+def test_version_1_4_holds_the_same(tmp_path):
     """There, files and runtimes stand in the tasks, and children may be left out."""
     new, before = read(tmp_path, DIAMOND), read(tmp_path, OLD)
     assert (before.graph, before.cluster) == (new.graph, new.cluster)
 
 
-def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: Path) -> None:
+def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path):
     """So WfCommons names the tasks of its instances; without a program the name remains."""
     document = deepcopy(DIAMOND)
     parts = document["workflow"]
@@ -61,7 +60,7 @@ def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["task", "run1234"])
-def test_tasks_of_one_name_have_their_ids_in_it(tmp_path: Path, name: str) -> None:
+def test_tasks_of_one_name_have_their_ids_in_it(tmp_path, name):
     """In version 1.4, where parents may be ids; also a name that contains all of them."""
     document = deepcopy(OLD)
     for task in document["workflow"]["tasks"]:
@@ -71,7 +70,7 @@ def test_tasks_of_one_name_have_their_ids_in_it(tmp_path: Path, name: str) -> No
     assert names == tuple(f"{name}_{i}" for i in range(1, 5))
 
 
-def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_path: Path) -> None:
+def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_path):
     new, stated, before = *(deepcopy(DIAMOND) for _ in range(2)), deepcopy(OLD)
     for document, rows in (
         (new, new["workflow"]["specification"]["tasks"]),
@@ -87,7 +86,7 @@ def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_pat
         assert sorted(map(repr, streams)) == sorted(map(repr, expected))
 
 
-def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path):
     """Version 1.4 has the path of a file beside its name."""
     document = deepcopy(OLD)
     _, left, right, merge = document["workflow"]["tasks"]
@@ -100,7 +99,7 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
     assert carried["work_3", "merge_4"] == 0
 
 
-def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> None:
+def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path):
     document = deepcopy(OLD)
     for task in document["workflow"]["tasks"]:
         task["name"] = task["command"]["program"]
@@ -109,7 +108,7 @@ def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> 
         read(tmp_path, document)
 
 
-def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_without_a_size_are_named(tmp_path, caplog):
     new, before = deepcopy(DIAMOND), deepcopy(OLD)
     sizes = new["workflow"]["specification"]["files"]
     sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
@@ -125,14 +124,14 @@ def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptur
     assert not caplog.text
 
 
-def test_versions_before_1_4_are_refused(tmp_path: Path) -> None:
+def test_versions_before_1_4_are_refused(tmp_path):
     task = {"name": "a", "runtime": 2.5, "parents": [], "files": []}
     document = {"name": "old", "schemaVersion": "1.0", "workflow": {"jobs": [task]}}
     with pytest.raises(FormatError, match=r"before 1\.4"):
         read(tmp_path, document)
 
 
-def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) -> None:
+def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path):
     """A file with the name of another's output may be of an earlier run."""
     document = deepcopy(DIAMOND)
     split, *_, merge = document["workflow"]["specification"]["tasks"]
@@ -142,7 +141,7 @@ def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) ->
     assert list(read(tmp_path, document).graph.streams) == list(expected)
 
 
-def test_tasks_of_many_cores_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_tasks_of_many_cores_are_named(tmp_path, caplog):
     new, before = deepcopy(DIAMOND), deepcopy(OLD)
 
     for document, rows, field in (
@@ -156,7 +155,7 @@ def test_tasks_of_many_cores_are_named(tmp_path: Path, caplog: pytest.LogCapture
         assert "diamond: 1 of 4 tasks" in caplog.text
 
 
-def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
+def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path):
     """A second is one on a device of 2500 MIPS."""
     document = deepcopy(DIAMOND)
     del document["workflow"]["execution"]["machines"]
@@ -171,7 +170,7 @@ OTHERS = ("Blast", "Bwa", "Seismology")
 @pytest.mark.parametrize(
     "name", ["Montage", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 )
-def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> None:
+def test_instances_of_wfcommons_recipes_are_read(tmp_path, name):
     wfcommons = pytest.importorskip("wfcommons")
     recipes = pytest.importorskip("wfcommons.wfchef.recipes")
     recipe = getattr(recipes, f"{name}Recipe").from_num_tasks(140)
@@ -184,7 +183,7 @@ def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> N
     assert graph.operators.ipt.sum() / 2500e6 == pytest.approx(total)
 
 
-def test_lone_tasks_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lone_tasks_are_told(tmp_path, caplog):
     document = deepcopy(DIAMOND)
     for task in document["workflow"]["specification"]["tasks"]:
         task |= {"parents": [], "children": [], "inputFiles": []}

@@ -18,7 +18,7 @@ COMPILES = "compiling kernels that were not needed before"
 
 
 @pytest.mark.slow
-def test_first_use_compiles_once_and_says_so_once(tmp_path: Path) -> None:
+def test_first_use_compiles_once_and_says_so_once(tmp_path):
     """A first one that is killed while it compiles blocks nobody."""
     write_files(tmp_path)
     for package in (streamplace, streamsim):  # a copy has no kernels yet
@@ -27,7 +27,7 @@ def test_first_use_compiles_once_and_says_so_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "streamplace", "place", "tasks.json", "--devices", "2"]
     command += ["--placer", "heft", "--json"]
 
-    def place() -> tuple[str, float]:
+    def place():
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         return done.stderr, json.loads(done.stdout)["makespan"]
 
@@ -42,13 +42,11 @@ def test_first_use_compiles_once_and_says_so_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", REHEARSALS)
-def test_every_rehearsal_runs(name: str) -> None:
+def test_every_rehearsal_runs(name):
     REHEARSALS[name]()
 
 
-def test_a_rehearsal_that_fails_ends_nothing(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rehearsal_that_fails_ends_nothing(caplog, monkeypatch):
     monkeypatch.setattr(kernels, "available_cores", lambda: 1)
     monkeypatch.setattr(kernels, "REHEARSALS", {"a": lambda: 1 / 0, "b": print})
     with caplog.at_level(logging.WARNING):
@@ -58,7 +56,7 @@ def test_a_rehearsal_that_fails_ends_nothing(
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
-def test_kernels_that_can_be_kept_nowhere_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_can_be_kept_nowhere_are_refused(monkeypatch):
     monkeypatch.setattr("streamsim.kernel_cache.folder_of", lambda module: None)
     with pytest.raises(SystemExit, match="error: kernels can be kept nowhere"):
         runpy.run_module("streamplace.kernels", run_name="__main__")

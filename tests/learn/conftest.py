@@ -1,7 +1,5 @@
 """One thread for torch, as in training; the stub model, registered, and graphs to train it on."""
 
-from collections.abc import Iterator
-
 import pytest
 from problems import chain
 from registered import forgetting
@@ -9,11 +7,10 @@ from stub_model import model
 from torch_threads import one_torch_thread as one_torch_thread
 
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.model import StreamGraph
 
 
 @pytest.fixture
-def tasks() -> Iterator[list[LearningTask]]:
+def tasks():
     """What learners were built from, while the stubs are registered."""
     built: list[LearningTask] = []
     with forgetting(MODELS):
@@ -23,6 +20,6 @@ def tasks() -> Iterator[list[LearningTask]]:
 
 
 @pytest.fixture
-def graphs() -> list[StreamGraph]:
+def graphs():
     """Chains of several lengths and weights."""
     return [chain(3 + i % 4, ipt=4e4 * (1 + i % 5), rate=5e3) for i in range(12)]

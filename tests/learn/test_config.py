@@ -1,7 +1,5 @@
 """Options of models, and what is said where they do not suffice."""
 
-from pathlib import Path
-
 import pytest
 from problems import chain
 
@@ -17,7 +15,7 @@ from streamplace.model import Cluster
 @pytest.mark.parametrize(
     "name", [name for name in MODELS if "devices" in MODELS[name].config.model_fields]
 )
-def test_a_training_is_only_advised_where_its_options_would_be_accepted(name: str) -> None:
+def test_a_training_is_only_advised_where_its_options_would_be_accepted(name):
     assert MODELS[name].config.model_validate({"devices": MOST_DEVICES})
     for devices in (MOST_DEVICES, MOST_DEVICES + 1):
         with pytest.raises(SettingError, match=f"{devices} devices, .*pilot") as refused:
@@ -25,7 +23,7 @@ def test_a_training_is_only_advised_where_its_options_would_be_accepted(name: st
         assert (f"'devices = {devices}'" in str(refused.value)) == (devices == MOST_DEVICES)
 
 
-def test_training_from_weights_asks_anew_what_to_train_on() -> None:
+def test_training_from_weights_asks_anew_what_to_train_on():
     """`dream` was trained without a search in the end; those given begin with one again."""
     start = read_weights(shipped("dream")).document["config"]
     assert start["searched"] == 0
@@ -46,9 +44,7 @@ def test_training_from_weights_asks_anew_what_to_train_on() -> None:
         ("hsdag", "fast", "model.traits = ['neighbours']", r"traits\[0\] is 'neighbours'"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(
-    model: str, preset: str, options: str, refusal: str, tmp_path: Path
-) -> None:
+def test_options_that_contradict_each_other_are_refused(model, preset, options, refusal, tmp_path):
     """A mean of earlier costs, no policy, rounds without samples, columns without a number."""
     file = tmp_path / "c.toml"
     file.write_text(options)

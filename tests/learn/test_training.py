@@ -2,7 +2,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ import streamplace
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import read_tensors, read_weights, write_tensors
 from streamplace.learn.checkpoint import NAME
-from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import batches, dealt, seed_of
-from streamplace.model import StreamGraph
 from streamplace.training.trained import Trained
 
 Train = Callable[..., Trained]
@@ -27,10 +24,10 @@ Change = Callable[[dict[str, Any], dict[str, Any]], Any]
 
 
 @pytest.fixture
-def train(tasks: list[LearningTask], graphs: list[StreamGraph], tmp_path: Path) -> Train:
+def train(tasks, graphs, tmp_path):
     """Train a stub on the graphs into a folder of this name, with options of a TOML text."""
 
-    def call(folder: str, model: str = "stub", toml: str = "", **options: Any) -> Trained:
+    def call(folder, model="stub", toml="", **options):
         if toml:
             options["config"] = tmp_path / "options.toml"
             options["config"].write_text(toml)
@@ -39,7 +36,7 @@ def train(tasks: list[LearningTask], graphs: list[StreamGraph], tmp_path: Path) 
     return call
 
 
-def test_training_learns(train: Train) -> None:
+def test_training_learns(train):
     """Held-out problems are answered better than before, and the best weights are those kept."""
     trained = train("run")
     history = trained.history
@@ -48,7 +45,7 @@ def test_training_learns(train: Train) -> None:
     assert read_weights(trained.weights).document["training"]["validation"] == history.score
 
 
-def test_the_folder_holds_what_people_and_machines_want(train: Train, tmp_path: Path) -> None:
+def test_the_folder_holds_what_people_and_machines_want(train, tmp_path):
     history = train("run").history
     files = {p.relative_to(tmp_path / "run").as_posix() for p in (tmp_path / "run").rglob("*")}
     assert {"best.safetensors", "last.safetensors", "history.jsonl", "curve.png"} <= files
@@ -57,14 +54,14 @@ def test_the_folder_holds_what_people_and_machines_want(train: Train, tmp_path: 
     assert rows == [asdict(epoch) for epoch in history.epochs]
 
 
-def test_a_command_may_name_files_whose_names_are_no_text(train: Train) -> None:
+def test_a_command_may_name_files_whose_names_are_no_text(train):
     """Python has lone surrogates for such bytes, which no file of weights can have."""
     weights = read_weights(train("run", epochs=1, command="train --out \udcff").weights)
     assert weights.document["training"]["command"] == r"train --out \udcff"
 
 
 @pytest.mark.parametrize("epoch", [1, 3])
-def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(train: Train, epoch: int) -> None:
+def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(train, epoch):
     """Same history and same bits, in whatever epoch it was stopped."""
     whole = train("whole")
     with pytest.raises(KeyboardInterrupt):
@@ -73,7 +70,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(train: Train, epoch: i
     assert_same(resumed.folder, whole.folder, "best.safetensors", "last.safetensors")
 
 
-def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_gives_what_two_give(train, monkeypatch):
     before = torch.get_num_threads()
     results = []
     for cores in ({0}, {0, 1}):
@@ -84,17 +81,17 @@ def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.Monkey
     assert torch.get_num_threads() == before
 
 
-def test_another_seed_is_another_run(train: Train) -> None:
+def test_another_seed_is_another_run(train):
     assert history(train("a").folder) != history(train("b", seed=1).folder)
 
 
-def test_a_seed_may_be_any_whole_number(train: Train, tasks: list[LearningTask]) -> None:
+def test_a_seed_may_be_any_whole_number(train, tasks):
     """Torch's seeds have 64 bits."""
     assert train("run", seed=2**64 + 3, epochs=1).seed == 2**64 + 3
     assert tasks[-1].seed == 3
 
 
-def test_patience_ends_a_run_that_no_longer_improves(train: Train) -> None:
+def test_patience_ends_a_run_that_no_longer_improves(train):
     """So many epochs after the best one; resuming does not revive it."""
     patient = "[training]\npatience = 3\nepochs = 100\n"
     trained = train("run", toml=patient)
@@ -103,13 +100,13 @@ def test_patience_ends_a_run_that_no_longer_improves(train: Train) -> None:
     assert len(again.history.epochs) == len(trained.history.epochs)
 
 
-def test_a_gradient_that_is_no_number_ends_training(train: Train) -> None:
+def test_a_gradient_that_is_no_number_ends_training(train):
     with pytest.raises(SettingError, match=r"epoch 1.*learning_rate"):
         train("run", toml="[model]\nnoise = 1e30\n")
 
 
 @pytest.mark.parametrize("decay", ["cosine", "linear"])
-def test_the_learning_rate_falls_along_half_a_cosine_or_a_line(train: Train, decay: str) -> None:
+def test_the_learning_rate_falls_along_half_a_cosine_or_a_line(train, decay):
     epochs = train("run", toml=f"[training]\ndecay = '{decay}'\n").history.epochs
     rates = [epoch.learning_rate for epoch in epochs]
     assert rates == sorted(rates, reverse=True)
@@ -118,14 +115,14 @@ def test_the_learning_rate_falls_along_half_a_cosine_or_a_line(train: Train, dec
     assert (np.ptp(np.diff(rates)) == pytest.approx(0)) == (decay == "linear")
 
 
-def test_training_begins_at_given_weights(train: Train, tasks: list[LearningTask]) -> None:
+def test_training_begins_at_given_weights(train, tasks):
     first = train("first")
     second = train("second", start=first.weights)
     assert second.history.before == first.history.score <= second.history.score
     assert tasks[-1].features == read_weights(first.weights).document["features"]
 
 
-def test_supervised_models_get_solutions(train: Train, tasks: list[LearningTask]) -> None:
+def test_supervised_models_get_solutions(train, tasks):
     train("run", "pupil", rate=(5e3, 2e4), epochs=1)
     (task,) = tasks
     assert len(task.training) == len(task.targets) == 18
@@ -134,7 +131,7 @@ def test_supervised_models_get_solutions(train: Train, tasks: list[LearningTask]
         assert problem.legal(target)[0]
 
 
-def test_results_are_of_the_rates_asked_for(tasks: list[LearningTask], tmp_path: Path) -> None:
+def test_results_are_of_the_rates_asked_for(tasks, tmp_path):
     """A source of 7 tuples/s, scaled to 15,000, has 14,999.999999999998."""
     graphs = [chain(n, rate=rate) for n in (2, 3, 4, 5) for rate in (7.0, 1e4)]
     rates = (1.5e4, 2e4)
@@ -145,26 +142,26 @@ def test_results_are_of_the_rates_asked_for(tasks: list[LearningTask], tmp_path:
     ]
 
 
-def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
+def test_without_graphs_to_spare_the_reward_judges(train):
     trained = train("run", toml="[training]\nvalidation = 0\n")
     assert trained.history.epochs[-1].validation is None
     assert trained.history.score == max(epoch.reward for epoch in trained.history.epochs)
 
 
-def test_resuming_demands_the_same_settings(train: Train) -> None:
+def test_resuming_demands_the_same_settings(train):
     train("run")
     with pytest.raises(SettingError, match=r"training\.epochs 6, not 5"):
         train("run", resume=True, epochs=5)
 
 
-def test_a_run_that_has_ended_goes_on_with_more_epochs(train: Train) -> None:
+def test_a_run_that_has_ended_goes_on_with_more_epochs(train):
     before = train("run").history.epochs
     longer = train("run", resume=True, epochs=8).history.epochs
     assert len(longer) == 8
     assert longer[: len(before)] == before
 
 
-def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
+def test_batches_hold_every_problem_once_and_like_sizes_together():
     sizes = np.array([5, 90, 7, 40, 6, 41, 91, 8])
     found = batches(sizes, 3, seed=0, epoch=0)
     assert sorted(np.concatenate(found)) == list(range(8))
@@ -177,12 +174,12 @@ def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
     assert len(orders) > 1
 
 
-def test_a_batch_of_one_is_one_shard() -> None:
+def test_a_batch_of_one_is_one_shard():
     assert [part.tolist() for part in dealt(np.array([4]), 2)] == [[4]]
     assert [part.tolist() for part in dealt(np.arange(5), 2)] == [[0, 2, 4], [1, 3]]
 
 
-def test_seeds_differ_by_place() -> None:
+def test_seeds_differ_by_place():
     places = [(e, s, part) for e in range(4) for s in range(4) for part in range(2)]
     assert len({seed_of(seed, *place) for seed in range(3) for place in places}) == 3 * 32
 
@@ -196,7 +193,7 @@ def test_seeds_differ_by_place() -> None:
     ],
     ids=["history", "memory", "version"],
 )
-def test_a_damaged_checkpoint_is_refused(change: Change, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(change, tmp_path):
     path = tmp_path / NAME
     path.write_bytes(checkpoints("dream")[1])
     document, tensors = read_tensors(path)

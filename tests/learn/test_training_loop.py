@@ -1,7 +1,5 @@
 """Steps of the training loop, against Adam as torch writes it out."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +7,7 @@ import torch
 
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.history import StepReport
-from streamplace.learn.shards import BatchShard, Gradient
+from streamplace.learn.shards import Gradient
 from streamplace.learn.training_loop import TrainingLoop
 
 CONFIG = TrainingConfig(
@@ -20,10 +18,10 @@ CONFIG = TrainingConfig(
 class TransposedGradients:
     """Gives gradients as views of transposes, and one of the bias in the first step alone."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.steps: list[tuple[torch.Tensor, torch.Tensor | None]] = []
 
-    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
+    def gradient(self, shards):
         """The next gradient, larger than the clip or smaller."""
         random = torch.Generator().manual_seed(len(self.steps))
         size = 0.1 if len(self.steps) == 1 else 10.0
@@ -32,12 +30,12 @@ class TransposedGradients:
         self.steps.append((weight, bias))
         return Gradient(0.0, StepReport(2, 1.0, 1.0, 0.0), (weight, bias))
 
-    def values(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+    def values(self, parts):
         """Nothing is validated."""
         return np.empty(0)
 
 
-def test_steps_are_those_of_adam_however_gradients_lie_in_memory(tmp_path: Path) -> None:
+def test_steps_are_those_of_adam_however_gradients_lie_in_memory(tmp_path):
     torch.manual_seed(0)
     module, expected = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     expected.load_state_dict(module.state_dict())

@@ -12,7 +12,7 @@ NAMES = ("giph-11", "random-00", "random-pass-00")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """Folder of three entries, which commands use: two that are closed, and an open one."""
     folder = tmp_path / "library"
     monkeypatch.setenv("STREAMPLACE_LIBRARY", str(folder))

@@ -2,9 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import check
 import library_certificates
@@ -30,7 +28,7 @@ FEW = settings(max_examples=settings().max_examples // 4)
 
 
 @st.composite
-def library_problems(draw: Any, **kinds: Any) -> Problem:
+def library_problems(draw, **kinds):
     """Problems that instances can express, on devices of few kinds."""
     graph = draw(graphs(**kinds))
     kinds_of_devices = [Device("d", 2500), Device("d", 1000), Device("d", egress=5e8, memory=3e6)]
@@ -49,21 +47,21 @@ def library_problems(draw: Any, **kinds: Any) -> Problem:
         raise
 
 
-def document_of(problem: Problem, objective: str) -> dict[str, Any]:
+def document_of(problem, objective):
     """Return an instance as the checker reads it."""
     made = instance_document(problem, OBJECTIVES[objective])
     return dict(json.loads(json.dumps(made)))
 
 
-def value(problem: Problem, objective: str, place: Any, *order: Any) -> float:
+def value(problem, objective, place, *order):
     return float(OBJECTIVES[objective].evaluate(problem, np.array([place]), *order)[0])
 
 
-def judged(document: dict[str, Any], solution: dict[str, Any]) -> Fraction:
+def judged(document, solution):
     return check.VALUES[document["objective"]](check.Instance(document), solution)
 
 
-def proves(document: dict[str, Any], bound: Fraction, given: dict[str, Any]) -> bool:
+def proves(document, bound, given):
     try:
         check.PROOFS[document["objective"]](check.Instance(document), bound, given)
     except check.RefusedError:
@@ -73,7 +71,7 @@ def proves(document: dict[str, Any], bound: Fraction, given: dict[str, Any]) -> 
 
 @settings(max_examples=25)
 @given(st.data())
-def test_values_are_those_of_streamplace(data: st.DataObject) -> None:
+def test_values_are_those_of_streamplace(data):
     problem = data.draw(library_problems(windowed=True))
     document = document_of(problem, "throughput")
     restored = library_problem(document)
@@ -88,7 +86,7 @@ def test_values_are_those_of_streamplace(data: st.DataObject) -> None:
 
 @settings(max_examples=25)
 @given(st.data())
-def test_one_source_keeps_its_value_in_a_document(data: st.DataObject) -> None:
+def test_one_source_keeps_its_value_in_a_document(data):
     problem = data.draw(library_problems())
     document, instance = document_of(problem, "throughput"), problem.instance
     place = data.draw(placements(problem))
@@ -101,7 +99,7 @@ def test_one_source_keeps_its_value_in_a_document(data: st.DataObject) -> None:
 
 @settings(max_examples=25)
 @given(st.data())
-def test_schedules_take_as_long_as_in_streamplace(data: st.DataObject) -> None:
+def test_schedules_take_as_long_as_in_streamplace(data):
     problem = data.draw(library_problems())
     document = document_of(problem, "makespan")
     restored = library_problem(document)
@@ -117,7 +115,7 @@ def test_schedules_take_as_long_as_in_streamplace(data: st.DataObject) -> None:
     assert exact <= fifo * (1 + SAME)
 
 
-def two_kinds(objective: str, **limits: int) -> dict[str, Any]:
+def two_kinds(objective, **limits):
     """Instance of two operators on two devices of different kinds."""
     kind = {"memory": 10} | limits
     return {
@@ -132,7 +130,7 @@ def two_kinds(objective: str, **limits: int) -> dict[str, Any]:
     }
 
 
-def test_limits_that_a_kind_does_not_state_are_none() -> None:
+def test_limits_that_a_kind_does_not_state_are_none():
     """A kind without cpu carries any work; a pass takes its work whatever the cpu."""
     for place in itertools.product(range(2), repeat=2):
         document = two_kinds("throughput")
@@ -143,7 +141,7 @@ def test_limits_that_a_kind_does_not_state_are_none() -> None:
         assert value(library_problem(document), "makespan", place) == pytest.approx(float(exact))
 
 
-def test_slots_that_placers_do_not_know_are_refused() -> None:
+def test_slots_that_placers_do_not_know_are_refused():
     with pytest.raises(ProblemError, match="limits slots"):
         library_problem(two_kinds("throughput", slots=1))
     library_problem(two_kinds("throughput", slots=2))
@@ -152,7 +150,7 @@ def test_slots_that_placers_do_not_know_are_refused() -> None:
 
 @FEW
 @given(library_problems(most=4))
-def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem) -> None:
+def test_a_search_proves_the_best_throughput_and_nothing_better(problem):
     document = document_of(problem, "throughput")
     values = [
         judged(document, {"place": place})
@@ -166,7 +164,7 @@ def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem
     )
 
 
-def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
+def orders(document):
     """All orders of the operators in which inputs come first."""
     for line in itertools.permutations(range(len(document["operators"]))):
         if all(line.index(u) < line.index(v) for u, v, _ in document["streams"]):
@@ -175,7 +173,7 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
 
 @FEW
 @given(library_problems(most=4))
-def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem: Problem) -> None:
+def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem):
     document = document_of(problem, "makespan")
     best = min(
         judged(document, {"place": place, "order": list(order)})
@@ -189,7 +187,7 @@ def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem: Probl
 
 
 @st.composite
-def small_plans(draw: Any) -> dict[str, Any]:
+def small_plans(draw):
     n = draw(st.integers(1, 3))
     operators = [
         Operator(
@@ -214,7 +212,7 @@ def small_plans(draw: Any) -> dict[str, Any]:
         raise
 
 
-def cheapest(document: dict[str, Any]) -> Fraction | None:
+def cheapest(document):
     """Least cost of all plans of at most three machines, by enumeration."""
     pieces = [row["pieces"] for row in document["operators"]]
     costs = []
@@ -238,7 +236,7 @@ def cheapest(document: dict[str, Any]) -> Fraction | None:
 
 @settings(max_examples=10, deadline=None)
 @given(small_plans(), st.data())
-def test_no_worths_prove_more_than_is_true(document: dict[str, Any], data: st.DataObject) -> None:
+def test_no_worths_prove_more_than_is_true(document, data):
     best, n = cheapest(document), len(document["operators"])
     assume(best is not None)
     worth = data.draw(st.lists(st.integers(0, 10**15), min_size=n, max_size=n))
@@ -248,7 +246,7 @@ def test_no_worths_prove_more_than_is_true(document: dict[str, Any], data: st.Da
 
 @pytest.mark.parametrize("make", ["planted_throughput", "planted_makespan", "planted_plan"])
 @pytest.mark.parametrize("large", [0, 2])
-def test_planted_solutions_are_the_best(make: str, large: int) -> None:
+def test_planted_solutions_are_the_best(make, large):
     planted = getattr(library_planted, make)(library_planted.PlantedShape(24, 3, 0.3, large), 7)
     assert judged(planted.document, planted.solution) == Fraction(planted.bound)
     assert proves(planted.document, Fraction(planted.bound), planted.proof)
@@ -256,7 +254,7 @@ def test_planted_solutions_are_the_best(make: str, large: int) -> None:
 
 @pytest.mark.slow
 @given(st.data())
-def test_no_proof_shows_a_bound_better_than_the_best(data: st.DataObject) -> None:
+def test_no_proof_shows_a_bound_better_than_the_best(data):
     """Orders and weights at random, limits and loads of zero, kinds that differ."""
     objective = data.draw(st.sampled_from(["throughput", "makespan"]))
     document = data.draw(small_documents(objective))
@@ -280,7 +278,7 @@ def test_no_proof_shows_a_bound_better_than_the_best(data: st.DataObject) -> Non
 
 
 @st.composite
-def small_documents(draw: Any, objective: str) -> dict[str, Any]:
+def small_documents(draw, objective):
     """Instances of up to three operators and devices, with small numbers."""
     few = st.integers(0, 3)
     limits = st.fixed_dictionaries(
@@ -303,14 +301,14 @@ def small_documents(draw: Any, objective: str) -> dict[str, Any]:
     }
 
 
-def test_operators_have_pieces_in_plans_only() -> None:
+def test_operators_have_pieces_in_plans_only():
     document = library_planted.planted_makespan(library_planted.PlantedShape(4, 2), 0).document
     document["operators"][0]["pieces"] = 2
     with pytest.raises(check.RefusedError, match="2 is no whole number in its range"):
         check.Instance(document)
 
 
-def test_a_search_ends_at_its_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_ends_at_its_number_of_nodes(monkeypatch):
     planted = library_planted.planted_throughput(library_planted.PlantedShape(12, 3), 0)
     monkeypatch.setattr(check, "NODES", 7)
     with pytest.raises(check.RefusedError, match="too many nodes"):

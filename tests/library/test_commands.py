@@ -1,9 +1,6 @@
 """``streamplace library``: what it lists, shows and checks, and what it refuses."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +9,7 @@ from streamplace.library import check_files, open_library
 from streamplace.library.run_checker import MEMORY, SECONDS
 
 
-def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None:
+def test_list_has_the_fields_of_every_entry(run, folder):
     document = json.loads(run("library", "list", "--library", str(folder), "--json").out)
     names = [(row["instance"], row["objective"]) for row in document]
     assert sorted(names) == [
@@ -36,12 +33,12 @@ def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None
         (["--class", "giph", "--open"], 1),
     ],
 )
-def test_list_selects(run: Callable, folder: Path, options: list[str], count: int) -> None:
+def test_list_selects(run, folder, options, count):
     answer = run("library", "list", *options, "--json")
     assert len(json.loads(answer.out)) == count
 
 
-def test_show_names_value_bound_and_proof(run: Callable, folder: Path) -> None:
+def test_show_names_value_bound_and_proof(run, folder):
     text = " ".join(run("library", "show", "giph-11").out.split())
     assert "giph-11: " in text
     assert "is the best known value, by streamplace anneal" in text
@@ -49,7 +46,7 @@ def test_show_names_value_bound_and_proof(run: Callable, folder: Path) -> None:
     assert "gap 2" in text
 
 
-def test_check_verifies_the_library(run: Callable, folder: Path) -> None:
+def test_check_verifies_the_library(run, folder):
     answer = run("library", "check")
     assert (answer.status, answer.out.count("accepted: ")) == (0, 3)
     assert answer.err == "3 checks, 0 refused\n"
@@ -63,9 +60,7 @@ def test_check_verifies_the_library(run: Callable, folder: Path) -> None:
         ("random-00/throughput.solution.json", "}", "}\n", "does not have the checksum"),
     ],
 )
-def test_check_says_what_it_refuses(
-    run: Callable, folder: Path, file: str, old: str, new: str, reason: str
-) -> None:
+def test_check_says_what_it_refuses(run, folder, file, old, new, reason):
     (folder / file).write_text((folder / file).read_text().replace(old, new))
     answer = run("library", "check", "--json")
     assert answer.status == 1
@@ -73,7 +68,7 @@ def test_check_says_what_it_refuses(
     assert reason in refused["text"]
 
 
-def test_check_takes_files(run: Callable, folder: Path) -> None:
+def test_check_takes_files(run, folder):
     instance, solution, certificate = open_library(folder).files(
         open_library(folder).entry("random-pass-00", "makespan")
     )
@@ -91,7 +86,7 @@ def test_check_takes_files(run: Callable, folder: Path) -> None:
     assert result.value >= result.bound
 
 
-def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
+def test_a_hidden_split_states_no_seed(run, folder):
     manifest = json.loads((folder / "manifest.json").read_text())
     del manifest["seed"]
     (folder / "manifest.json").write_text(json.dumps(manifest | {"split": "hidden"}))
@@ -112,13 +107,11 @@ def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
         (["list", "--objective", "plan"], "no entry"),
     ],
 )
-def test_bad_input_is_one_line(
-    refusal: Callable, folder: Path, words: list[str], message: str
-) -> None:
+def test_bad_input_is_one_line(refusal, folder, words, message):
     assert message in refusal("library", *words)
 
 
-def test_a_field_that_the_library_does_not_have_is_named(refusal: Callable, folder: Path) -> None:
+def test_a_field_that_the_library_does_not_have_is_named(refusal, folder):
     best = folder / "best.jsonl"
     best.write_text(best.read_text().replace('"by"', '"from": 1, "by"', 1))
     assert "best.jsonl:1: from" in refusal("library", "list")
@@ -134,9 +127,7 @@ def test_a_field_that_the_library_does_not_have_is_named(refusal: Callable, fold
     ],
     ids=["long", "deep", "slow", "terminal"],
 )
-def test_a_check_is_bounded_in_time_and_memory(
-    folder: Path, content: bytes, seconds: float, memory: int, message: str
-) -> None:
+def test_a_check_is_bounded_in_time_and_memory(folder, content, seconds, memory, message):
     instance = open_library(folder).instance_file("random-00")
     file = folder / "hostile.json"
     file.write_bytes(content)
@@ -146,7 +137,7 @@ def test_a_check_is_bounded_in_time_and_memory(
     assert result.text.isprintable()
 
 
-def test_checks_of_makespans_name_the_unit(run: Callable) -> None:
+def test_checks_of_makespans_name_the_unit(run):
     out = run("library", "check", "random-pass-00", "branched-00").out
     assert "makespan 0.000200672363634 s = " in out
     assert "throughput 0.715881106466 = " in out
@@ -163,9 +154,7 @@ def test_checks_of_makespans_name_the_unit(run: Callable) -> None:
         (lambda d: d.update(second=0), "second is 0"),
     ],
 )
-def test_a_damaged_instance_is_named(
-    folder: Path, change: Callable[[dict[str, Any]], object], message: str
-) -> None:
+def test_a_damaged_instance_is_named(folder, change, message):
     file = folder / "random-00" / "instance.json"
     document = json.loads(file.read_text())
     change(document)

@@ -1,10 +1,8 @@
 """Entries of datasets/library are accepted by the checker, and nothing that was altered is."""
 
 import json
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import check
 import pytest
@@ -16,20 +14,20 @@ NODES = 200
 KINDS = ("throughput", "makespan", "plan")
 
 
-def files_of(line: dict[str, Any]) -> list[Path]:
+def files_of(line):
     folder, objective = LIBRARY / line["instance"], line["objective"]
     kinds = ("solution", "certificate")
     return [folder / "instance.json", *(folder / f"{objective}.{kind}.json" for kind in kinds)]
 
 
-def printed(paths: list[Path], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def printed(paths, capsys):
     """Exit status and the one line that the checker prints."""
     status = check.main([str(path) for path in paths])
     (line,) = capsys.readouterr().out.splitlines()
     return status, line
 
 
-def assert_accepted(line: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def assert_accepted(line, capsys):
     status, text = printed(files_of(line), capsys)
     assert status == 0, text
     verdict, objective, value = text.split()[:3]
@@ -51,13 +49,13 @@ SMALL = [
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_entry_is_accepted(kind: str, step: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_entry_is_accepted(kind, step, capsys):
     """A ninth of them in the quick tests; the digests below hold for all."""
     for line in [line for line in LINES if line["objective"] == kind][::step]:
         assert_accepted(line, capsys)
 
 
-def test_files_are_those_of_the_manifest() -> None:
+def test_files_are_those_of_the_manifest():
     manifest = json.loads((LIBRARY / "manifest.json").read_text())
     for name, digest in manifest["sha256"].items():
         assert sha256((LIBRARY / name).read_bytes()).hexdigest() == digest, name
@@ -68,7 +66,7 @@ def test_files_are_those_of_the_manifest() -> None:
     assert sum(path.stat().st_size for path in LIBRARY.rglob("*.json*")) <= 25 * 2**20
 
 
-def altered_solutions(solution: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def altered_solutions(solution):
     """Solutions that are wrong: other devices, missing operators, contradictory orders."""
     for key in ("place", "order", "machines"):
         if key in solution:
@@ -91,7 +89,7 @@ def altered_solutions(solution: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"machines": [[kind, [[-1, a] for v, a in contents]], *rest]}
 
 
-def altered_certificates(certificate: dict[str, Any], sign: int) -> Iterator[dict[str, Any]]:
+def altered_certificates(certificate, sign):
     """Certificates that state a better bound than there is, or prove nothing."""
     bound, proof = check.Fraction(certificate["bound"]), certificate["proof"]
     for factor in ("1e-9", "1e-6", "0.001", "0.3"):
@@ -115,9 +113,7 @@ def altered_certificates(certificate: dict[str, Any], sign: int) -> Iterator[dic
             yield certificate | {"proof": proof | {"weights": weights}}
 
 
-def test_altered_solutions_and_certificates_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_altered_solutions_and_certificates_are_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(check, "NODES", NODES)
     count = 0
     paths = [tmp_path / name for name in ("instance.json", "solution.json", "certificate.json")]

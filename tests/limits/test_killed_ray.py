@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,12 +22,12 @@ GENERATE = "generate branched --branches 3 --depth 3 --devices 3 --copies 4000 -
 
 
 @pytest.fixture(autouse=True)
-def data(run: Callable) -> None:
+def data(run):
     """Forty graphs."""
     assert run("generate", "branched", *DATA, "-o", "b.jsonl").status == 0
 
 
-def started(folder: Path, command: str) -> subprocess.Popen[str]:
+def started(folder, command):
     """A sweep on a Ray that it starts and stops."""
     (folder / "ray.toml").write_text("on = 'ray'\n")
     on_ray = ("--on", "ray") if command.startswith(GENERATE) else ("--settings", "ray.toml")
@@ -43,9 +42,7 @@ def started(folder: Path, command: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def under_way(
-    folder: Path, command: str, done: Callable[[], int]
-) -> Iterator[subprocess.Popen[str]]:
+def under_way(folder, command, done):
     """A sweep of which some is done and some is not."""
     process, deadline = started(folder, command), time.monotonic() + PATIENCE_S
     try:
@@ -60,7 +57,7 @@ def under_way(
         process.communicate()
 
 
-def descendants(process: int) -> list[int]:
+def descendants(process):
     """Process ids of what a process started, and what that started."""
     family = [process]
     for parent in family:
@@ -69,7 +66,7 @@ def descendants(process: int) -> list[int]:
     return family[1:]
 
 
-def named(process: int, name: str) -> list[int]:
+def named(process, name):
     """Descendants whose command line holds a name."""
     found = []
     for one in descendants(process):
@@ -82,7 +79,7 @@ def named(process: int, name: str) -> list[int]:
     return found
 
 
-def kill_workers(process: int) -> None:
+def kill_workers(process):
     """Kill all workers that compute, once there are some."""
     deadline = time.monotonic() + PATIENCE_S
     while not (workers := named(process, "ray::_work")):
@@ -92,7 +89,7 @@ def kill_workers(process: int) -> None:
         kill(worker)
 
 
-def kill(process: int) -> None:
+def kill(process):
     """Kill a process, if it is there."""
     try:
         os.kill(process, signal.SIGKILL)
@@ -100,14 +97,14 @@ def kill(process: int) -> None:
         return
 
 
-def results_of(folder: Path) -> list[dict[str, object]]:
+def results_of(folder):
     """Results without the times that they took."""
     rows = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
     kept = [{k: v for k, v in row.items() if k != "milliseconds"} for row in rows]
     return sorted(kept, key=json.dumps)
 
 
-def test_workers_that_are_killed_change_no_result(tmp_path: Path, run: Callable) -> None:
+def test_workers_that_are_killed_change_no_result(tmp_path, run):
     file = tmp_path / "there" / "results.jsonl"
     with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_in(file)) as process:
         for _ in range(3):
@@ -118,7 +115,7 @@ def test_workers_that_are_killed_change_no_result(tmp_path: Path, run: Callable)
     assert results_of(tmp_path / "there") == results_of(tmp_path / "here")
 
 
-def test_shards_whose_workers_are_killed_are_made_whole(tmp_path: Path, run: Callable) -> None:
+def test_shards_whose_workers_are_killed_are_made_whole(tmp_path, run):
     """No file is half-written, and the files are those of one process."""
     files = lambda: len(list(tmp_path.glob("there-*.jsonl")))  # noqa: E731
     with under_way(tmp_path, f"{GENERATE} -o there.jsonl", files) as process:

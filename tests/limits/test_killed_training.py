@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -23,12 +22,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
 
 @pytest.mark.parametrize("name", ["giph", "pilot", "pilot-makespan", "doppler"])
-def test_training_that_is_killed_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
+def test_training_that_is_killed_goes_on_to_the_same_bits(name, tmp_path):
     """By SIGKILL, wherever it is in an epoch or in writing a file."""
     check_killed(name, tmp_path)
 
 
-def check_killed(name: str, folder: Path) -> None:
+def check_killed(name, folder):
     """Kill and resume a run, and compare it with one that nobody killed."""
     write_graphs(GRAPHS, folder / "g.jsonl")
     objective = (*MODELS[name].objectives, "throughput")[0]
@@ -49,7 +48,7 @@ def check_killed(name: str, folder: Path) -> None:
     assert_same(folder / "killed", folder / "whole", "best.safetensors", "last.safetensors")
 
 
-def started(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
+def started(folder, words):
     """Train in a process group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "streamplace", *words],
@@ -61,7 +60,7 @@ def started(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     )
 
 
-def begun(process: subprocess.Popen[bytes], folder: Path) -> float:
+def begun(process, folder):
     """Wait until a process reads or writes in its folder, or has ended; returns when that was."""
     before, deadline = snapshot(folder), time.monotonic() + PATIENCE_S
     while process.poll() is None and snapshot(folder) == before:
@@ -70,13 +69,13 @@ def begun(process: subprocess.Popen[bytes], folder: Path) -> float:
     return time.monotonic()
 
 
-def snapshot(folder: Path) -> set[tuple[str, int]]:
+def snapshot(folder):
     """Files and when they were written."""
     files = folder.rglob("*") if folder.exists() else ()
     return {(str(file), file.stat().st_mtime_ns) for file in files if file.exists()}
 
 
-def finished(process: subprocess.Popen[bytes]) -> int:
+def finished(process):
     """Exit status of a process that nobody kills."""
     try:
         return process.wait(PATIENCE_S)

@@ -3,9 +3,7 @@
 import os
 import pickle
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,12 +15,12 @@ MARK = "executed"
 class Payload:
     """What runs a command where it is unpickled."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         """Leave a mark in the working folder."""
         return os.system, (f"touch {MARK}",)
 
 
-def with_external_weights(location: str, offset: str, length: str) -> bytes:
+def with_external_weights(location, offset, length):
     """ONNX model whose weights lie in another file."""
     onnx = pytest.importorskip("onnx")
     make = onnx.helper
@@ -44,7 +42,7 @@ def with_external_weights(location: str, offset: str, length: str) -> bytes:
         ("link", "-1", "many"),
     ],
 )
-def test_no_onnx_model_opens_files(tmp_path: Path, location: str, offset: str, length: str) -> None:
+def test_no_onnx_model_opens_files(tmp_path, location, offset, length):
     """Be they above, absolute, linked or far out: whoever opens the pipe waits for ever."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
@@ -54,7 +52,7 @@ def test_no_onnx_model_opens_files(tmp_path: Path, location: str, offset: str, l
     assert graph.operators.memory.tolist() == [0, 2 * 2 * 4]
 
 
-def test_no_module_beside_a_model_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_module_beside_a_model_runs(tmp_path, monkeypatch):
     (tmp_path / "m.onnx").write_bytes(with_external_weights("w.bin", "0", "16"))
     (tmp_path / "onnx.py").write_text(f"open({MARK!r}, 'w')")
     monkeypatch.chdir(tmp_path)
@@ -62,7 +60,7 @@ def test_no_module_beside_a_model_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert not Path(MARK).exists()
 
 
-def exported_archive(path: Path) -> None:
+def exported_archive(path):
     """Archive like that of torch.export.save, with a pickle in every place that may hold one."""
     content = pickle.dumps(Payload())
     with zipfile.ZipFile(path, "w") as archive:
@@ -71,7 +69,7 @@ def exported_archive(path: Path) -> None:
         archive.writestr("data/weights/model.pt", content)
 
 
-def plain_pickle(path: Path) -> None:
+def plain_pickle(path):
     """Pickle as torch.save wrote them."""
     path.write_bytes(pickle.dumps(Payload()))
 
@@ -88,16 +86,14 @@ def plain_pickle(path: Path) -> None:
         "describe evil.pt2",
     ],
 )
-def test_no_pickle_is_loaded(
-    refusal: Callable, tmp_path: Path, write: Callable[[Path], None], words: str
-) -> None:
+def test_no_pickle_is_loaded(refusal, tmp_path, write, words):
     write(tmp_path / "evil.pt2")
     (tmp_path / "g0.json").write_text('{"operators":[{"name":"a","rate":1},{"name":"b","rate":1}]}')
     refusal(*words.split())
     assert not (tmp_path / MARK).exists()
 
 
-def test_such_a_pickle_runs_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_such_a_pickle_runs_its_command(tmp_path, monkeypatch):
     """Otherwise the tests above would prove nothing."""
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Payload()))

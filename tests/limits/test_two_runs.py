@@ -1,8 +1,5 @@
 """Two runs into one folder at once: one of them is refused in one line, and nothing is mixed."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from streamplace.io.files import appending, claim_folder
@@ -11,7 +8,7 @@ GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
 
 
 @pytest.fixture(autouse=True)
-def data(run: Callable) -> None:
+def data(run):
     """Six graphs."""
     assert run(*f"{GENERATE} 6 -o b.jsonl".split()).status == 0
 
@@ -24,7 +21,7 @@ def data(run: Callable) -> None:
         (f"{GENERATE} 6 -o s.jsonl --files 2", "s.manifest.jsonl"),
     ],
 )
-def test_the_second_is_refused(run: Callable, tmp_path: Path, words: str, file: str) -> None:
+def test_the_second_is_refused(run, tmp_path, words, file):
     """While the first holds its file; when that is over, it runs."""
     (tmp_path / file).parent.mkdir(exist_ok=True)
     with appending(tmp_path / file, b""):
@@ -36,7 +33,7 @@ def test_the_second_is_refused(run: Callable, tmp_path: Path, words: str, file: 
     assert run(*words.split()).status == 0
 
 
-def test_a_folder_is_trained_into_by_one_process(run: Callable, tmp_path: Path) -> None:
+def test_a_folder_is_trained_into_by_one_process(run, tmp_path):
     """A second run is refused, be it new or gone on with, until the first has ended."""
     words = ["train", "hdp", "--data", "b.jsonl", "--epochs", "1", "--out", "h"]
     (tmp_path / "h").mkdir()

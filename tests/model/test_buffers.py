@@ -17,11 +17,11 @@ COSTS: Mapping[str, str | float] = {"message ipt": 2e5, "buffer timeout": 0.1}
 
 
 def pair(
-    attributes: Mapping[str, str | float] = COSTS,
-    parallelism: tuple[int, int] = (4, 4),
-    kind: str = "rebalance",
-    rate: float = 320.0,
-) -> StreamGraph:
+    attributes=COSTS,
+    parallelism=(4, 4),
+    kind="rebalance",
+    rate=320.0,
+):
     """Two operators; with four subtasks each, 20 tuples/s flow through each of 16 channels."""
     ends = [
         Operator("a", ipt=1e6, rate=rate, parallelism=parallelism[0]),
@@ -42,7 +42,7 @@ def pair(
         ("chained", (4, 4), 0.0),
     ],
 )
-def test_subtasks_have_their_part(kind: str, parallelism: tuple[int, int], each: float) -> None:
+def test_subtasks_have_their_part(kind, parallelism, each):
     """Half of a message costs 1e5 instructions: 0.1 MIPS for each per second."""
     graph = pair(parallelism=parallelism, kind=kind)
     p, q = parallelism
@@ -57,7 +57,7 @@ def test_subtasks_have_their_part(kind: str, parallelism: tuple[int, int], each:
     assert whole[0] == pytest.approx((400 - sum(wanted)) / 640, rel=1e-12)
 
 
-def test_nothing_changes_where_a_graph_does_not_say_what_a_message_costs() -> None:
+def test_nothing_changes_where_a_graph_does_not_say_what_a_message_costs():
     for attributes in ({}, {"buffer timeout": 0.1, "messages per tuple of a": 1.0}):
         graph = pair(attributes)
         assert graph.charged_constant is graph.operators.constant
@@ -66,13 +66,13 @@ def test_nothing_changes_where_a_graph_does_not_say_what_a_message_costs() -> No
     assert expand(alone).graph is alone
 
 
-def test_a_profile_contains_the_messages_at_its_parallelism_and_rate() -> None:
+def test_a_profile_contains_the_messages_at_its_parallelism_and_rate():
     measured = with_message_cost(pair({}), 1000.0)
     assert parse_graph(graph_line(measured), "line") == measured
     cost = 0.5 * float(measured.attributes["message ipt"]) / 1e6
     sent = 320 / 3
 
-    def more(rate: float, p: int) -> list[float]:
+    def more(rate, p):
         graph = with_parallelism(measured.at_rate(rate), np.array([p, p], np.int32))
         return (graph.charged_constant / cost).tolist()
 
@@ -83,7 +83,7 @@ def test_a_profile_contains_the_messages_at_its_parallelism_and_rate() -> None:
     assert more(3200.0, 4) == [0.0, 0.0]
 
 
-def test_no_charge_is_saved_by_a_contained_cost_above_the_cpu_that_was_measured() -> None:
+def test_no_charge_is_saved_by_a_contained_cost_above_the_cpu_that_was_measured():
     """The ipt of 1e6 contains at most itself, so that the load grows with the rate."""
     graph = pair({"message ipt": 1e9, "buffer timeout": 0.1, "messages per tuple of b": 1.0})
     loads = [
@@ -94,7 +94,7 @@ def test_no_charge_is_saved_by_a_contained_cost_above_the_cpu_that_was_measured(
     assert graph.charged_constant[1] == pytest.approx(500 * 320 / 3 - 320)
 
 
-def test_operators_with_a_constant_load_contain_messages_as_others_do() -> None:
+def test_operators_with_a_constant_load_contain_messages_as_others_do():
     ends = [Operator("a", ipt=1e6, rate=320.0), Operator("b", ipt=1e6, constant=1.0)]
     graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
     attributes = with_message_cost(graph, 1000.0).attributes
@@ -110,6 +110,6 @@ def test_operators_with_a_constant_load_contain_messages_as_others_do() -> None:
         ({"messages per tuple of b": True}, "'messages per tuple of b' is True"),
     ],
 )
-def test_what_is_no_amount_is_refused(attributes: Mapping[str, str | float], message: str) -> None:
+def test_what_is_no_amount_is_refused(attributes, message):
     with pytest.raises(GraphError, match=message):
         pair(attributes)

@@ -2,33 +2,31 @@
 
 import math
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
-from numpy.typing import NDArray
 from strategies import clusters
 
 from streamplace.errors import ClusterError
 from streamplace.model import Cluster, Device
 
 
-def swapped(matrix: NDArray[Any], a: int, b: int) -> NDArray[Any]:
+def swapped(matrix, a, b):
     """Rows and columns a and b exchanged."""
     order = np.arange(len(matrix))
     order[[a, b]] = b, a
     return matrix[np.ix_(order, order)]
 
 
-def test_a_uniform_cluster_reads_units() -> None:
+def test_a_uniform_cluster_reads_units():
     cluster = Cluster.uniform(3, mips="2 GIPS", bandwidth="1000 Mbps", latency="1 ms", cores=2)
     assert cluster.devices.mips.tolist() == [2000] * 3
     assert cluster.bandwidth_bps[0, 1] == 1e9
     assert cluster.latency_s[2, 1] == 1e-3
 
 
-def test_the_diagonal_is_free() -> None:
+def test_the_diagonal_is_free():
     """Tuples that stay on a device cross no link, whatever the matrix says."""
     cluster = Cluster.of([Device("a"), Device("b")], bandwidth=[[-1, 1], [1, math.nan]])
     assert np.isinf(np.diag(cluster.bandwidth_bps)).all()
@@ -36,7 +34,7 @@ def test_the_diagonal_is_free() -> None:
 
 
 @given(clusters())
-def test_devices_of_a_class_can_be_swapped_and_the_first_numbers_it(cluster: Cluster) -> None:
+def test_devices_of_a_class_can_be_swapped_and_the_first_numbers_it(cluster):
     classes, d = cluster.interchangeable, cluster.devices
     for a in range(cluster.n_devices):
         for b in range(a):
@@ -47,14 +45,14 @@ def test_devices_of_a_class_can_be_swapped_and_the_first_numbers_it(cluster: Clu
     assert (np.diff(first) > 0).all()
 
 
-def test_a_chain_of_devices_shares_no_class() -> None:
+def test_a_chain_of_devices_shares_no_class():
     """Equal cells are not enough; they must stand in the same columns."""
     bandwidth = [[1, 2, 3], [3, 1, 2], [2, 3, 1]]
     cluster = Cluster.of([Device(n) for n in "abc"], bandwidth=bandwidth)
     assert cluster.interchangeable.tolist() == [0, 1, 2]
 
 
-def test_devices_that_differ_in_any_field_are_not_interchangeable() -> None:
+def test_devices_that_differ_in_any_field_are_not_interchangeable():
     plain, other = Device("a"), Device("b", 1500, 4, frozenset({"gpu"}), 2000, 1e9, 2e9, 3, 9)
     for field in fields(Device):
         if field.name != "name":
@@ -73,6 +71,6 @@ def test_devices_that_differ_in_any_field_are_not_interchangeable() -> None:
         ({"latency": [[0, -1], [0, 0]]}, "link a→b has latency_s -1"),
     ],
 )
-def test_a_bad_network_is_refused(network: dict[Any, Any], message: str) -> None:
+def test_a_bad_network_is_refused(network, message):
     with pytest.raises(ClusterError, match=message):
         Cluster.of([Device("a"), Device("b")], **network)

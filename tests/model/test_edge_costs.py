@@ -11,7 +11,7 @@ from streamplace.errors import PlacementError
 from streamplace.model.expansion import expand
 
 
-def pair(partitioning: str = "forward", ipt: float = 0.0, parallelism: int = 1) -> StreamGraph:
+def pair(partitioning="forward", ipt=0.0, parallelism=1):
     """A source of 100 tuples/s of 50 bytes, half of which reach a second operator."""
     ends = [
         Operator("a", ipt=1e6, payload=50, rate=100, parallelism=parallelism),
@@ -20,16 +20,16 @@ def pair(partitioning: str = "forward", ipt: float = 0.0, parallelism: int = 1) 
     return StreamGraph.of("pair", ends, [Stream("a", "b", 0.5, partitioning=partitioning, ipt=ipt)])
 
 
-def cluster(**costs: float) -> Cluster:
+def cluster(**costs):
     """Two devices of 1000 MIPS, with fast links."""
     return Cluster.of([Device("x", mips=1000), Device("y", mips=1000)], bandwidth="1 Tbps", **costs)
 
 
-def device_loads(graph: StreamGraph, cluster: Cluster, placement: list[int]) -> list[float]:
+def device_loads(graph, cluster, placement):
     return resource_loads(Problem(graph, cluster).instance, placement).devices.tolist()
 
 
-def test_chained_local_and_remote_tuples_cost_each_their_own() -> None:
+def test_chained_local_and_remote_tuples_cost_each_their_own():
     """50 tuples/s: 0.1 ms of each end to hand over, 1 ms + 50 · 10 µs of each end to send."""
     remote = cluster(overhead=1e-3, overhead_per_byte=1e-5)
     assert device_loads(pair("chained", 2e5), remote, [0, 0]) == pytest.approx([0.3, 0])
@@ -38,20 +38,20 @@ def test_chained_local_and_remote_tuples_cost_each_their_own() -> None:
     assert device_loads(pair("forward", 2e5), remote, [0, 1]) == pytest.approx(apart)
 
 
-def test_streams_without_costs_change_no_digit() -> None:
+def test_streams_without_costs_change_no_digit():
     plain, chained = (Problem(pair(kind), cluster()).instance for kind in ("forward", "chained"))
     assert plain.seconds.tobytes() == chained.seconds.tobytes()
     assert pair().charged_ipt is pair().operators.ipt or (pair().charged_ipt == [1e6, 4e6]).all()
 
 
-def test_subtasks_share_the_cost_of_a_stream() -> None:
+def test_subtasks_share_the_cost_of_a_stream():
     graph = pair("rebalance", 2e5, parallelism=2)
     whole, split = device_loads(graph, cluster(), [0, 0]), expand(graph).graph
     assert device_loads(split, cluster(), [0, 0, 0, 0]) == pytest.approx(whole)
     assert device_loads(split, cluster(), [0, 1, 0, 1]) == pytest.approx([whole[0] / 2] * 2)
 
 
-def test_tables_and_drawings_of_a_graph_count_what_streams_and_messages_cost() -> None:
+def test_tables_and_drawings_of_a_graph_count_what_streams_and_messages_cost():
     """As its placements do: 50 tuples/s, half of whose cost each end has; then messages."""
     graph = pair("forward", 2e6)
     sent = StreamGraph(graph.name, graph.operators, graph.streams, {
@@ -62,7 +62,7 @@ def test_tables_and_drawings_of_a_graph_count_what_streams_and_messages_cost() -
         assert all(text in str(one) for text in mips)
 
 
-def test_large_numbers_in_tables_and_drawings_have_no_exponents() -> None:
+def test_large_numbers_in_tables_and_drawings_have_no_exponents():
     tasks = StreamGraph.of("tasks", [Operator("a", ipt=2.5e12)], fires="all")
     assert "2500000 M instructions" in str(tasks)
     ends = [Operator("a", ipt=9.996e6, rate=100), Operator("b", constant=12340)]
@@ -72,13 +72,13 @@ def test_large_numbers_in_tables_and_drawings_have_no_exponents() -> None:
     assert {"1,000 MIPS", "12,340 MIPS"} <= drawn
 
 
-def test_a_cost_matrix_is_charged_for_streams_as_well() -> None:
+def test_a_cost_matrix_is_charged_for_streams_as_well():
     seconds = np.full((2, 2), 1e-3)
     instance = Problem(pair("forward", 2e5), cluster(), seconds=seconds).instance
     assert resource_loads(instance, [0, 0]).devices[0] == pytest.approx(0.1 + 0.05 + 0.01)
 
 
-def test_the_ends_of_a_chained_stream_share_a_device() -> None:
+def test_the_ends_of_a_chained_stream_share_a_device():
     """As if they were colocated; a chain of subtasks joins those of one number."""
     problem = Problem(pair("chained"), cluster())
     assert problem.legal([[0, 0], [0, 1], [1, 1]]).tolist() == [True, False, True]

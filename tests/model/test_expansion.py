@@ -1,7 +1,5 @@
 """Expansion into subtasks, and folding back."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,18 +19,18 @@ from streamplace.model import (
     StreamGraph,
     Window,
 )
-from streamplace.model.expansion import Expansion, expand
+from streamplace.model.expansion import expand
 
 parallel_graphs = graphs(most_subtasks=4, windowed=True)
 
 
-def pair(p: int, q: int, **stream: Any) -> StreamGraph:
+def pair(p, q, **stream):
     """Operators a and b of parallelisms p and q, and a stream."""
     operators = [Operator("a", payload=8, rate=60, parallelism=p), Operator("b", parallelism=q)]
     return StreamGraph.of("pair", operators, [Stream("a", "b", **stream)])
 
 
-def links(expansion: Expansion) -> dict[tuple[str, str], float]:
+def links(expansion):
     """Streams of the expanded graph, by name, with their selectivities."""
     return {(s.source, s.target): s.selectivity for s in expansion.graph.streams}
 
@@ -50,13 +48,11 @@ ALL_TO_ALL = {(f"a#{i}", f"b#{j}"): 0.25 for i in range(2) for j in range(2)}
     ],
     ids=["equal", "unequal", "rebalance", "hash"],
 )
-def test_streams_join_subtasks_one_to_one_or_send_even_parts_to_all(
-    graph: StreamGraph, expected: dict[tuple[str, str], float]
-) -> None:
+def test_streams_join_subtasks_one_to_one_or_send_even_parts_to_all(graph, expected):
     assert links(expand(graph)) == expected
 
 
-def test_a_stream_straight_between_different_parallelisms_is_refused() -> None:
+def test_a_stream_straight_between_different_parallelisms_is_refused():
     """A chain of them is no graph; a plan may still change the parallelisms of a forward one."""
     with pytest.raises(GraphError, match=r"a→b .*from 2 to 3"):
         expand(pair(2, 3, partitioning="forward"))
@@ -69,7 +65,7 @@ LEAST = 1e-300
 
 
 @given(parallel_graphs)
-def test_expansion_keeps_load_and_traffic_and_is_its_own_expansion(graph: StreamGraph) -> None:
+def test_expansion_keeps_load_and_traffic_and_is_its_own_expansion(graph):
     expansion = expand(graph)
     cluster = Cluster.uniform(1)
     before, after = (Problem(g, cluster).instance for g in (graph, expansion.graph))
@@ -83,7 +79,7 @@ def test_expansion_keeps_load_and_traffic_and_is_its_own_expansion(graph: Stream
 
 
 @given(parallel_graphs, st.integers(1, 8), st.floats(0.01, 1000))
-def test_subtasks_are_as_fast_as_operators(graph: StreamGraph, cores: int, mips: float) -> None:
+def test_subtasks_are_as_fast_as_operators(graph, cores, mips):
     cluster = Cluster.uniform(1, cores=cores, mips=mips)
     values = [
         throughput(Problem(g, cluster).instance, np.zeros((1, g.n_operators), int))[0]
@@ -93,7 +89,7 @@ def test_subtasks_are_as_fast_as_operators(graph: StreamGraph, cores: int, mips:
 
 
 @given(parallel_graphs, st.randoms())
-def test_folding_counts_every_subtask_once(graph: Any, random: Any) -> None:
+def test_folding_counts_every_subtask_once(graph, random):
     """Row sums are the parallelisms, and names say the same as numbers."""
     expansion = expand(graph)
     names = expansion.graph.operators.name
@@ -105,21 +101,21 @@ def test_folding_counts_every_subtask_once(graph: Any, random: Any) -> None:
         assert [named.get(f"d{d}", 0) for d in range(3)] == counts[v].tolist()
 
 
-def test_placements_of_other_graphs_are_refused() -> None:
+def test_placements_of_other_graphs_are_refused():
     expansion = expand(pair(2, 3))
     other = Placement(("x",), ("d0",), [0])
     with pytest.raises(PlacementError):
         expansion.fold(other)
 
 
-def test_names_of_subtasks_avoid_those_of_operators() -> None:
+def test_names_of_subtasks_avoid_those_of_operators():
     operators = [Operator("a", rate=1, parallelism=2), Operator("a#1", rate=1), Operator("a##1")]
     graph = StreamGraph.of("tricky", operators, [Stream("a", "a##1")])
     assert expand(graph).graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
 
 
 @pytest.mark.parametrize("kind", ["rebalance", "forward", "hash"])
-def test_windows_of_all_subtasks_emit_what_that_of_the_operator_does(kind: str) -> None:
+def test_windows_of_all_subtasks_emit_what_that_of_the_operator_does(kind):
     """Also where tuples arrive in other parts than those of its three key groups."""
     window = Window(1, 1, base=0, factor=1, limit=1000)
     operators = [
@@ -133,7 +129,7 @@ def test_windows_of_all_subtasks_emit_what_that_of_the_operator_does(kind: str) 
     assert expand(graph).graph.input_rate[-1] == pytest.approx(1000)
 
 
-def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask() -> None:
+def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask():
     carried = expand(pair(1, 2)).constraints(Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}}))
     assert carried.pin == {"a": "d0"}
     assert carried.allowed == {"b#0": {"d1"}, "b#1": {"d1"}}
@@ -150,18 +146,18 @@ def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask() -> None:
         (2, 3, [{"a#0", "a#1", "b#0", "b#1", "b#2"}]),
     ],
 )
-def test_colocated_operators_share_devices_subtask_by_subtask(p: Any, q: Any, groups: Any) -> None:
+def test_colocated_operators_share_devices_subtask_by_subtask(p, q, groups):
     carried = expand(pair(p, q)).constraints(Constraints(colocate=[{"a", "b"}]))
     assert list(carried.colocate) == groups
 
 
-def test_too_many_exlocated_subtasks_are_refused() -> None:
+def test_too_many_exlocated_subtasks_are_refused():
     expansion = expand(pair(2000, 2000))
     with pytest.raises(ProblemError, match="4000000 pairs"):
         expansion.constraints(Constraints(exlocate=[{"a", "b"}]))
 
 
-def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
+def test_a_problem_is_expanded_with_costs_and_constraints():
     problem = Problem(
         pair(1, 2), Cluster.uniform(2), Constraints(pin={"b": "d1"}), [[1, 2], [3, 4]]
     )
@@ -171,13 +167,13 @@ def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
 
 
 @pytest.mark.parametrize("p", [10**4, 10**6])
-def test_an_expansion_too_large_is_refused(p: Any) -> None:
+def test_an_expansion_too_large_is_refused(p):
     with pytest.raises(GraphError, match=f"{2 * p} subtasks and {p * p} streams"):
         expand(pair(p, p, partitioning="hash"))
 
 
 @pytest.mark.parametrize("partitioning", ["", "rebalance"])
-def test_subtasks_of_a_join_take_sets_of_what_all_subtasks_send(partitioning: str) -> None:
+def test_subtasks_of_a_join_take_sets_of_what_all_subtasks_send(partitioning):
     """Three and two senders' subtasks are two inputs of each of the four subtasks that join."""
     operators = [
         Operator("a", rate=60, parallelism=3),
@@ -199,7 +195,7 @@ def test_subtasks_of_a_join_take_sets_of_what_all_subtasks_send(partitioning: st
 
 
 @pytest.mark.parametrize("partitioning", ["rebalance", "hash"])
-def test_subtasks_are_sent_tuples_of_their_own(partitioning: str) -> None:
+def test_subtasks_are_sent_tuples_of_their_own(partitioning):
     """On a link, the halves of two subtasks take as long as the whole of their operator."""
     streams = [Stream("a", "b", partitioning=partitioning)]
     operators = [Operator("a", payload=1e6), Operator("b", parallelism=2)]

@@ -1,7 +1,6 @@
 """Memory as a rule: what runs on a device fits into it."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
 
-def problem_of(sizes: list[int], rooms: list[int], **rules: Any) -> Problem:
+def problem_of(sizes, rooms, **rules):
     """A chain of operators of these sizes on devices with this much room."""
     operators = [
         Operator(f"v{i}", ipt=1e5 * (1 + i % 3), payload=1e3 * i, memory=size, rate=float(i == 0))
@@ -28,7 +27,7 @@ def problem_of(sizes: list[int], rooms: list[int], **rules: Any) -> Problem:
     return Problem(chain(*operators).at_rate(2e4), Cluster.of(devices), Constraints(**rules))
 
 
-def fitting(sizes: list[int], rooms: list[int], apart: bool = False) -> list[tuple[int, ...]]:
+def fitting(sizes, rooms, apart=False):
     """All placements that fit, by trying all; v0 and v1 apart if wanted."""
     found = []
     for place in product(range(len(rooms)), repeat=len(sizes)):
@@ -43,7 +42,7 @@ ROOMS = st.lists(st.integers(1, 14), min_size=2, max_size=3)
 
 
 @given(SIZES, ROOMS, st.booleans())
-def test_it_is_refused_where_nothing_fits(sizes: list[int], rooms: list[int], apart: bool) -> None:
+def test_it_is_refused_where_nothing_fits(sizes, rooms, apart):
     rules = {"exlocate": [{"v0", "v1"}]} if apart else {}
     if not fitting(sizes, rooms, apart):
         with pytest.raises(ProblemError, match=r"memory|apart"):
@@ -55,7 +54,7 @@ def test_it_is_refused_where_nothing_fits(sizes: list[int], rooms: list[int], ap
 
 
 @given(SIZES, ROOMS, st.booleans(), st.integers(0, 2**32 - 1))
-def test_what_fits_is_kept(sizes: list[int], rooms: list[int], apart: bool, seed: int) -> None:
+def test_what_fits_is_kept(sizes, rooms, apart, seed):
     legal = fitting(sizes, rooms, apart)
     assume(legal)
     problem = problem_of(sizes, rooms, **({"exlocate": [{"v0", "v1"}]} if apart else {}))
@@ -69,7 +68,7 @@ def test_what_fits_is_kept(sizes: list[int], rooms: list[int], apart: bool, seed
 
 @pytest.mark.slow
 @given(SIZES, ROOMS)
-def test_exact_is_the_best_of_all_that_fit(sizes: list[int], rooms: list[int]) -> None:
+def test_exact_is_the_best_of_all_that_fit(sizes, rooms):
     legal = fitting(sizes, rooms)
     assume(legal)
     problem, judge = problem_of(sizes, rooms), OBJECTIVES["throughput"]
@@ -81,13 +80,13 @@ def test_exact_is_the_best_of_all_that_fit(sizes: list[int], rooms: list[int]) -
 
 @pytest.mark.parametrize("placer", ["anneal", "auto", "exact"])
 @pytest.mark.parametrize("problem", [hungry(), ruled_and_hungry()], ids=["hungry", "ruled"])
-def test_a_search_finds_the_best_that_fits(placer: str, problem: Problem) -> None:
+def test_a_search_finds_the_best_that_fits(placer, problem):
     judge, budget = OBJECTIVES["throughput"], Budget(None, 30_000)
     result = PLACERS[placer].place(problem, judge, budget=budget)
     assert result.value == pytest.approx(best_of_all(problem))
 
 
-def test_a_large_graph_is_searched_level_by_level_within_memory() -> None:
+def test_a_large_graph_is_searched_level_by_level_within_memory():
     """Neither the coarse levels nor the moves on the fine ones ask too much of a device."""
     rng = np.random.default_rng(1)
     sizes = rng.integers(1, 10, 900)
@@ -100,12 +99,12 @@ def test_a_large_graph_is_searched_level_by_level_within_memory() -> None:
     assert result.value > judge.value(problem, PLACERS["random"].place(problem, judge).placement)
 
 
-def test_memory_that_cannot_bind_is_no_rule() -> None:
+def test_memory_that_cannot_bind_is_no_rule():
     assert problem_of([1, 2, 3], [6, 7]).rules is None
     assert problem_of([1, 2, 3], [5, 7]).rules is not None
 
 
-def test_subtasks_share_their_operators_memory() -> None:
+def test_subtasks_share_their_operators_memory():
     """Four subtasks of 2 GB each fit where their operator of 8 GB does not."""
     heavy = Operator("a", ipt=1.0, rate=1.0, parallelism=4, memory=8e9)
     graph = StreamGraph.of("one", [heavy])
@@ -118,7 +117,7 @@ def test_subtasks_share_their_operators_memory() -> None:
     assert not subtasks.legal([0, 0, 0, 1])[0]
 
 
-def test_a_placement_that_does_not_fit_is_refused_with_what_is_too_much() -> None:
+def test_a_placement_that_does_not_fit_is_refused_with_what_is_too_much():
     problem = problem_of([3_000_000_000, 1_000_000_000, 0], [3_500_000_000, 3_500_000_000])
     with pytest.raises(PlacementError, match=r"device 'd0' has 3.5 GB .*500 MB .*'v0', 'v1'"):
         problem.check(problem.placement([0, 0, 0]))
@@ -135,14 +134,12 @@ def test_a_placement_that_does_not_fit_is_refused_with_what_is_too_much() -> Non
         ([1, 6, 3, 5], [8, 16], {"pin": {"v1": "d0", "v3": "d0"}}, "'v1', 'v3' .*8 B .*11 B"),
     ],
 )
-def test_what_cannot_fit_is_told_by_name_and_amount(
-    sizes: list[int], rooms: list[int], rules: dict[str, Any], complaint: str
-) -> None:
+def test_what_cannot_fit_is_told_by_name_and_amount(sizes, rooms, rules, complaint):
     with pytest.raises(ProblemError, match=complaint):
         problem_of(sizes, rooms, **rules)
 
 
-def test_a_problem_that_the_search_for_memory_does_not_settle_is_not_refused() -> None:
+def test_a_problem_that_the_search_for_memory_does_not_settle_is_not_refused():
     """Each of twelve devices has room for 5 + 3 + 3 bytes; the search puts 5 + 5 together first."""
     sizes, rooms = [5] * 12 + [3] * 24, [11] * 12
     problem, place = problem_of(sizes, rooms), [*range(12), *range(12), *range(12)]

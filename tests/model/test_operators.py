@@ -1,7 +1,5 @@
 """Columns of operators."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from streamplace.errors import GraphError
 from streamplace.model import Operator, Operators, Window
 
 
-def test_rows_become_columns_and_rows_again() -> None:
+def test_rows_become_columns_and_rows_again():
     rows = [
         Operator("src", 10, 20, 30, kind="source", about="reads the log"),
         Operator("win", 1.5, parallelism=4, requires=frozenset({"gpu"}), window=Window(2, 1)),
@@ -19,7 +17,7 @@ def test_rows_become_columns_and_rows_again() -> None:
 
 
 @pytest.mark.parametrize("make", [list, np.float32])
-def test_columns_are_read_only_copies_of_lists_or_arrays(make: Any) -> None:
+def test_columns_are_read_only_copies_of_lists_or_arrays(make):
     given = make([1, 2])
     operators = Operators(["a", "b"], ipt=given, parallelism=make([1, 3]))
     given[0] = 9
@@ -30,7 +28,7 @@ def test_columns_are_read_only_copies_of_lists_or_arrays(make: Any) -> None:
         operators.ipt[0] = 9
 
 
-def test_operators_are_found_by_name() -> None:
+def test_operators_are_found_by_name():
     operators = Operators(["a", "b"], ipt=[1, 2])
     assert operators.index("b") == 1
     assert operators["b"].ipt == 2
@@ -40,7 +38,7 @@ def test_operators_are_found_by_name() -> None:
         operators.index("c")
 
 
-def test_names_from_an_array_are_plain_texts() -> None:
+def test_names_from_an_array_are_plain_texts():
     """Exports write them as Python does, and numpy writes its own texts otherwise."""
     (name,) = Operators(np.array(["a"]), ipt=[1]).name
     assert type(name) is str
@@ -67,12 +65,12 @@ def test_names_from_an_array_are_plain_texts() -> None:
         ({"window": {2: Window(1, 1)}}, "a window is for row 2"),
     ],
 )
-def test_a_bad_column_is_refused(columns: Any, message: Any) -> None:
+def test_a_bad_column_is_refused(columns, message):
     with pytest.raises(GraphError, match=message):
         Operators(**{"name": ["a", "b"], **columns})
 
 
-def test_operators_without_tags_share_one_empty_set() -> None:
+def test_operators_without_tags_share_one_empty_set():
     """A set each would take 200 bytes per operator."""
     operators = Operators(["a", "b", "c"], rate=[1, 0, 0], requires=[(), [], {"gpu"}])
     assert operators.requires == (frozenset(), frozenset(), frozenset({"gpu"}))

@@ -1,7 +1,5 @@
 """Placements: names at the edge, device rows inside."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,7 @@ from streamplace.model import Placement
 OPERATORS, DEVICES = ("src", "join", "sink"), ("d0", "d1")
 
 
-def test_a_placement_is_a_mapping_of_names() -> None:
+def test_a_placement_is_a_mapping_of_names():
     placement = Placement(OPERATORS, DEVICES, [0, 1, 1])
     assert dict(placement) == placement.as_dict() == {"src": "d0", "join": "d1", "sink": "d1"}
     assert "nobody" not in placement
@@ -21,7 +19,7 @@ def test_a_placement_is_a_mapping_of_names() -> None:
 
 
 @given(st.lists(st.integers(0, 1), min_size=3, max_size=3))
-def test_names_and_rows_are_two_forms_of_one_placement(index: Any) -> None:
+def test_names_and_rows_are_two_forms_of_one_placement(index):
     placement = Placement(OPERATORS, DEVICES, index)
     assert Placement.of(OPERATORS, DEVICES, placement.as_dict()) == placement
 
@@ -38,7 +36,7 @@ def test_names_and_rows_are_two_forms_of_one_placement(index: Any) -> None:
         ([0, 1, 1], (None, "order"), "queue is order"),
     ],
 )
-def test_rows_and_orders_that_cannot_be_are_refused(index: Any, order: Any, place: str) -> None:
+def test_rows_and_orders_that_cannot_be_are_refused(index, order, place):
     with pytest.raises(PlacementError, match=place):
         Placement(OPERATORS, DEVICES, index, *order)
 
@@ -47,14 +45,14 @@ def test_rows_and_orders_that_cannot_be_are_refused(index: Any, order: Any, plac
     ("change", "place"),
     [({"join": None}, "'join'"), ({"join": "d9"}, "'join' .*'d9'"), ({"stray": "d0"}, "'stray'")],
 )
-def test_names_that_do_not_fit_are_refused(change: Any, place: str) -> None:
+def test_names_that_do_not_fit_are_refused(change, place):
     assignment = {"src": "d0", "join": "d0", "sink": "d0"} | change
     assignment = {name: device for name, device in assignment.items() if device}
     with pytest.raises(PlacementError, match=place):
         Placement.of(OPERATORS, DEVICES, assignment)
 
 
-def test_priorities_mean_who_is_first_of_what_is_ready_unless_they_say_otherwise() -> None:
+def test_priorities_mean_who_is_first_of_what_is_ready_unless_they_say_otherwise():
     plain = Placement(OPERATORS, DEVICES, [0, 1, 1])
     first = Placement(OPERATORS, DEVICES, [0, 1, 1], [3, 2, 1])
     held = Placement(OPERATORS, DEVICES, [0, 1, 1], [3, 2, 1], "order")

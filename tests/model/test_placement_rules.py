@@ -1,7 +1,6 @@
 """Constraints compiled: what is legal, what is repaired, what is refused."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +14,12 @@ from streamplace.model import Cluster, Constraints, Device, Operator, Problem, S
 from streamplace.model.keep_apart import keep_apart
 
 
-def ruled(n: int = 4, devices: int = 3, **rules: Any) -> Problem | None:
+def ruled(n=4, devices=3, **rules):
     """A chain v0, v1, … on a few devices under constraints."""
     return Problem(chain(n), Cluster.uniform(devices), Constraints(**rules))
 
 
-def legal(problem: Any, *placement: Any) -> Any:
+def legal(problem, *placement):
     """Whether one placement is legal, alone and in a batch."""
     found = bool(problem.legal([placement])[0])
     if problem.rules is not None:
@@ -38,7 +37,7 @@ def legal(problem: Any, *placement: Any) -> Any:
         ("tag:ssd", None),
     ],
 )
-def test_operators_are_allowed_by_tag_and_by_name(label: str, names: set[str] | None) -> None:
+def test_operators_are_allowed_by_tag_and_by_name(label, names):
     gpu = frozenset({"gpu"})
     devices = [
         Device("big0"),
@@ -64,9 +63,7 @@ def test_operators_are_allowed_by_tag_and_by_name(label: str, names: set[str] | 
         ({"exlocate": [["v0", "v1", "v3"]]}, [0, 1, 1, 2], [0, 1, 0, 0], "'v0' and 'v3'"),
     ],
 )
-def test_a_placement_is_legal_or_told_which_rule_it_breaks(
-    rules: dict[Any, Any], fine: list[int], wrong: list[int], names: str
-) -> None:
+def test_a_placement_is_legal_or_told_which_rule_it_breaks(rules, fine, wrong, names):
     problem = ruled(**rules)
     assert legal(problem, *fine)
     assert not legal(problem, *wrong)
@@ -75,14 +72,14 @@ def test_a_placement_is_legal_or_told_which_rule_it_breaks(
         problem.check(problem.placement(wrong))
 
 
-def test_overlapping_groups_of_colocated_operators_merge() -> None:
+def test_overlapping_groups_of_colocated_operators_merge():
     problem = ruled(colocate=[{"v0", "v1"}, {"v1", "v3"}])
     assert legal(problem, 1, 1, 0, 1)
     assert not legal(problem, 1, 1, 0, 0)
     assert problem.rules.unit.tolist() == [0, 0, 1, 0]
 
 
-def test_allowed_devices_and_tags_narrow_each_other() -> None:
+def test_allowed_devices_and_tags_narrow_each_other():
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu"})])
     devices = [*Cluster.uniform(2).devices]
     cluster = Cluster.of([*devices, Device("g0", tags={"gpu"}), Device("g1", tags={"gpu"})])
@@ -90,7 +87,7 @@ def test_allowed_devices_and_tags_narrow_each_other() -> None:
     assert problem.legal([[0], [1], [2], [3]]).tolist() == [False, False, False, True]
 
 
-def test_without_constraints_there_are_no_rules() -> None:
+def test_without_constraints_there_are_no_rules():
     problem = ruled()
     assert problem.rules is None
     assert legal(problem, 2, 2, 0, 1)
@@ -98,7 +95,7 @@ def test_without_constraints_there_are_no_rules() -> None:
 
 
 @given(problems().flatmap(lambda p: placements(p).map(lambda rows: (p, rows))))
-def test_the_witness_and_repaired_placements_are_legal_and_legal_ones_stay(case: Any) -> None:
+def test_the_witness_and_repaired_placements_are_legal_and_legal_ones_stay(case):
     problem, rows = case
     repaired = problem.repaired(rows)
     assert problem.legal(repaired)[0]
@@ -107,7 +104,7 @@ def test_the_witness_and_repaired_placements_are_legal_and_legal_ones_stay(case:
         assert problem.legal(problem.rules.witness[problem.rules.unit])[0]
 
 
-def test_repairs_go_to_the_next_legal_device() -> None:
+def test_repairs_go_to_the_next_legal_device():
     problem = ruled(allowed={"v1": {"d0", "d2"}}, exlocate=[{"v0", "v2"}])
     assert problem.repaired([1, 1, 1, 1]).tolist() == [1, 2, 2, 1]
 
@@ -126,19 +123,19 @@ def test_repairs_go_to_the_next_legal_device() -> None:
         ({"colocate": ["v0"]}, "colocate holds 'v0'"),
     ],
 )
-def test_constraints_that_cannot_be_met_are_refused(rules: dict[Any, Any], names: str) -> None:
+def test_constraints_that_cannot_be_met_are_refused(rules, names):
     with pytest.raises(ProblemError, match=names):
         ruled(**rules)
 
 
-def test_a_tag_that_nobody_offers_is_refused() -> None:
+def test_a_tag_that_nobody_offers_is_refused():
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu", "ssd"})])
     cluster = Cluster.of([Device("d0", tags=frozenset({"ssd"}))])
     with pytest.raises(ProblemError, match="operator 'a' requires 'gpu', 'ssd'"):
         Problem(graph, cluster)
 
 
-def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them() -> None:
+def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them():
     tasks = [Operator("a", rate=1), Operator("b", requires={"gpu"}), Operator("c")]
     graph = StreamGraph.of("three", tasks, [Stream("a", "b"), Stream("b", "c")])
     devices = [Device("d0"), Device("d1", tags=frozenset({"gpu"})), Device("d2")]
@@ -149,7 +146,7 @@ def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them() ->
 
 
 @st.composite
-def cases(draw: Any) -> Any:
+def cases(draw):
     """Up to five units on up to four devices."""
     units, devices = draw(st.integers(2, 5)), draw(st.integers(1, 4))
     cells = st.lists(st.booleans(), min_size=units * devices, max_size=units * devices)
@@ -161,11 +158,11 @@ def cases(draw: Any) -> Any:
 
 
 @given(cases())
-def test_units_are_kept_apart_exactly_where_there_is_a_way(case: Any) -> None:
+def test_units_are_kept_apart_exactly_where_there_is_a_way(case):
     allowed, pairs = case
     units, devices = allowed.shape
 
-    def fits(chosen: Any) -> Any:
+    def fits(chosen):
         return allowed[np.arange(units), chosen].all() and all(
             chosen[a] != chosen[b] for a, b in pairs
         )
@@ -176,13 +173,13 @@ def test_units_are_kept_apart_exactly_where_there_is_a_way(case: Any) -> None:
     assert found is None or fits(found.tolist())
 
 
-def test_as_many_units_as_devices_are_kept_apart() -> None:
+def test_as_many_units_as_devices_are_kept_apart():
     pairs = np.array(list(itertools.combinations(range(300), 2)))
     found = keep_apart(np.ones((300, 300), bool), pairs)
     assert sorted(found) == list(range(300))
 
 
-def test_more_units_than_allowed_devices_are_not_kept_apart() -> None:
+def test_more_units_than_allowed_devices_are_not_kept_apart():
     """Twelve units, of which each may use the same eleven of forty devices."""
     allowed = np.zeros((12, 40), bool)
     allowed[:, :11] = True

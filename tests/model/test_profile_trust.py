@@ -1,8 +1,6 @@
 """Graphs whose model contradicts what was measured are doubted first, and then refused."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,7 @@ from streamplace.model.profile_trust import check_trust, trust_of
 from streamplace.model.streams import Stream
 
 
-def measured(error: float | None) -> StreamGraph:
+def measured(error):
     """A graph that was measured, with what its model is off by."""
     facts: dict[str, str | float] = {"mips": 2500.0}
     if error is not None:
@@ -25,24 +23,24 @@ def measured(error: float | None) -> StreamGraph:
 
 
 @pytest.mark.parametrize("error", [None, 0.0, 0.14, -0.14])
-def test_a_graph_that_agrees_needs_no_word(error: float | None) -> None:
+def test_a_graph_that_agrees_needs_no_word(error):
     assert check_trust(measured(error)) is None
 
 
 @pytest.mark.parametrize("error", [0.2, -0.29])
-def test_a_doubtful_graph_is_said(error: float) -> None:
+def test_a_doubtful_graph_is_said(error):
     assert f"off by {error:+.0%}" in check_trust(measured(error))
 
 
 @pytest.mark.parametrize("error", [552.25, -0.31, 1e6])
-def test_a_wrong_graph_is_refused_unless_it_is_trusted(error: float) -> None:
+def test_a_wrong_graph_is_refused_unless_it_is_trusted(error):
     with pytest.raises(ProblemError, match="trust-profile"):
         check_trust(measured(error))
     assert check_trust(measured(error), trusts=True) is not None
     assert trust_of(measured(error).at_rate(7.0)).is_wrong
 
 
-def test_what_changes_in_a_cold_job_does_not_make_its_profile_wrong() -> None:
+def test_what_changes_in_a_cold_job_does_not_make_its_profile_wrong():
     """Its CPU per tuple still varied by half; intervals allow for that, and a warning says it."""
     graph = measured(0.6)
     cold = replace(graph, attributes={**graph.attributes, PROFILE_DRIFT: 0.5})
@@ -53,7 +51,7 @@ def test_what_changes_in_a_cold_job_does_not_make_its_profile_wrong() -> None:
         check_trust(replace(cold, attributes={**cold.attributes, CONSISTENCY_ERROR: -0.6}))
 
 
-def test_place_says_it_first_and_refuses(run: Callable, tmp_path: Path) -> None:
+def test_place_says_it_first_and_refuses(run, tmp_path):
     write_graph(measured(-0.2), tmp_path / "doubtful.json")
     write_graph(measured(552.25), tmp_path / "wrong.json")
     doubtful = run("place", "doubtful.json", "--devices", "2")
@@ -68,7 +66,7 @@ def test_place_says_it_first_and_refuses(run: Callable, tmp_path: Path) -> None:
     assert run("place", "wrong.json", *trusting).status == 0
 
 
-def test_place_in_python_refuses_as_well() -> None:
+def test_place_in_python_refuses_as_well():
     with pytest.raises(ProblemError, match="55225%"):
         place(measured(552.25), 2)
     assert place(measured(552.25), 2, trust_profile=True).value > 0

@@ -2,9 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -69,14 +67,14 @@ PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream(
         (lambda: PIPE.at_rate(-1), "the rate is -1"),
     ],
 )
-def test_bad_arguments_are_refused_at_once(make: Callable[[], object], complaint: str) -> None:
+def test_bad_arguments_are_refused_at_once(make, complaint):
     with pytest.raises(StreamplaceError) as error:
         make()
     assert complaint in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_numbers_may_be_texts() -> None:
+def test_numbers_may_be_texts():
     assert PIPE.at_rate("20 k/s").source_rate == 20_000
     assert Device("d", mips="2.5 GIPS", memory="4 GB", egress="1 Gbps").mips == 2500
     operator = Operator("a", payload="12.5 kB", rate="10 k/s", memory="2 GB")  # type: ignore[arg-type]
@@ -91,13 +89,13 @@ def test_numbers_may_be_texts() -> None:
         (chain, chain(rate=2)),
     ],
 )
-def test_equal_content_is_equal_and_hashes_alike(make: Callable[[], object], other: object) -> None:
+def test_equal_content_is_equal_and_hashes_alike(make, other):
     assert make() == make() == pickle.loads(pickle.dumps(make()))
     assert hash(make()) == hash(make())
     assert make() != other
 
 
-def test_every_field_survives_columns_files_and_offers() -> None:
+def test_every_field_survives_columns_files_and_offers():
     """Also one that is added; offers do not say what a machine draws."""
     device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0, 90.0)
     assert all(getattr(device, field.name) != field.default for field in fields(Device))
@@ -108,19 +106,19 @@ def test_every_field_survives_columns_files_and_offers() -> None:
 
 
 @given(st.text() | st.binary() | st.lists(st.text()) | st.integers() | st.floats())
-def test_a_quoted_value_is_short_and_printable(value: Any) -> None:
+def test_a_quoted_value_is_short_and_printable(value):
     text = quoted(value)
     assert text.isprintable()
     assert len(text) < 1000
 
 
 @given(st.text(st.characters()))
-def test_a_shown_text_is_short_and_printable(text: Any) -> None:
+def test_a_shown_text_is_short_and_printable(text):
     assert shown(text).isprintable()
     assert len(shown(text)) <= 10 * 80
 
 
-def test_endless_integers_and_deep_lists_are_abridged() -> None:
+def test_endless_integers_and_deep_lists_are_abridged():
     deep: list = []
     for _ in range(100_000):
         deep = [deep]

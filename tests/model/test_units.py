@@ -1,8 +1,6 @@
 """Quantities as texts and back."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +36,7 @@ from streamplace.model import units
         (units.tuple_rate, np.int64(7), 7),
     ],
 )
-def test_a_text_with_a_unit_is_its_si_value(parse: Any, text: Any, value: Any) -> None:
+def test_a_text_with_a_unit_is_its_si_value(parse, text, value):
     assert parse(text) == pytest.approx(value, rel=1e-12)
 
 
@@ -46,7 +44,7 @@ def test_a_text_with_a_unit_is_its_si_value(parse: Any, text: Any, value: Any) -
     "text",
     ["1000 Mbpz", "fast", "", "-1 Mbps", "nan", "inf Mbps", "1e400 bps", "1e16 bps", "1 0 Mbps"],
 )
-def test_a_text_that_is_no_bandwidth_is_refused(text: str) -> None:
+def test_a_text_that_is_no_bandwidth_is_refused(text):
     with pytest.raises(UnitError, match="'1000 Mbps'"):  # which is read, above
         units.bandwidth_bps(text)
 
@@ -54,14 +52,14 @@ def test_a_text_that_is_no_bandwidth_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["9" * 65, "1 Mbps\n1", "١ Mbps", "1_000 Mbps", "0x10 bps", "1,5 Gbps", "\ud800", "\0"]
 )
-def test_an_odd_text_is_refused_on_one_line(text: str) -> None:
+def test_an_odd_text_is_refused_on_one_line(text):
     with pytest.raises(UnitError) as caught:
         units.bandwidth_bps(text)
     assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, 10**400, True, None, b"1", []])
-def test_a_value_that_is_no_quantity_is_refused(value: bool | bytes | float) -> None:
+def test_a_value_that_is_no_quantity_is_refused(value):
     """Neither negative, endless and huge numbers nor other types pass."""
     with pytest.raises(UnitError):
         units.size_bytes(value)
@@ -76,7 +74,5 @@ def test_a_value_that_is_no_quantity_is_refused(value: bool | bytes | float) -> 
     ],
 )
 @given(value=st.floats(0, 1e14))
-def test_what_is_shown_can_be_read_back(
-    show: Callable[..., Any], parse: Callable[..., Any], value: float
-) -> None:
+def test_what_is_shown_can_be_read_back(show, parse, value):
     assert parse(show(value)) == pytest.approx(value, rel=5e-4, abs=1e-300)

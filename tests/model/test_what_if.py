@@ -1,7 +1,5 @@
 """Graphs and problems with some numbers changed."""
 
-from typing import Any
-
 import pytest
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph, what_if
@@ -14,7 +12,7 @@ PIPE = StreamGraph.of(
 )
 
 
-def test_only_what_is_named_changes() -> None:
+def test_only_what_is_named_changes():
     """Operators and streams, by texts or numbers; names may contain points."""
     change = {"k.in.rate": "100k", "parse.parallelism": 4, "parse->sink.selectivity": "0.5"}
     changed = what_if(PIPE, scale={"parse": 2.5}, change=change)
@@ -28,7 +26,7 @@ def test_only_what_is_named_changes() -> None:
     assert what_if(PIPE) is PIPE
 
 
-def test_costs_in_seconds_are_scaled_too() -> None:
+def test_costs_in_seconds_are_scaled_too():
     """Where a problem states them, instructions decide nothing."""
     problem = Problem(PIPE, Cluster.uniform(2), seconds=[[1, 2], [3, 4], [5, 6]])
     assert what_if(problem, scale={"parse": 2}).seconds.tolist() == [[1, 2], [6, 8], [5, 6]]
@@ -53,7 +51,7 @@ def test_costs_in_seconds_are_scaled_too() -> None:
         ({"change": {"parse->sink.rate": 2}}, "parse->sink.rate: 'rate' cannot be set"),
     ],
 )
-def test_a_change_without_meaning_is_refused(asked: dict[str, Any], complaint: str) -> None:
+def test_a_change_without_meaning_is_refused(asked, complaint):
     with pytest.raises(StreamplaceError) as error:
         what_if(PIPE, **asked)
     assert complaint in str(error.value)

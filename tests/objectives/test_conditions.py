@@ -17,7 +17,7 @@ PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
     ("text", "limit"),
     [("throughput >= 99%", 0.99), ("latency<=20ms", 0.02), ("makespan:network=sender<=5s", 5.0)],
 )
-def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> None:
+def test_conditions_are_read_as_people_write_them(text, limit):
     assert read_condition(text).limit == pytest.approx(limit)
 
 
@@ -31,18 +31,18 @@ def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> No
         ("latency<=20parsec", "parsec"),
     ],
 )
-def test_what_is_no_condition_is_refused_in_one_line(text: str, place: str) -> None:
+def test_what_is_no_condition_is_refused_in_one_line(text, place):
     with pytest.raises(StreamplaceError, match=rf"\A[^\n]*{place}[^\n]*\Z"):
         read_condition(text)
 
 
-def test_objectives_of_different_limits_have_different_names() -> None:
+def test_objectives_of_different_limits_have_different_names():
     """Saved results are found by the name, which says the whole limit."""
     names = [f"throughput>={limit}" for limit in ("0.99", "0.9999996", "1")]
     assert [read_condition(name).text for name in names] == names
 
 
-def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much() -> None:
+def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much():
     """Three operators of 60 % on one device, on two, and on three, which alone carry them."""
     busy = chain(3).at_rate(chain(3).source_rate * 1.5)
     problem = Problem(busy, Cluster.uniform(3, bandwidth="100 Gbps"))
@@ -53,7 +53,7 @@ def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much
 
 
 @pytest.mark.parametrize("placer", ["auto", "anneal"])
-def test_a_condition_is_met_however_busy_the_machine(placer: str) -> None:
+def test_a_condition_is_met_however_busy_the_machine(placer):
     """The clock has run out at once, and one search on all devices is done all the same."""
     graph = chain(9).at_rate(chain(9).source_rate * 0.5)
     cluster = Cluster.uniform(5, bandwidth="100 Gbps")
@@ -62,7 +62,7 @@ def test_a_condition_is_met_however_busy_the_machine(placer: str) -> None:
     assert result.value < 5
 
 
-def test_the_fewest_devices_that_keep_up_are_found() -> None:
+def test_the_fewest_devices_that_keep_up_are_found():
     """Three operators of 40 %: two devices carry them, one does not."""
     light = chain(3).at_rate(chain(3).source_rate * 0.9)
     cluster = Cluster.uniform(3, bandwidth="100 Gbps")
@@ -81,14 +81,12 @@ def test_the_fewest_devices_that_keep_up_are_found() -> None:
         ({"placer": "single"}, "latency<=1us", "latency"),
     ],
 )
-def test_a_condition_that_was_not_met_is_told_with_what_can_be_had(
-    asked: dict[str, str], condition: str, complaint: str
-) -> None:
+def test_a_condition_that_was_not_met_is_told_with_what_can_be_had(asked, condition, complaint):
     with pytest.raises(PlacementError, match=complaint):
         place(PROBLEM, **asked, require=[condition])
 
 
-def test_a_limit_of_zero_guides_a_search_without_numbers_beyond_all() -> None:
+def test_a_limit_of_zero_guides_a_search_without_numbers_beyond_all():
     """The shortfall of 0.12 ms and more is counted in seconds."""
     judge = subject_to(OBJECTIVES["devices"], [read_condition("latency<=0s")])
     with np.errstate(over="raise"):

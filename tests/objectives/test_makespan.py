@@ -30,7 +30,7 @@ PROBLEM = Problem(TASKS, CLUSTER)
 SPREAD = PROBLEM.placement([0, 1, 2, 0])
 
 
-def test_the_parts_of_the_critical_chain_add_up_to_the_makespan() -> None:
+def test_the_parts_of_the_critical_chain_add_up_to_the_makespan():
     """1 s load, 4 s to the left, 6 s left, 1 s back, 1 s add."""
     result = simulate(PROBLEM, SPREAD)
     schedule = result.document()["schedule"]
@@ -43,7 +43,7 @@ def test_the_parts_of_the_critical_chain_add_up_to_the_makespan() -> None:
     assert [link.end for link in result.chain[:-1]] == [link.begin for link in result.chain[1:]]
 
 
-def test_the_advice_reaches_what_it_promises() -> None:
+def test_the_advice_reaches_what_it_promises():
     result = simulate(PROBLEM, SPREAD)
     moved = dict(SPREAD)
     moved.update(dict.fromkeys(result.move.operators, result.move.device))
@@ -51,7 +51,7 @@ def test_the_advice_reaches_what_it_promises() -> None:
     assert result.move.value < result.makespan
 
 
-def test_the_advice_moves_together_what_must_stay_together() -> None:
+def test_the_advice_moves_together_what_must_stay_together():
     pair = [Operator("a", ipt=1e9), Operator("b", ipt=1e9)]
     graph = StreamGraph.of("pair", pair, [Stream("a", "b")], fires="all")
     cluster = Cluster.of([Device("slow", mips=100), Device("fast", mips=1000)])
@@ -61,7 +61,7 @@ def test_the_advice_moves_together_what_must_stay_together() -> None:
     assert move.value == pytest.approx(2)
 
 
-def test_the_length_ratio_counts_the_devices_that_an_operator_may_use() -> None:
+def test_the_length_ratio_counts_the_devices_that_an_operator_may_use():
     """On the only device allowed, nothing is faster, whatever other devices there are."""
     devices = [Device("slow", mips=1), Device("fast", mips=10)]
     graph = StreamGraph.of("g", [Operator("a", ipt=10e6)], fires="all")
@@ -71,7 +71,7 @@ def test_the_length_ratio_counts_the_devices_that_an_operator_may_use() -> None:
     assert ratios == pytest.approx([1.0, 10.0])
 
 
-def test_a_priority_decides_who_goes_first_and_travels_with_the_placement() -> None:
+def test_a_priority_decides_who_goes_first_and_travels_with_the_placement():
     """On one device the order of left and right changes nothing but who waits."""
     first = {"right": 2.0, "left": 1.0}
     together = dict.fromkeys(TASKS.operators.name, "d0")
@@ -81,7 +81,7 @@ def test_a_priority_decides_who_goes_first_and_travels_with_the_placement() -> N
     assert OBJECTIVES["makespan"].value(PROBLEM, ordered) == pytest.approx(12)
 
 
-def test_where_no_operator_takes_time_there_is_no_length_ratio() -> None:
+def test_where_no_operator_takes_time_there_is_no_length_ratio():
     operators = [Operator("a", payload=1e6), Operator("b")]
     graph = StreamGraph.of("sent", operators, [Stream("a", "b")], fires="all")
     problem = Problem(graph, CLUSTER)
@@ -92,7 +92,7 @@ def test_where_no_operator_takes_time_there_is_no_length_ratio() -> None:
 
 
 @pytest.mark.parametrize("placer", ["auto", "heft"])
-def test_a_pass_that_takes_no_time_is_told(placer: str) -> None:
+def test_a_pass_that_takes_no_time_is_told(placer):
     """Nothing is on its critical chain, so nothing can be moved."""
     graph = StreamGraph.of("zero", [Operator("a")], [], fires="all")
     found = place(graph, placer=placer)
@@ -114,7 +114,7 @@ APART = {"src": "d0", "t0": "d1", "t1": "d2", "t2": "d3"}
     ("options", "seconds"),
     [("", 3), (":network=link", 3), (":network=sender", 5), (":network=port", 5)],
 )
-def test_the_network_is_an_option(options: str, seconds: float) -> None:
+def test_the_network_is_an_option(options, seconds):
     """Free: all three streams at once; sender: one after the other."""
     problem = Problem(FAN, FOUR)
     result = simulate(problem, APART, objective=f"makespan{options}")
@@ -123,7 +123,7 @@ def test_the_network_is_an_option(options: str, seconds: float) -> None:
     assert named_objective(f"makespan{options}").value(problem, placement) == result.value
 
 
-def test_streams_of_differing_selectivity_are_messages_of_their_own() -> None:
+def test_streams_of_differing_selectivity_are_messages_of_their_own():
     """One output goes to left and right, half of it to the third: two transfers, not three."""
     operators = [Operator("src", ipt=1e9, payload=1e6, rate=1.0)]
     operators += [Operator(name, ipt=1e9) for name in ("left", "right", "half")]
@@ -137,7 +137,7 @@ def test_streams_of_differing_selectivity_are_messages_of_their_own() -> None:
     assert sent == pytest.approx([2, 2, 2.5])
 
 
-def test_a_preset_has_an_order_of_its_own() -> None:
+def test_a_preset_has_an_order_of_its_own():
     """Priorities of a placement do not count there, as they do not in the papers' simulators."""
     problem = Problem(FAN, Cluster.uniform(1, mips=1000))
     first = problem.placement([0, 0, 0, 0], [0, 0, 0, 9])
@@ -162,6 +162,6 @@ def test_a_preset_has_an_order_of_its_own() -> None:
         ("mkspan:preset=giph", "'makespan'"),
     ],
 )
-def test_what_is_wrong_with_a_name_is_told(name: str, complaint: str) -> None:
+def test_what_is_wrong_with_a_name_is_told(name, complaint):
     with pytest.raises(SettingError, match=complaint):
         named_objective(name)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from planning_cases import chain
-from streamsim_strategies import Description, Ints, placed
+from streamsim_strategies import placed
 
 from streamplace.api import place
 from streamplace.errors import SettingError
@@ -23,7 +23,7 @@ CLUSTER = Cluster.of(PAIR, bandwidth=8e6, latency=0.1, joules_per_byte=1e-6)
 PROBLEM = Problem(PIPE, CLUSTER)
 
 
-def value(name: str, *devices: int) -> float:
+def value(name, *devices):
     return OBJECTIVES[name].value(PROBLEM, PROBLEM.placement(devices))
 
 
@@ -38,7 +38,7 @@ def value(name: str, *devices: int) -> float:
         ("energy", (0, 1), 5 * 0.001 + 20 * 0.002 + 1e-6 * 1e6),
     ],
 )
-def test_values_are_counted_by_hand(name: str, devices: tuple[int, int], expected: float) -> None:
+def test_values_are_counted_by_hand(name, devices, expected):
     """Of one tuple: 1 ms on a, 0.1 s and 1 MB at 1 MB/s to b, 2 ms there."""
     assert value(name, *devices) == pytest.approx(expected)
 
@@ -48,7 +48,7 @@ def test_values_are_counted_by_hand(name: str, devices: tuple[int, int], expecte
     [[Device("a", egress=8e6), Device("b")], [Device("a"), Device("b", ingress=8e6)]],
     ids=["egress", "ingress"],
 )
-def test_bytes_take_as_long_as_on_the_slowest_card(devices: list[Device]) -> None:
+def test_bytes_take_as_long_as_on_the_slowest_card(devices):
     """1 MB through a card of 1 MB/s takes 1 s in one pass, in a latency and in a cost."""
     streams = [Stream("src", "sink")]
     operators = [Operator("src", payload=1e6, rate=1), Operator("sink")]
@@ -58,13 +58,13 @@ def test_bytes_take_as_long_as_on_the_slowest_card(devices: list[Device]) -> Non
         assert seconds == pytest.approx(1.0), name
 
 
-def test_constant_loads_take_core_seconds_as_long_as_a_pass_lasts() -> None:
+def test_constant_loads_take_core_seconds_as_long_as_a_pass_lasts():
     """A tenth of a second, in which 200 MIPS are a fifth of a core of a, or a tenth of one of b."""
     commit = Operator("sink", ipt=4e6, constant=200)
     held = StreamGraph.of("held", [PIPE.operators["src"], commit], [Stream("src", "sink")])
     problem = Problem(held, CLUSTER)
 
-    def more(name: str, *devices: int) -> float:
+    def more(name, *devices):
         return OBJECTIVES[name].value(problem, problem.placement(devices)) - value(name, *devices)
 
     assert more("cost", 0, 0) == pytest.approx(0.02)
@@ -74,24 +74,24 @@ def test_constant_loads_take_core_seconds_as_long_as_a_pass_lasts() -> None:
     assert more("latency", 0, 1) == 0
 
 
-def test_devices_counts_those_in_use() -> None:
+def test_devices_counts_those_in_use():
     batch = np.array([[0, 0], [0, 1], [1, 0]], np.int32)
     assert OBJECTIVES["devices"].values(PROBLEM, batch).tolist() == [1, 2, 2]
 
 
-def test_energy_is_refused_where_no_device_says_what_it_draws() -> None:
+def test_energy_is_refused_where_no_device_says_what_it_draws():
     with pytest.raises(SettingError, match="power"):
         place(PIPE, Cluster.uniform(2), objective="energy")
 
 
 @given(placed(max_operators=6))
-def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> None:
+def test_latency_is_that_of_the_longest_path(case):
     from streamsim.latency import latencies
 
     problem, batch = case
     place_, instance = batch[0], problem.instance
 
-    def longest(v: int) -> float:
+    def longest(v):
         own = problem.seconds[v][problem.device_type[place_[v]]]
         ways = [0.0]
         for e, u in enumerate(problem.source):
@@ -113,7 +113,7 @@ def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> 
 
 
 @pytest.mark.parametrize("name", ["latency", "cost", "energy", "devices", "makespan"])
-def test_searches_find_the_best_of_four_placements_for_every_objective(name: str) -> None:
+def test_searches_find_the_best_of_four_placements_for_every_objective(name):
     judge = OBJECTIVES[name]
     for placer in ("anneal", "auto", "random"):
         result = PLACERS[placer].place(PROBLEM, judge, budget=Budget(None, 200))
@@ -121,7 +121,7 @@ def test_searches_find_the_best_of_four_placements_for_every_objective(name: str
         assert result.value == pytest.approx(judge.values(PROBLEM, every).min()), placer
 
 
-def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_its_kind() -> None:
+def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_its_kind():
     """Searches that simulate the kind themselves would not see what was asked for."""
     plain = OBJECTIVES["throughput"]
     under = subject_to(plain, [read_condition("latency<=1s")])
@@ -133,7 +133,7 @@ def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_
     assert (moved.kind, moved.usual) == ("pass", True)
 
 
-def test_values_without_a_unit_are_percentages_only_if_they_are_shares_of_the_rate() -> None:
+def test_values_without_a_unit_are_percentages_only_if_they_are_shares_of_the_rate():
     throughput = OBJECTIVES["throughput"]
     price = replace(throughput, name="price", kind="")
     assert throughput.format(0.625) == "62.5 %"

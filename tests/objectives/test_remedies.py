@@ -8,14 +8,14 @@ from streamplace.errors import StreamplaceError
 from streamplace.model import Cluster, Device
 
 
-def remedies(problem: Problem, where: list[str]) -> dict[str, tuple[str, float]]:
+def remedies(problem, where):
     """Best remedy of every kind, from what a simulation tells."""
     document = simulate(problem, dict(zip(problem.graph.operators.name, where, strict=True)))
     found = document.document()["remedies"]
     return {each["kind"]: (each["name"], each["relative_throughput"]) for each in found}
 
 
-def test_a_device_that_is_the_limit_and_its_heaviest_operator_would_help() -> None:
+def test_a_device_that_is_the_limit_and_its_heaviest_operator_would_help():
     """1 and 2 of 2.5 GIPS on d0 make 120 %: 60 % at twice the speed, 80 % with half of the 2."""
     operators = [Operator("a", ipt=4e5, rate=2500), Operator("b", ipt=8e5)]
     graph = StreamGraph.of("g", operators, [Stream("a", "b")])
@@ -26,13 +26,13 @@ def test_a_device_that_is_the_limit_and_its_heaviest_operator_would_help() -> No
     assert remedies(busier, ["d0", "d0"]) == {"device": ("d0", device), "operator": ("b", operator)}
 
 
-def test_a_link_that_is_the_limit_would_help() -> None:
+def test_a_link_that_is_the_limit_would_help():
     """1.6 Gbps over 1 Gbps."""
     problem = Problem(chain(2, ipt=2e4, payload=2e4), Cluster.uniform(2))
     assert remedies(problem, ["d0", "d1"]) == {"link": ("link d0→d1", 1.0)}
 
 
-def test_a_card_would_help_only_where_the_link_behind_it_has_room() -> None:
+def test_a_card_would_help_only_where_the_link_behind_it_has_room():
     devices = [Device("d0", egress="500 Mbps"), Device("d1")]
     graph = chain(2, ipt=2e4, payload=2e4)
     wide, narrow = (
@@ -43,13 +43,13 @@ def test_a_card_would_help_only_where_the_link_behind_it_has_room() -> None:
     assert remedies(narrow, ["d0", "d1"]) == {}
 
 
-def test_nothing_is_said_of_a_placement_that_keeps_up() -> None:
+def test_nothing_is_said_of_a_placement_that_keeps_up():
     problem = Problem(chain(2, ipt=1e3, payload=1), Cluster.uniform(2))
     assert remedies(problem, ["d0", "d1"]) == {}
     assert "would help" not in str(simulate(problem, {"v0": "d0", "v1": "d1"}).report())
 
 
-def test_devices_and_links_are_changed_by_name() -> None:
+def test_devices_and_links_are_changed_by_name():
     problem = Problem(chain(2), Cluster.uniform(2))
     change = {"d1.mips": 5000, "d0->d1.bandwidth": "2 Gbps", "d1->d0.latency": "3 ms"}
     cluster = what_if(problem, change=change).cluster
@@ -62,18 +62,18 @@ def test_devices_and_links_are_changed_by_name() -> None:
     "key",
     ["d9.mips", "d0.speed", "d0->d1.width", "d0->d0.bandwidth", "d0->d9.bandwidth", "d0.tags"],
 )
-def test_devices_and_links_that_are_not_there_are_refused(key: str) -> None:
+def test_devices_and_links_that_are_not_there_are_refused(key):
     with pytest.raises(StreamplaceError):
         what_if(Problem(chain(2), Cluster.uniform(2)), change={key: 1})
 
 
-def test_an_operator_comes_before_a_device_of_its_name() -> None:
+def test_an_operator_comes_before_a_device_of_its_name():
     graph = StreamGraph.of("g", [Operator("d0", rate=1, memory=5)])
     changed = what_if(Problem(graph, Cluster.uniform(2)), change={"d0.memory": 7})
     assert changed.graph.operators.memory.tolist() == [7]
 
 
-def test_subtasks_are_mentioned_where_they_are_a_tenth_better() -> None:
+def test_subtasks_are_mentioned_where_they_are_a_tenth_better():
     """One operator fills a device of one core; its two subtasks fill two."""
     operator = Operator("a", ipt=5e5, rate=1e4, parallelism=2)
     problem = Problem(StreamGraph.of("g", [operator]), Cluster.uniform(3))

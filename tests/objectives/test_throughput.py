@@ -1,7 +1,5 @@
 """Words and advice on the throughput of a placement."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from problems import chain
@@ -9,14 +7,13 @@ from problems import chain
 from streamplace.api import simulate
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand, with_parallelism
-from streamplace.model.placement import Placement
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.objectives.throughput.explain import Sustained, explain
+from streamplace.objectives.throughput.explain import explain
 from streamplace.objectives.throughput.loads import DeviceLoad
 
 
-def fan(**hub: str) -> Problem:
+def fan(**hub):
     """Two streams over wide links, with a narrow card at their hub."""
     operators = [Operator("src", payload=1e4, rate=1e4), Operator("x"), Operator("y")]
     graph = StreamGraph.of("fan", operators, [Stream("src", "x"), Stream("src", "y")])
@@ -32,9 +29,7 @@ def fan(**hub: str) -> Problem:
         (fan(ingress="500 Mbps"), [1, 0, 0], "incoming network card of hub", 3.2, "src→x src→y"),
     ],
 )
-def test_the_fullest_resource_is_named_with_its_users(
-    problem: Problem, place: list[int], label: str, load: float, users: str
-) -> None:
+def test_the_fullest_resource_is_named_with_its_users(problem, place, label, load, users):
     """Three operators of 40 %; 1.6 Gbps over 1 Gbps; twice 800 Mbps through 500 Mbps."""
     answer = explain(problem, problem.placement(place))
     assert f"{label} is the limit" in answer.verdict
@@ -43,7 +38,7 @@ def test_the_fullest_resource_is_named_with_its_users(
     assert answer.relative_throughput == pytest.approx(1 / load)
 
 
-def test_a_placement_that_keeps_up_needs_no_advice() -> None:
+def test_a_placement_that_keeps_up_needs_no_advice():
     """Below capacity there is a fullest resource but no limit."""
     problem = Problem(chain(2, rate=1e3), Cluster.uniform(2))
     answer = explain(problem, problem.placement([0, 0]))
@@ -51,7 +46,7 @@ def test_a_placement_that_keeps_up_needs_no_advice() -> None:
     assert answer.verdict.startswith("carries the full rate")
 
 
-def test_each_source_that_is_held_back_has_a_limit_of_its_own() -> None:
+def test_each_source_that_is_held_back_has_a_limit_of_its_own():
     """The fullest resource, the link, does not hold back the source that a core stops earlier."""
     operators = [
         Operator("orders", payload=2e4, rate=1e4),
@@ -76,7 +71,7 @@ def test_each_source_that_is_held_back_has_a_limit_of_its_own() -> None:
     ]
 
 
-def test_loads_of_a_device_add_up_with_its_overhead() -> None:
+def test_loads_of_a_device_add_up_with_its_overhead():
     """A remote tuple costs 20 µs at each end."""
     cluster = Cluster.of([Device("d0"), Device("d1")], overhead=2e-5)
     problem = Problem(chain(2, rate=1e3), cluster)
@@ -87,7 +82,7 @@ def test_loads_of_a_device_add_up_with_its_overhead() -> None:
     assert str(answer.report()).count("sending and receiving 2.0 %") == 2
 
 
-def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advice() -> None:
+def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advice():
     """Work of the slow source fits nowhere; beside the fast one, it is the mean that falls."""
     operators = [
         Operator("slow", rate=100),
@@ -107,7 +102,7 @@ def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advi
     assert move.value == pytest.approx((40 + 1000) / 1100)
 
 
-def clicks(max_parallelism: int = 0, partitioning: str = "") -> StreamGraph:
+def clicks(max_parallelism=0, partitioning=""):
     """Three operators of which ``parse`` alone needs two cores."""
     return StreamGraph.of(
         "clicks",
@@ -120,12 +115,12 @@ def clicks(max_parallelism: int = 0, partitioning: str = "") -> StreamGraph:
     )
 
 
-def edge(cores: int = 2) -> Cluster:
+def edge(cores=2):
     """A device of several cores."""
     return Cluster.of([Device("edge", mips=1500, cores=cores, egress="50 Mbps")])
 
 
-def test_one_core_is_filled_by_the_operator_that_fills_it() -> None:
+def test_one_core_is_filled_by_the_operator_that_fills_it():
     """And by nobody beside it: a second core is idle all the while."""
     problem = Problem(clicks(), edge())
     answer = explain(problem, problem.placement([0, 0, 0]))
@@ -134,7 +129,7 @@ def test_one_core_is_filled_by_the_operator_that_fills_it() -> None:
     assert "81.1 % instead of 50.0 %" in str(answer.report())
 
 
-def drawn(seed: int) -> tuple[Problem, Placement]:
+def drawn(seed):
     """A tree of operators on devices of several cores, with key groups, rules and limits."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -165,7 +160,7 @@ def drawn(seed: int) -> tuple[Problem, Placement]:
     return problem, problem.placement(problem.repaired(rng.integers(0, d, n)))
 
 
-def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises() -> None:
+def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises():
     """On every device, link and card; and as the simulator says, under the same rules."""
     moved = advised = 0
     for problem, placement in map(drawn, range(200)):
@@ -190,9 +185,7 @@ def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises() -
     assert min(moved, advised) > 10
 
 
-def assert_reached(
-    problem: Problem, graph: StreamGraph, placed: Any, before: Sustained, promised: float
-) -> None:
+def assert_reached(problem, graph, placed, before, promised):
     """A change of a placement has the throughput that was promised, and more than before."""
     reached = simulate(graph, placed, problem.cluster, constraints=problem.constraints).value
     assert reached == pytest.approx(promised)
@@ -207,7 +200,7 @@ def assert_reached(
         (clicks(), ("parse",)),
     ],
 )
-def test_advice_on_subtasks_has_limits(graph: StreamGraph, split: tuple[str, ...] | None) -> None:
+def test_advice_on_subtasks_has_limits(graph, split):
     """The maximum parallelism, and streams that join subtask to subtask."""
     problem = Problem(graph, edge())
     advice = explain(problem, problem.placement([0, 0, 0])).parallelism
@@ -215,7 +208,7 @@ def test_advice_on_subtasks_has_limits(graph: StreamGraph, split: tuple[str, ...
 
 
 @pytest.mark.parametrize(("partitioning", "number"), [("hash", 4), ("rebalance", 7)])
-def test_key_groups_limit_advice_only_for_hashed_tuples(partitioning: str, number: int) -> None:
+def test_key_groups_limit_advice_only_for_hashed_tuples(partitioning, number):
     """Eight groups on five to seven subtasks are two on the busiest, as on four."""
     operators = [
         Operator("src", rate=1e4),
@@ -231,7 +224,7 @@ def test_key_groups_limit_advice_only_for_hashed_tuples(partitioning: str, numbe
     assert (advice.operators, advice.parallelism) == (("map", "sink"), number)
 
 
-def test_subtasks_are_not_split_again() -> None:
+def test_subtasks_are_not_split_again():
     """Of a subtask nobody can have two; its operator is not known any more."""
     graph = with_parallelism(clicks().at_rate(6e4), np.array([1, 2, 1], np.int32))
     problem = expand(graph).problem(Problem(graph, edge(cores=8)))
@@ -240,14 +233,14 @@ def test_subtasks_are_not_split_again() -> None:
     assert answer.parallelism is None
 
 
-def test_whoever_must_share_a_device_is_advised_to_move_together() -> None:
+def test_whoever_must_share_a_device_is_advised_to_move_together():
     rules = Constraints(pin={"v0": "d0"}, colocate=[{"v1", "v2"}])
     problem = Problem(chain(3, payload=0), Cluster.uniform(2), rules)
     move = explain(problem, problem.placement([0, 0, 0])).move
     assert move.operators == ("v1", "v2")
 
 
-def test_cards_are_rows_of_the_table_where_they_have_a_limit() -> None:
+def test_cards_are_rows_of_the_table_where_they_have_a_limit():
     """With what they carry, as a share of the card; links that nobody limited have no load."""
     devices = [Device("edge", egress="50 Mbps"), Device("cloud", cores=4)]
     problem = Problem(clicks(), Cluster.of(devices, bandwidth=UNLIMITED_BPS))
@@ -262,14 +255,14 @@ def test_cards_are_rows_of_the_table_where_they_have_a_limit() -> None:
     assert "links without a limit" in str(problem.cluster)
 
 
-def beside(constant: float, cores: int = 1, ipt: float = 1e5) -> Problem:
+def beside(constant, cores=1, ipt=1e5):
     """Two operators of 1000 MIPS at full rate, of which the second uses some at any rate."""
     ends = [Operator("src", ipt=1e5, rate=1e4), Operator("commit", ipt=ipt, constant=constant)]
     graph = StreamGraph.of("beside", ends, [Stream("src", "commit")])
     return Problem(graph, Cluster.uniform(2, cores=cores))
 
 
-def test_the_part_of_a_device_that_is_used_at_any_rate_is_told() -> None:
+def test_the_part_of_a_device_that_is_used_at_any_rate_is_told():
     problem = beside(1500.0)
     answer = explain(problem, problem.placement([0, 0]))
     assert answer.relative_throughput == pytest.approx(0.5)
@@ -280,7 +273,7 @@ def test_the_part_of_a_device_that_is_used_at_any_rate_is_told() -> None:
     assert answer.document()["devices"][0]["constant"] == pytest.approx(0.6)
 
 
-def test_more_subtasks_share_what_one_core_uses_at_any_rate() -> None:
+def test_more_subtasks_share_what_one_core_uses_at_any_rate():
     """One subtask: 0.5 + 0.8 · x of a core. Two: 0.25 + 0.4 · x, which fits."""
     problem = beside(1250.0, cores=4, ipt=2e5)
     placement = problem.placement([0, 0])
@@ -296,14 +289,14 @@ def test_more_subtasks_share_what_one_core_uses_at_any_rate() -> None:
 ASK = Operator("ask", ipt=5e3, max_rate=6e3)
 
 
-def asking(*ask: Operator, rate: float = 1e4, source: float = 0.0, **more: Any) -> Problem:
+def asking(*ask, rate=1e4, source=0.0, **more):
     """A source and look-ups on devices of one core each."""
     operators = [Operator("src", ipt=1e4, rate=rate, max_rate=source), *(ask or (ASK,))]
     streams = [Stream("src", row.name, partitioning="rebalance") for row in operators[1:]]
     return Problem(StreamGraph.of("asking", operators, streams), Cluster.of([Device("d0", **more)]))
 
 
-def test_the_limit_is_told_and_not_a_core() -> None:
+def test_the_limit_is_told_and_not_a_core():
     problem = asking()
     answer = explain(problem, problem.placement([0, 0]))
     assert answer.relative_throughput == pytest.approx(0.6)
@@ -324,13 +317,13 @@ def test_the_limit_is_told_and_not_a_core() -> None:
         (asking(ASK, Operator("tell", max_rate=6e3)), "at 166.7 %; as full: tell"),
     ],
 )
-def test_the_fullest_subtask_is_named(problem: Problem, words: str) -> None:
+def test_the_fullest_subtask_is_named(problem, words):
     """A source emits, others read; where all keep up, and where several are as full."""
     answer = explain(problem, problem.placement([0] * problem.n_operators))
     assert words in f"{answer.verdict} {' '.join(str(answer.report()).split())}"
 
 
-def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck() -> None:
+def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck():
     problem = asking(Operator("ask", ipt=5e5, max_rate=6e3), cores=4)
     answer = explain(problem, problem.placement([0, 0]))
     assert "one core of d0 is the limit" in answer.verdict
@@ -338,7 +331,7 @@ def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck() -> None:
     assert answer.parallelism.parallelism == 2
 
 
-def test_more_subtasks_on_the_same_core_are_advised() -> None:
+def test_more_subtasks_on_the_same_core_are_advised():
     problem = asking(rate=2e4)
     answer = explain(problem, problem.placement([0, 0]))
     assert answer.parallelism.operators == ("ask",)
@@ -346,7 +339,7 @@ def test_more_subtasks_on_the_same_core_are_advised() -> None:
     assert answer.parallelism.relative_throughput == 1.0
 
 
-def test_advice_counts_the_limit_beside_a_constant_load() -> None:
+def test_advice_counts_the_limit_beside_a_constant_load():
     """A subtask has half a core, which is enough; four subtasks read 6000 tuples/s each."""
     problem = asking(Operator("ask", ipt=5e3, max_rate=6e3, constant=1250), rate=2e4)
     answer = explain(problem, problem.placement([0, 0]))

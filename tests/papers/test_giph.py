@@ -1,7 +1,6 @@
 """GiPH's gpNet, forward pass and episode, against what the paper says literally."""
 
 from itertools import islice
-from typing import Any
 
 import giph_reference as literal
 import numpy as np
@@ -14,19 +13,16 @@ from strategies import problems
 from streamplace.learn.algorithms.kernels import weights_of
 from streamplace.learn.improver import episode_chunks
 from streamplace.learn.parameters import arrays_of
-from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.network import GiphModule
 from streamplace.papers.giph.placing import (
-    GiphAgent,
     GiphImprover,
     GiphNetwork,
     first_criticality,
     scores,
 )
-from streamplace.papers.improving.gpnet import StepRecord
 from streamplace.papers.improving.messages import NodeGraphBatch
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
@@ -44,7 +40,7 @@ CONFIGS = {
 }
 
 
-def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
+def module_of(config, seed=1):
     """A network with parameters that are nowhere zero."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -54,15 +50,13 @@ def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
     return module
 
 
-def agent_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphAgent:
+def agent_of(problem, config, module=None):
     """GiPH on a problem, with random weights."""
     tensors = arrays_of(module or module_of(config))
     return GiphImprover(weights_of(GiphNetwork, tensors), config).on(problem)
 
 
-def reference(
-    problem: Problem, config: GiphConfig, steps: int | None = None, module: GiphModule | None = None
-) -> tuple[GiphAgent, Any, StepRecord, Any]:
+def reference(problem, config, steps=None, module=None):
     """Agent that began at a random placement, the placements before each step, what was seen."""
     rng = np.random.default_rng(5)
     agent = agent_of(problem, config, module)
@@ -76,7 +70,7 @@ def reference(
     )
 
 
-def pairs_of(agent: GiphAgent, place: Any) -> list[tuple[int, int]]:
+def pairs_of(agent, place):
     """Task and device of every node."""
     graph = agent.graph
     devices = graph.device if graph.pairs else place
@@ -85,7 +79,7 @@ def pairs_of(agent: GiphAgent, place: Any) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("pairs", "printed"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("problem", ALL)
-def test_a_walk_sees_every_placements_gpnet(problem: Problem, pairs: bool, printed: bool) -> None:
+def test_a_walk_sees_every_placements_gpnet(problem, pairs, printed):
     """Nodes, edges and features, with the criticality that the episode has learned so far."""
     config = GiphConfig(pairs=pairs, printed=printed)
     agent, places, record, _ = reference(problem, config, steps=4)
@@ -118,7 +112,7 @@ def test_a_walk_sees_every_placements_gpnet(problem: Problem, pairs: bool, print
 
 @pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize("problem", ALL)
-def test_scores_are_those_of_the_papers_equation(problem: Problem, printed: bool) -> None:
+def test_scores_are_those_of_the_papers_equation(problem, printed):
     config = GiphConfig(printed=printed)
     module = module_of(config)
     agent, places, record, _ = reference(problem, config, steps=1, module=module)
@@ -132,7 +126,7 @@ def test_scores_are_those_of_the_papers_equation(problem: Problem, printed: bool
     assert in_torch.detach().numpy() == pytest.approx(found, abs=1e-4)
 
 
-def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> None:
+def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams():
     config = CONFIGS["sage"]
     module = module_of(config)
     agent, places, _, _ = reference(SOME["heterogeneous"], config, steps=1, module=module)
@@ -144,7 +138,7 @@ def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> No
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: GiphConfig) -> None:
+def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config):
     module = module_of(config)
     runs = [reference(problem, config, module=module) for problem in ALL]
     steps = NodeGraphBatch.of([(agent.graph, record) for agent, _, record, _ in runs])
@@ -169,7 +163,7 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 
 @pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
-def test_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem, printed: bool) -> None:
+def test_steps_neither_stay_nor_move_the_same_task_twice(problem, printed):
     """All of them as the text says; else as many as tasks and one, and then everything is open."""
     agent, places, record, after = reference(problem, GiphConfig(printed=printed))
     n, graph = problem.n_operators, agent.graph
@@ -188,13 +182,13 @@ def test_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem, print
 @pytest.mark.parametrize("config", [GiphConfig(), GiphConfig(pairs=False)], ids=["pairs", "tasks"])
 @settings(max_examples=25)
 @given(problem=problems(most=5))
-def test_all_placements_on_the_way_are_legal(config: GiphConfig, problem: Problem) -> None:
+def test_all_placements_on_the_way_are_legal(config, problem):
     _, _, record, after = reference(problem, config)
     assert problem.legal(after).all()
     assert record.open[np.arange(len(after)), record.chosen].all()
 
 
-def test_a_walk_is_the_same_in_pieces() -> None:
+def test_a_walk_is_the_same_in_pieces():
     agent = agent_of(PAPER, GiphConfig())
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
     steps = agent.length
@@ -204,7 +198,7 @@ def test_a_walk_is_the_same_in_pieces() -> None:
     assert (pieces == whole).all()
 
 
-def test_the_likeliest_is_taken_where_nothing_is_drawn() -> None:
+def test_the_likeliest_is_taken_where_nothing_is_drawn():
     """A number below 0 stands for no draw."""
     agent = agent_of(PAPER, GiphConfig())
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
@@ -215,7 +209,7 @@ def test_the_likeliest_is_taken_where_nothing_is_drawn() -> None:
         assert record.chosen[t] == np.argmax(score)
 
 
-def test_tasks_alone_go_where_they_are_done_first() -> None:
+def test_tasks_alone_go_where_they_are_done_first():
     """By the finish of their inputs and the transfers, whatever else runs on the device."""
     agent, places, record, after = reference(PAPER, CONFIGS["tasks alone"], steps=10)
     for t, place in enumerate(places):
@@ -224,7 +218,7 @@ def test_tasks_alone_go_where_they_are_done_first() -> None:
         assert after[t][v] == min(done, key=lambda a, done=done: done[a])
 
 
-def finish_on(place: Any, v: int, a: int) -> float:
+def finish_on(place, v, a):
     """When task v of the paper's problem would be done on device a."""
     run = literal.schedule(PAPER.one_pass, place, literal.GIPH)
     arrivals = [

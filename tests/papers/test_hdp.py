@@ -1,7 +1,5 @@
 """The RNN placer: its two forms, and what it decides about."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -18,14 +16,11 @@ from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.tensors.draws import child
-from streamplace.model import Problem
-from streamplace.papers.groups.placing import TraitPolicy
-from streamplace.papers.hdp.policy import HdpModule
 
 Floats = NDArray[np.float64]
 
 
-def read_by(encoder: torch.nn.LSTM, rows: list[Floats], suffix: str) -> list[Floats]:
+def read_by(encoder, rows, suffix):
     """States of one direction of the encoder, step by step; torch's gates are i, f, g, o."""
     width = encoder.hidden_size
     weights = {name: parameter(p) for name, p in encoder.named_parameters()}
@@ -39,9 +34,7 @@ def read_by(encoder: torch.nn.LSTM, rows: list[Floats], suffix: str) -> list[Flo
     return states
 
 
-def log_probabilities(
-    module: HdpModule, rows: Floats, may: Any, devices: list[int]
-) -> list[Floats]:
+def log_probabilities(module, rows, may, devices):
     """What the module's equations say of every decision along devices, literally."""
     forward = read_by(module.encoder, list(rows), "")
     backward = read_by(module.encoder, list(rows[::-1]), "_reverse")[::-1]
@@ -65,7 +58,7 @@ def log_probabilities(
 
 
 @pytest.mark.parametrize("changes", [{}, {"groups": 5, "order": "bfs", "temperature": 2.0}])
-def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]) -> None:
+def test_choices_have_the_probabilities_of_the_equations(changes):
     """All steps of all problems at once, and step by step, agree with plain loops."""
     of = hdp_policy(**changes)
     batch = encoded(of, ALL)
@@ -81,15 +74,13 @@ def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]
             assert likely.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
 
 
-def encoded(of: TraitPolicy, problems: list[Problem]) -> Any:
+def encoded(of, problems):
     """Problems in a batch, padded."""
     rows = torch.arange(len(problems))
     return of.on(problems).encoded(rows, max(p.n_operators for p in problems) + 1, rows)
 
 
-def literally(
-    of: TraitPolicy, batch: Any, placements: torch.Tensor, g: int, s: int
-) -> tuple[list[int], list[Floats]]:
+def literally(of, batch, placements, g, s):
     """Devices along the nodes of a sample, and what the equations say of them."""
     nodes = batch.read.nodes
     size = int(nodes.present[g].sum())
@@ -98,14 +89,14 @@ def literally(
     return devices, log_probabilities(of.module, features, may, devices)
 
 
-def test_the_likeliest_answer_is_likelier_than_its_neighbours() -> None:
+def test_the_likeliest_answer_is_likelier_than_its_neighbours():
     of = hdp_policy()
     batch = encoded(of, [PAPER])
     devices, wanted = literally(of, batch, batch.drawn(1, None), 0, 0)
     assert [row.argmax() for row in wanted] == devices
 
 
-def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
+def test_nodes_are_decided_about_in_the_order_asked_for():
     """Whole groups where a graph has more operators than the model groups."""
     n = PAPER.n_operators
     for order in ("bfs", "reversed-topological"):
@@ -120,12 +111,12 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
 
 
 @pytest.mark.parametrize("baseline", ["mean", pytest.param("moving", marks=pytest.mark.slow)])
-def test_a_short_training_shortens_passes(baseline: str) -> None:
+def test_a_short_training_shortens_passes(baseline):
     pupil = learner_of(hdp_policy([SMALL], width=16), baseline=baseline, on_policy=16)
     assert_training_shortens_passes(pupil, steps=20, rate=1e-2)
 
 
-def test_moving_averages_are_what_a_learner_needs_to_go_on() -> None:
+def test_moving_averages_are_what_a_learner_needs_to_go_on():
     """With them and the parameters, another learner goes on alike; without, it does not."""
     of, rows = hdp_policy([SMALL]), np.array([0])
     pupil, other = (learner_of(of, baseline="moving", signal="root") for _ in "ab")

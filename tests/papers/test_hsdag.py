@@ -1,7 +1,6 @@
 """HSDAG: groups, rounds, and their two forms."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,13 +22,10 @@ from strategies import problems as any_problem
 
 from streamplace.errors import FormatError
 from streamplace.learn.tensors.draws import child, uniform
-from streamplace.model import Problem
 from streamplace.papers.groups.nodes import Traits
 from streamplace.papers.hsdag.policy import (
     ALONE,
     DescribedNodes,
-    GroupingRounds,
-    HsdagModule,
     parse,
 )
 
@@ -37,7 +33,7 @@ Floats = NDArray[np.float64]
 Groups = list[set[int]]
 
 
-def grown(edges: list[tuple[int, int]], scores: list[float], n: int) -> Groups:
+def grown(edges, scores, n):
     """Groups as Algorithm 2 makes them: grown from the best edge left, until nothing joins."""
     left = set()
     for v in range(n):
@@ -55,14 +51,12 @@ def grown(edges: list[tuple[int, int]], scores: list[float], n: int) -> Groups:
     return sorted([*groups, *({v} for v in alone)], key=min)
 
 
-def perceptron(layers: Any, x: Floats) -> Floats:
+def perceptron(layers, x):
     """Two layers."""
     return linear(layers[2], np.maximum(linear(layers[0], x), 0))
 
 
-def literally(
-    module: HsdagModule, part: DescribedNodes, kept: Any
-) -> list[tuple[Groups, list[Floats]]]:
+def literally(module, part, kept):
     """Groups and their distributions [D] in every round, by the module's equations."""
     nodes, n, width = part.nodes, part.nodes.n_nodes, module.config.width
     edges = list(zip(*nodes.edges.tolist(), strict=True))
@@ -118,7 +112,7 @@ def literally(
     return found
 
 
-def members(units: Groups, group: set[int]) -> set[int]:
+def members(units, group):
     """Units of the nodes of a group."""
     return set().union(*(units[v] for v in group))
 
@@ -126,9 +120,7 @@ def members(units: Groups, group: set[int]) -> set[int]:
 KEYS = child(torch.tensor(4), torch.arange(len(ALL)))
 
 
-def episode(
-    dropout: float = 0.3, rounds: int = 3, coarsened: bool = False
-) -> tuple[Any, GroupingRounds, Any]:
+def episode(dropout=0.3, rounds=3, coarsened=False):
     """All problems side by side, and which of their edges are there in every round."""
     of = hsdag_policy(dropout=dropout, rounds=rounds, coarsened=coarsened)
     made = of.on(ALL).encoded(torch.arange(len(ALL)), max(p.n_operators for p in ALL), KEYS)
@@ -136,7 +128,7 @@ def episode(
 
 
 @given(st.data())
-def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
+def test_groups_grow_as_in_the_paper(data):
     """From the best edge left, along the edges that somebody keeps, until nothing joins."""
     n = data.draw(st.integers(1, 9))
     pairs = [(v, u) for v in range(n) for u in range(v + 1, n)]
@@ -152,7 +144,7 @@ def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("coarsened", [False, True])
-def test_choices_have_the_probabilities_of_the_equations(coarsened: bool) -> None:
+def test_choices_have_the_probabilities_of_the_equations(coarsened):
     """Groups and distributions of every round, and what samples of each round are worth."""
     of, made, kept = episode(coarsened=coarsened)
     drawn = made.drawn(7, KEYS)
@@ -173,7 +165,7 @@ def test_choices_have_the_probabilities_of_the_equations(coarsened: bool) -> Non
     assert made.weights(4).tolist() == pytest.approx([1, 0.95, 0.95**2, 1])
 
 
-def test_operators_of_a_group_go_together() -> None:
+def test_operators_of_a_group_go_together():
     """In the round that a sample is of; no operator with a stream is alone."""
     _, made, _ = episode(dropout=0.0)
     for s, placement in enumerate(made.drawn(6, KEYS)[0, :, : PAPER.n_operators].numpy()):
@@ -185,31 +177,31 @@ def test_operators_of_a_group_go_together() -> None:
 
 @settings(max_examples=15)
 @given(problem=any_problem(most=5))
-def test_answers_are_legal(problem: Problem) -> None:
+def test_answers_are_legal(problem):
     (found,) = hsdag_policy([problem]).on([problem]).greedy()
     assert problem.legal(found)[0]
 
 
-def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
+def test_problems_side_by_side_are_placed_as_one_by_one():
     of, every = hsdag_policy(list(PROBLEMS.values())), list(PROBLEMS.values())
     together = of.on(every).greedy()
     for problem, found in zip(every, together, strict=True):
         assert found.tolist() == of.on([problem]).greedy()[0].tolist()
 
 
-def test_a_short_training_shortens_passes() -> None:
+def test_a_short_training_shortens_passes():
     one = learner_of(hsdag_policy([SMALL], width=32, dropout=0.0), on_policy=32)
     assert_training_shortens_passes(one, steps=40, rate=5e-3)
 
 
 @pytest.mark.parametrize("name", ["wave 99999999", "wave 16", "in x", "pulse"])
-def test_columns_that_no_training_made_are_refused(name: str) -> None:
+def test_columns_that_no_training_made_are_refused(name):
     document = {"names": [name], "mean": [0.0], "std": [1.0]}
     with pytest.raises(FormatError, match=r"^w: "):
         Traits.from_document(document, "w")
 
 
-def test_traits_can_be_left_out() -> None:
+def test_traits_can_be_left_out():
     """As in the ablations of Table 3."""
     whole = hsdag_policy().traits.names
     without = hsdag_policy(traits=("kind", "position", "output")).traits.names

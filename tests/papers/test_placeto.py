@@ -1,7 +1,7 @@
 """Placeto: what it sees at every visit, and its two forms."""
 
 from itertools import islice
-from typing import Any, get_args
+from typing import get_args
 
 import giph_reference as literal
 import numpy as np
@@ -13,14 +13,12 @@ from strategies import problems
 from streamsim.passes import GIPH, schedule
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.improver import Episode
 from streamplace.learn.parameters import arrays_of
-from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto import Order, PlacetoConfig
 from streamplace.papers.placeto.network import PlacetoPolicy
-from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoAgent
+from streamplace.papers.placeto.placing import N_OPERATOR
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
@@ -28,7 +26,7 @@ ALL = [PAPER, *(PROBLEMS[n] for n in ("diamond", "heterogeneous", "constrained",
 ORDERS = get_args(Order)
 
 
-def policy(order: Any = "topological", devices: int = 24) -> PlacetoPolicy:
+def policy(order="topological", devices=24):
     """Random parameters that are nowhere zero."""
     found = PlacetoPolicy(PlacetoConfig(order=order, devices=devices))
     with torch.random.fork_rng(devices=[]):
@@ -39,7 +37,7 @@ def policy(order: Any = "topological", devices: int = 24) -> PlacetoPolicy:
     return found
 
 
-def toured(problem: Problem, of: PlacetoPolicy) -> tuple[PlacetoAgent, Episode, Any]:
+def toured(problem, of):
     """One tour from a random placement, and the placements before each visit."""
     rng = np.random.default_rng(5)
     place, agent = random_placements(problem, 1, rng)[0], of.improver().on(problem)
@@ -47,7 +45,7 @@ def toured(problem: Problem, of: PlacetoPolicy) -> tuple[PlacetoAgent, Episode, 
     return agent, episode, np.concatenate([place[None], episode.places[:-1]])
 
 
-def log_probabilities(problem: Problem, of: PlacetoPolicy, nodes: Any, v: int, may: Any) -> Any:
+def log_probabilities(problem, of, nodes, v, may):
     """What the module's equations say of one visit, literally."""
     tensors, streams = arrays_of(of.module), literal.ends(problem)
     order = problem.graph.order.tolist()
@@ -68,19 +66,19 @@ def log_probabilities(problem: Problem, of: PlacetoPolicy, nodes: Any, v: int, m
     return literal.log_softmax(np.where(may, literal.linear(tensors, "out", hidden), -np.inf))
 
 
-def upstream(problem: Problem, v: int, streams: Any) -> set[int]:
+def upstream(problem, v, streams):
     """Operators from which something leads to v."""
     direct = {u for u, w in streams if w == v}
     return direct.union(*(upstream(problem, u, streams) for u in direct))
 
 
-def downstream(problem: Problem, v: int, streams: Any) -> set[int]:
+def downstream(problem, v, streams):
     """Operators to which something leads from v."""
     return upstream(problem, v, [(w, u) for u, w in streams])
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_operator_is_visited_once_in_the_order(order: str) -> None:
+def test_every_operator_is_visited_once_in_the_order(order):
     for problem in ALL:
         _, episode, before = toured(problem, policy(order))
         assert episode.record.current.tolist() == decision_order(problem, order).tolist()
@@ -90,7 +88,7 @@ def test_every_operator_is_visited_once_in_the_order(order: str) -> None:
 
 
 @pytest.mark.parametrize("problem", ALL)
-def test_a_visit_sees_costs_bits_start_and_device(problem: Problem) -> None:
+def test_a_visit_sees_costs_bits_start_and_device(problem):
     """Costs and starts between -1 and 1, the device as a place of its own."""
     _, episode, before = toured(problem, policy())
     streams, size = literal.ends(problem), problem.one_pass.streams["size"]
@@ -111,7 +109,7 @@ def test_a_visit_sees_costs_bits_start_and_device(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("problem", ALL)
-def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> None:
+def test_choices_have_the_probabilities_of_the_equations(problem):
     """Torch for all visits at once, numpy when it drew, and the equations agree."""
     of = policy()
     agent, episode, _ = toured(problem, of)
@@ -132,5 +130,5 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> No
 
 @settings(max_examples=25)
 @given(problem=problems(most=5))
-def test_all_placements_on_the_way_are_legal(problem: Problem) -> None:
+def test_all_placements_on_the_way_are_legal(problem):
     assert problem.legal(toured(problem, policy())[1].places).all()

@@ -1,11 +1,9 @@
 import itertools
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from placer_cases import best_of_all
 from placer_cases import placed as placed_by
 from problems import PROBLEMS, chain, fork_join, layered
@@ -23,14 +21,14 @@ placed = partial(placed_by, "anneal")
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])
-def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) -> None:
+def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name):
     problem = PROBLEMS[name]
     if problem.n_devices**problem.n_operators > MOST_PLACEMENTS:
         pytest.skip("too many placements to try them all")
     assert placed(problem, 20_000).value == pytest.approx(best_of_all(problem), rel=1e-9)
 
 
-def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
+def test_the_answer_is_never_worse_than_the_placements_to_begin_with():
     for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
         good = placed(problem, 30_000)
         bad = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
@@ -39,7 +37,7 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
 
 @pytest.mark.parametrize("evaluations", [10, 1000])
 @pytest.mark.parametrize("n_sources", [1, 2])
-def test_counted_evaluations_are_never_below_metis(evaluations: int, n_sources: int) -> None:
+def test_counted_evaluations_are_never_below_metis(evaluations, n_sources):
     problem = layered(60, n_sources=n_sources)
     result = placed(problem, evaluations)
     assert result.value >= PLACERS["metis-oracle"].place(problem, THROUGHPUT).value
@@ -47,7 +45,7 @@ def test_counted_evaluations_are_never_below_metis(evaluations: int, n_sources: 
     assert result.trace[-1].evaluations <= evaluations
 
 
-def test_too_few_devices_are_no_error_of_a_budget_that_is_used_up() -> None:
+def test_too_few_devices_are_no_error_of_a_budget_that_is_used_up():
     """The one device has been tried in all the time there was, and one evaluation."""
     judge = subject_to(OBJECTIVES["devices"], [read_condition("throughput>=1")])
     problem = Problem(fork_join(), Cluster.uniform(1))
@@ -55,7 +53,7 @@ def test_too_few_devices_are_no_error_of_a_budget_that_is_used_up() -> None:
         ANNEAL.place(problem, judge, budget=Budget(1e-6, 1))
 
 
-def test_several_sources_end_at_the_full_rate_up_to_rounding() -> None:
+def test_several_sources_end_at_the_full_rate_up_to_rounding():
     """The searches reach it and propose no more, while the value is a little less."""
     names = {s: [f"{s}{i}" for i in range(10)] for s in "ab"}
     operators = [
@@ -69,7 +67,7 @@ def test_several_sources_end_at_the_full_rate_up_to_rounding() -> None:
     assert result.value == pytest.approx(1.0, abs=1e-12)
 
 
-def test_a_placement_to_begin_with_must_be_of_this_problem() -> None:
+def test_a_placement_to_begin_with_must_be_of_this_problem():
     """A start that breaks the rules is refused, not repaired."""
     problem = PROBLEMS["constrained"]
     wrong = problem.placement(np.zeros(problem.n_operators, np.int32))
@@ -77,12 +75,12 @@ def test_a_placement_to_begin_with_must_be_of_this_problem() -> None:
         placed(problem, start=(wrong,))
 
 
-def test_large_graphs_come_close_to_the_mean_load() -> None:
+def test_large_graphs_come_close_to_the_mean_load():
     result = placed(layered(3000), 300_000)
     assert result.value >= 0.99 * result.bound
 
 
-def test_large_graphs_respect_pins_groups_and_rivals() -> None:
+def test_large_graphs_respect_pins_groups_and_rivals():
     problem = layered(
         1500,
         pin={"v7": "d3", "v1400": "d1"},
@@ -95,20 +93,20 @@ def test_large_graphs_respect_pins_groups_and_rivals() -> None:
     assert result.value >= 0.8 * result.bound
 
 
-def test_large_graphs_of_several_sources_are_placed_by_levels() -> None:
+def test_large_graphs_of_several_sources_are_placed_by_levels():
     problem = layered(1000, n_sources=8)
     spread = PLACERS["round-robin"].place(problem, THROUGHPUT)
     assert placed(problem, 50_000).value > spread.value
 
 
-def test_an_optimum_that_is_recognised_ends_the_search_early() -> None:
+def test_an_optimum_that_is_recognised_ends_the_search_early():
     problem = Problem(chain(4, payload=1.0), Cluster.uniform(4))
     result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=100))
     assert result.value == result.bound == 1.0
     assert result.seconds < 50
 
 
-def tasks(n: int = 14, devices: int = 3) -> Problem:
+def tasks(n=14, devices=3):
     """Random tasks of unequal work on equal devices."""
     rng = np.random.default_rng(3)
     operators = [Operator(f"t{i}", ipt=rng.integers(1, 9) * 1e8, payload=1e6) for i in range(n)]
@@ -121,7 +119,7 @@ def tasks(n: int = 14, devices: int = 3) -> Problem:
     ("name", "problem"),
     [("throughput", Problem(chain(9), Cluster.uniform(3))), ("makespan", tasks())],
 )
-def test_an_objective_of_a_kind_is_searched_like_the_kind(name: str, problem: Problem) -> None:
+def test_an_objective_of_a_kind_is_searched_like_the_kind(name, problem):
     """As those of third parties are: placers ask what an objective is, not what it is called."""
     usual, own = (
         placed(problem, 400, seed=1, objective=objective)
@@ -132,12 +130,12 @@ def test_an_objective_of_a_kind_is_searched_like_the_kind(name: str, problem: Pr
     assert [step.value for step in own.trace] == [step.value for step in usual.trace]
 
 
-def test_a_search_begins_with_the_best_placement_by_the_guide() -> None:
+def test_a_search_begins_with_the_best_placement_by_the_guide():
     """That one is all that the objective wants, and too much for a few random moves."""
     problem = tasks(60, 6)
     wanted = placed(problem, 120, seed=1, objective=OBJECTIVES["makespan"])
 
-    def strays(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
+    def strays(problem, placements):
         return (placements != wanted.placement.index).sum(axis=1).astype(float)
 
     guided = Objective("strays", "min", "Operators elsewhere.", strays, guide="makespan")

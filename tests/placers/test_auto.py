@@ -2,13 +2,11 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from placer_cases import all_legal, counted, interrupt
 from placer_cases import placed as placed_by
 from planning_cases import chain as in_a_row
@@ -33,14 +31,14 @@ PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")
 
 
 @pytest.mark.parametrize("name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous"])
-def test_small_problems_are_solved_and_proven(name: str) -> None:
+def test_small_problems_are_solved_and_proven(name):
     result = placed(PROBLEMS[name], 50_000)
     assert result.bound == pytest.approx(result.value, rel=1e-8)
 
 
 @settings(max_examples=25)
 @given(problems(most=5))
-def test_nobody_in_the_portfolio_is_better(problem: Problem) -> None:
+def test_nobody_in_the_portfolio_is_better(problem):
     value = placed(problem).value
     for name in PORTFOLIO:
         with suppress(PlacementError):  # a member that cannot honour the rules
@@ -48,7 +46,7 @@ def test_nobody_in_the_portfolio_is_better(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("evaluations", [1, 10, 100, 1000])
-def test_evaluations_are_kept_count_of(evaluations: int) -> None:
+def test_evaluations_are_kept_count_of(evaluations):
     """All members together.
 
     One more judges the answer of each member, one what search begins with, and one the last answer.
@@ -59,7 +57,7 @@ def test_evaluations_are_kept_count_of(evaluations: int) -> None:
     assert 0 < sum(seen) <= evaluations + len(PORTFOLIO) + 4
 
 
-def test_operators_behind_a_window_count_in_the_peak_load() -> None:
+def test_operators_behind_a_window_count_in_the_peak_load():
     """Their rate is the same whatever arrives at the window; alone, they need half a device."""
     operators = [
         Operator("src", ipt=1e6, payload=100, rate=1000),
@@ -71,7 +69,7 @@ def test_operators_behind_a_window_count_in_the_peak_load() -> None:
     assert result.bottleneck.load < 0.6
 
 
-def tasks(n: int) -> Problem:
+def tasks(n):
     """Tasks that each wait for two of the six before, on devices that are joined by slow links."""
     rng = np.random.default_rng(0)
     operators = [Operator(f"t{i}", ipt=rng.integers(1, 9) * 1e9, payload=4e6) for i in range(n)]
@@ -84,7 +82,7 @@ def tasks(n: int) -> Problem:
     return Problem(graph, Cluster.uniform(4, bandwidth="8 Mbps"))
 
 
-def misplaced(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
+def misplaced(problem, placements):
     """Operators that are not on the device wanted."""
     return (placements != np.arange(problem.n_operators) % 3).sum(axis=1).astype(float)
 
@@ -106,13 +104,13 @@ LOST = [
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemError])
 @pytest.mark.parametrize(("problem", "objective", "first", "after"), LOST)
 def test_interrupted_it_keeps_what_the_running_search_has_found(
-    monkeypatch: pytest.MonkeyPatch,
-    problem: Problem,
-    objective: Objective,
-    first: str,
-    after: int,
-    error: type[BaseException],
-) -> None:
+    monkeypatch,
+    problem,
+    objective,
+    first,
+    after,
+    error,
+):
     """Only one placer has answered before; numba turns Ctrl-C into a SystemError."""
     monkeypatch.setattr("streamplace.placers.auto.CHEAP", CHEAP[:1])
     monkeypatch.setattr("streamplace.placers.auto.SCHEDULES", ("foresight",))
@@ -123,9 +121,7 @@ def test_interrupted_it_keeps_what_the_running_search_has_found(
     assert objective.better(result.value, before)
 
 
-def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(monkeypatch, caplog):
     """The share of the rate that is possible is no least latency in seconds."""
     judge = subject_to(OBJECTIVES["latency"], [read_condition("throughput>=0.1")])
     interrupt(monkeypatch, 500, KeyboardInterrupt)
@@ -135,7 +131,7 @@ def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(
 
 
 @pytest.mark.parametrize("scheduler", ["foresight", "heft", "etf"])
-def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler: str) -> None:
+def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler):
     """However few evaluations there are; on translation networks ETF is hard to beat."""
     (problem,) = FAMILIES["nmt"].generate(NeuralNets(count=1), seed=0)
     makespan, few = OBJECTIVES["makespan"], Budget(0.1, 10)
@@ -144,7 +140,7 @@ def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler: str) -> None:
 
 
 @given(problems(), st.sampled_from(["latency", "cost", "devices"]))
-def test_the_best_of_few_placements_is_found_and_proven(problem: Problem, name: str) -> None:
+def test_the_best_of_few_placements_is_found_and_proven(problem, name):
     """Against all placements there are; half of the throughput may be out of reach."""
     judge = subject_to(OBJECTIVES[name], [read_condition("throughput>=0.5")])
     assume(problem.n_devices**problem.n_operators <= 20_000)
@@ -160,13 +156,13 @@ def test_the_best_of_few_placements_is_found_and_proven(problem: Problem, name: 
     assert "Bound: no placement is better than" in str(result.report())
 
 
-def peak(problem: Problem, index: object) -> float:
+def peak(problem, index):
     """Load of the fullest resource."""
     return max(float(part.max()) for part in resource_loads(problem.instance, index))
 
 
 @given(problems(), st.sampled_from(["auto", "exact"]))
-def test_the_fullest_resource_that_keeps_up_is_proven(problem: Problem, placer: str) -> None:
+def test_the_fullest_resource_that_keeps_up_is_proven(problem, placer):
     assume(problem.n_devices**problem.n_operators <= 1_000)
     result = PLACERS[placer].place(problem, OBJECTIVES["throughput"], budget=Budget(seconds=20))
     if result.least_load is None:
@@ -178,7 +174,7 @@ def test_the_fullest_resource_that_keeps_up_is_proven(problem: Problem, placer: 
         assert peak(problem, result.placement.index) <= max(least, 1e-3) * (1 + 1e-6)
 
 
-def test_equal_throughputs_differ_in_the_fullest_resource() -> None:
+def test_equal_throughputs_differ_in_the_fullest_resource():
     """Packed as a bin problem: 0.5 + 0.3, 0.4 + 0.4, 0.8 are the least, of 2.4 on three devices."""
     names = [f"o{i}" for i in range(5)]
     ipt = [5e5, 3e5, 4e5, 4e5, 8e5]
@@ -192,7 +188,7 @@ def test_equal_throughputs_differ_in_the_fullest_resource() -> None:
     ]
 
 
-def pipe(*ipt: float) -> Problem:
+def pipe(*ipt):
     """Operators in a row on three devices, at 10,000 tuples/s."""
     operators = [
         Operator(f"v{i}", ipt=cost, rate=1e4 * (i == 0), payload=1000.0)
@@ -201,14 +197,14 @@ def pipe(*ipt: float) -> Problem:
     return Problem(in_a_row(*operators), Cluster.uniform(3))
 
 
-def test_of_equally_full_placements_the_one_that_sends_least() -> None:
+def test_of_equally_full_placements_the_one_that_sends_least():
     """An operator that costs nothing goes to the one that feeds it."""
     problem = pipe(200_000, 100_000, 0)
     evened = with_least_peak(problem, problem.placement([0, 1, 2]))
     assert evened["v1"] == evened["v2"] != evened["v0"]
 
 
-def test_ties_are_broken_whatever_the_budget() -> None:
+def test_ties_are_broken_whatever_the_budget():
     """Also where the first placement that is looked at is the best possible."""
     problem = pipe(50_000, 50_000, 50_000)
     for evaluations in (1, 100):
@@ -218,7 +214,7 @@ def test_ties_are_broken_whatever_the_budget() -> None:
 
 
 @given(problems(most=6))
-def test_neither_the_throughput_falls_nor_the_peak_load_rises(problem: Problem) -> None:
+def test_neither_the_throughput_falls_nor_the_peak_load_rises(problem):
     """From any legal placement, which stays legal; a second time changes nothing."""
     before = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
     if not problem.legal(before.index[None])[0]:

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
 from streamplace.placers.exact.prover import MOVES
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.result import Result
 from streamplace.placers.stopwatch import now, start_up_seconds, starting_up
 
 THROUGHPUT = OBJECTIVES["throughput"]
@@ -31,24 +29,24 @@ ONE_SOURCE = [name for name, p in PROBLEMS.items() if len(p.instance.sources) ==
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+def busy(monkeypatch):
     make_busy(monkeypatch)
 
 
 def placed(
-    name: str,
-    problem: Problem,
-    seconds: float | None = None,
-    evaluations: int | None = None,
-    objective: Objective = THROUGHPUT,
-    **options: Any,
-) -> Result:
+    name,
+    problem,
+    seconds=None,
+    evaluations=None,
+    objective=THROUGHPUT,
+    **options,
+):
     """Place within a budget."""
     chosen = PLACERS[name].with_options(**options)
     return chosen.place(problem, objective, budget=Budget(seconds, evaluations))
 
 
-def crossed(n: int) -> Problem:
+def crossed(n):
     """Random graph whose network is the bottleneck."""
     parameters = RandomDag(operators=n, streams=2 * n, devices=4.0, network=300.0, skew=1.0)
     return Problem(next(random_dag(parameters, 0)), Cluster.uniform(4))
@@ -56,14 +54,14 @@ def crossed(n: int) -> Problem:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("placer", SEARCHES)
-def test_five_milliseconds_are_never_below_metis(placer: str, name: str, busy: None) -> None:
+def test_five_milliseconds_are_never_below_metis(placer, name, busy):
     problem = PROBLEMS[name]
     result = placed(placer, problem, 5 * MILLISECOND)
     assert result.value >= placed("metis-oracle", problem).value - 1e-12
 
 
 @pytest.mark.parametrize("placer", SEARCHES)
-def test_large_graphs_are_never_below_metis_where_time_allows(placer: str, busy: None) -> None:
+def test_large_graphs_are_never_below_metis_where_time_allows(placer, busy):
     problem = crossed(2000)
     assert placed(placer, problem, 1.0).value >= placed("metis-oracle", problem).value - 1e-12
 
@@ -76,24 +74,24 @@ def test_large_graphs_are_never_below_metis_where_time_allows(placer: str, busy:
         ("anneal", layered(40, n_sources=4), LEAST_OF_SEVERAL),  # a turn by peak, and one by sum
     ],
 )
-def test_the_first_moves_are_made(placer: str, problem: Problem, least: int, busy: None) -> None:
+def test_the_first_moves_are_made(placer, problem, least, busy):
     """As if so many evaluations were the budget, from the same placement."""
     start = (problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32))),)
     hurried = placed(placer, problem, 1e-9, start=start)
     assert hurried.placement == placed(placer, problem, None, least, start=start).placement
 
 
-def spread(sense: str, asked: list[int]) -> Objective:
+def spread(sense, asked):
     """Highest device in use, which no placer knows; notes numbers of evaluated placements."""
 
-    def evaluate(problem: Problem, placements: Any) -> Any:
+    def evaluate(problem, placements):
         asked.append(len(placements))
         return placements.max(axis=1).astype(float)
 
     return Objective("spread", sense, "Highest device in use.", evaluate)
 
 
-def test_other_objectives_are_climbed_for_one_batch(busy: None) -> None:
+def test_other_objectives_are_climbed_for_one_batch(busy):
     seen: list[int] = []
     problem = Problem(chain(9), Cluster.uniform(3))
     result = placed("anneal", problem, 1e-9, objective=spread("max", seen))
@@ -102,7 +100,7 @@ def test_other_objectives_are_climbed_for_one_batch(busy: None) -> None:
 
 
 @pytest.mark.parametrize("placer", ["auto", "pilot"])
-def test_a_portfolio_asks_for_no_more_evaluations_that_are_dear(placer: str, busy: None) -> None:
+def test_a_portfolio_asks_for_no_more_evaluations_that_are_dear(placer, busy):
     """An objective that nobody knows is evaluated for the first answer alone."""
     seen: list[int] = []
     problem = PROBLEMS["fork-join"]
@@ -110,14 +108,14 @@ def test_a_portfolio_asks_for_no_more_evaluations_that_are_dear(placer: str, bus
     assert sum(seen) <= problem.n_devices + 2
 
 
-def test_large_graphs_get_moves_but_no_levels(busy: Any) -> None:
+def test_large_graphs_get_moves_but_no_levels(busy):
     result = placed("anneal", crossed(3000), 1e-9)
     values = [step.value for step in result.trace]
     assert values == sorted(values)
     assert len(values) > 2
 
 
-def uneven(n: int) -> Problem:
+def uneven(n):
     """Random graph on 16 devices of three speeds."""
     parameters = RandomDag(operators=n, streams=2 * n, devices=22.0, network=1500.0)
     devices = [Device(f"d{i}", mips=1250 * 2 ** (i % 3)) for i in range(16)]
@@ -125,13 +123,13 @@ def uneven(n: int) -> Problem:
 
 
 @pytest.fixture
-def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def cuts(monkeypatch):
     """Numbers of parts that METIS is asked for."""
     import pymetis
 
     seen, part_graph = list[int](), pymetis.part_graph
 
-    def counted(parts: int, *rest: Any, **options: Any) -> Any:
+    def counted(parts, *rest, **options):
         seen.append(parts)
         return part_graph(parts, *rest, **options)
 
@@ -139,9 +137,7 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_a_starved_process_searches_large_graphs_instead_of_cutting_them(
-    cuts: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_starved_process_searches_large_graphs_instead_of_cutting_them(cuts, monkeypatch):
     """METIS is asked once, however long the budget: every cut may take seconds of the clock."""
     problem, looks = uneven(30_000), itertools.count()
     metis = placed("metis", problem).value
@@ -151,14 +147,14 @@ def test_a_starved_process_searches_large_graphs_instead_of_cutting_them(
     assert cuts == [16]
 
 
-def test_the_clock_ends_what_metis_tries_on_large_graphs(cuts: list[int], busy: None) -> None:
+def test_the_clock_ends_what_metis_tries_on_large_graphs(cuts, busy):
     """One cut by the oracle, which is METIS's own answer, and one by METIS."""
     problem = uneven(8000)
     assert placed("auto", problem, 5.0).value >= placed("metis", problem).value
     assert cuts == [16, 16, 16]
 
 
-def test_an_oracle_is_never_below_its_placer(busy: Any) -> None:
+def test_an_oracle_is_never_below_its_placer(busy):
     """It begins with as many parts as devices, however little time both have."""
     for problem in PROBLEMS.values():
         for base in ("metis", "fuser"):
@@ -167,7 +163,7 @@ def test_an_oracle_is_never_below_its_placer(busy: Any) -> None:
 
 
 @given(st.integers(1, 100), st.integers(1, 200), st.lists(st.integers(1, 50), min_size=1))
-def test_evaluations_are_an_exact_limit(least: Any, evaluations: Any, chunks: Any) -> None:
+def test_evaluations_are_an_exact_limit(least, evaluations, chunks):
     for seconds, most in ((1e-9, min(least, evaluations)), (None, evaluations)):
         meter, done = Meter(Budget(seconds, evaluations), least), 0
         for chunk in itertools.chain(chunks, itertools.repeat(7)):
@@ -182,11 +178,11 @@ def test_evaluations_are_an_exact_limit(least: Any, evaluations: Any, chunks: An
         assert done == most
 
 
-def test_the_clock_stands_still_while_a_kernel_is_compiled() -> None:
+def test_the_clock_stands_still_while_a_kernel_is_compiled():
     salt = float(time.time_ns())  # nobody has compiled this one before
 
     @kernel
-    def doubled(x: np.ndarray) -> np.ndarray:
+    def doubled(x):
         return x + x + salt
 
     wall, began, before = time.perf_counter(), now(), compiling_seconds()
@@ -198,7 +194,7 @@ def test_the_clock_stands_still_while_a_kernel_is_compiled() -> None:
     assert compiling_seconds() == before + compiled
 
 
-def test_the_clock_stands_still_while_libraries_are_loaded() -> None:
+def test_the_clock_stands_still_while_libraries_are_loaded():
     wall, began, before = time.perf_counter(), now(), start_up_seconds()
     with starting_up():
         time.sleep(0.02)

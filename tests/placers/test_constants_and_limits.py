@@ -23,7 +23,7 @@ from streamplace.placers.registry import PLACERS, Budget
 THROUGHPUT = OBJECTIVES["throughput"]
 
 
-def drawn(seed: int, sources: int = 1) -> Problem:
+def drawn(seed, sources=1):
     """A few operators on two or three unlike devices.
 
     Every other one uses CPU at any rate, and of every other one subtasks have a largest rate.
@@ -53,7 +53,7 @@ def drawn(seed: int, sources: int = 1) -> Problem:
     return Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
 
 
-def uneven(seed: int, sources: int) -> Problem:
+def uneven(seed, sources):
     """Sources of unlike rates, each with an operator of its own that may be a thousand times dear.
 
     Some operators use CPU at any rate, a few of them more than a device has.
@@ -78,7 +78,7 @@ def uneven(seed: int, sources: int) -> Problem:
 
 @pytest.mark.parametrize("sources", [1, 2])
 @pytest.mark.parametrize("seed", range(18))
-def test_exact_finds_and_proves_the_best_of_all_placements(seed: int, sources: int) -> None:
+def test_exact_finds_and_proves_the_best_of_all_placements(seed, sources):
     """Where no placement carries anything, hardly anything is proven to be the most."""
     problem = drawn(seed, sources)
     result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 200_000))
@@ -91,7 +91,7 @@ def test_exact_finds_and_proves_the_best_of_all_placements(seed: int, sources: i
     ("name", "share"), [("anneal", 0.85), ("auto", 0.85), ("metis", 0.0), ("pilot", 0.0)]
 )
 @pytest.mark.parametrize("seed", range(8))
-def test_values_are_those_of_the_model_and_bounds_hold(seed: int, name: str, share: float) -> None:
+def test_values_are_those_of_the_model_and_bounds_hold(seed, name, share):
     problem = drawn(seed)
     result = PLACERS[name].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 5_000))
     best, place = best_of_all(problem), result.placement.index[None]
@@ -124,9 +124,7 @@ def test_values_are_those_of_the_model_and_bounds_hold(seed: int, name: str, sha
         ),
     ],
 )
-def test_exact_is_right_where_a_peak_says_little(
-    operators: list[Operator], devices: list[Device], pin: dict[str, str], best: float
-) -> None:
+def test_exact_is_right_where_a_peak_says_little(operators, devices, pin, best):
     streams = [Stream("src", each.name) for each in operators[1:]]
     graph = StreamGraph.of("fed", operators, streams)
     problem = Problem(graph, Cluster.of(devices), Constraints(pin=pin))
@@ -136,7 +134,7 @@ def test_exact_is_right_where_a_peak_says_little(
     assert result.bound == pytest.approx(best, rel=1e-6)
 
 
-def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate() -> None:
+def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate():
     """Three operators of 0.4 and 0.5 at any rate: one each on three devices."""
     operators = [Operator(f"v{i}", ipt=1e5, constant=1250, rate=1e4 * (i == 0)) for i in range(3)]
     problem = Problem(chain(*operators), Cluster.uniform(5))
@@ -148,7 +146,7 @@ def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate() -> None:
 
 @pytest.mark.parametrize("sources", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(30))
-def test_no_placement_uses_fewer_devices_than_is_proven(seed: int, sources: int) -> None:
+def test_no_placement_uses_fewer_devices_than_is_proven(seed, sources):
     """The throughput is a mean, in which cheap sources may make up for dear ones."""
     problem = uneven(seed, sources)
     places = all_legal(problem)
@@ -160,7 +158,7 @@ def test_no_placement_uses_fewer_devices_than_is_proven(seed: int, sources: int)
             assert least_devices(problem, limit) <= reached.min()
 
 
-def test_metis_weighs_what_is_used_at_any_rate() -> None:
+def test_metis_weighs_what_is_used_at_any_rate():
     """Four operators; two of them use most of a device before any tuple comes."""
     constants = [0.0, 1800.0, 1800.0, 0.0]
     operators = [
@@ -173,7 +171,7 @@ def test_metis_weighs_what_is_used_at_any_rate() -> None:
     assert result.value == 1.0
 
 
-def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
+def test_coarse_levels_keep_the_limit_of_each_operator():
     """Thousands of operators in groups; the one that waits limits, and the others do not."""
     n = 600
     operators = [
@@ -187,7 +185,7 @@ def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
 
 @given(st.data())
 @settings(max_examples=60)
-def test_whatever_numbers_come_in_values_and_bounds_are_finite(data: st.DataObject) -> None:
+def test_whatever_numbers_come_in_values_and_bounds_are_finite(data):
     """Of all sizes that are accepted; a NaN passes no comparison of these."""
     some = partial(st.sampled_from, [0.0, 1e-12, 1.0, 500.0, 1e5, 1e9, 1e15])
     fires = data.draw(st.sampled_from(["each", "all"]))

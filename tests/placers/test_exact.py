@@ -2,8 +2,6 @@
 
 import signal
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,19 +20,18 @@ from streamplace.placers.exact.prover import MOVES, SLICE
 from streamplace.placers.exact.units import contracted, units_of
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 EXACT = PLACERS["exact"]
 PLENTY = Budget(seconds=20)
 
 
-def solved(problem: Problem, budget: Budget = PLENTY, seed: int = 0, **options: Any) -> Result:
+def solved(problem, budget=PLENTY, seed=0, **options):
     """Place by exact."""
     return EXACT.with_options(**options).place(problem, THROUGHPUT, seed=seed, budget=budget)
 
 
-def stressed(k: int, depth: int, seed: int) -> Problem:
+def stressed(k, depth, seed):
     """A graph of the benchmark at twice its rate, which overloads its five devices."""
     graph = next(branched(Branched(k, depth, 5, copies=1), seed))
     return Problem(graph.at_rate(2e4), Cluster.uniform(5))
@@ -42,7 +39,7 @@ def stressed(k: int, depth: int, seed: int) -> Problem:
 
 @pytest.mark.parametrize("sources", [1, 2, 3])
 @given(data=st.data())
-def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> None:
+def test_nothing_beats_the_proven_optimum(sources, data):
     """Small problems of all kinds, against every placement there is."""
     problem = data.draw(small_problems(sources))
     result = solved(problem)
@@ -52,7 +49,7 @@ def test_nothing_beats_the_proven_optimum(sources: int, data: st.DataObject) -> 
 
 @pytest.mark.parametrize("sources", [1, 3])
 @given(data=st.data(), evaluations=st.integers(1, 40))
-def test_the_bound_holds_at_any_budget(sources: int, data: st.DataObject, evaluations: int) -> None:
+def test_the_bound_holds_at_any_budget(sources, data, evaluations):
     problem = data.draw(small_problems(sources))
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_of_all(problem)
@@ -61,7 +58,7 @@ def test_the_bound_holds_at_any_budget(sources: int, data: st.DataObject, evalua
 
 
 @given(small_problems(most=5), st.floats(1.01, 3))
-def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> None:
+def test_cp_sat_agrees_with_trying_everything(problem, cut):
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
     units, unit = units_of(problem)
     goal = Goal(np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32))
@@ -76,7 +73,7 @@ def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> N
 
 
 @st.composite
-def small_branched(draw: Callable[..., Any]) -> Problem:
+def small_branched(draw):
     """Three or four branches of two equal stages on two or three equal devices, and all peaks."""
     k, n_devices = draw(st.sampled_from([(3, 3), (3, 2), (4, 2)]))
     stages = [draw(st.sampled_from([0.3, 0.4, 0.5, 0.55])) for _ in range(2)]
@@ -97,7 +94,7 @@ def small_branched(draw: Callable[..., Any]) -> Problem:
 
 
 @given(small_branched(), st.floats(1.001, 2.0))
-def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stretch: float) -> None:
+def test_hubs_and_patterns_refute_only_what_is_impossible(problem, stretch):
     """Every bound and the search itself, at a cut near the optimum, against all placements."""
     optimum = 1 / best_of_all(problem)
     if optimum <= 1:
@@ -119,7 +116,7 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stre
         assert outcome == (prover.IMPROVED if possible else prover.EXHAUSTED)
 
 
-def test_a_hub_is_kept_apart_from_many_equal_branches() -> None:
+def test_a_hub_is_kept_apart_from_many_equal_branches():
     """What counts of equal branches suggest would put some beside the hub."""
     branches = [f"b{i}" for i in range(14)]
     operators = [Operator("hub", ipt=5e5, payload=1e3, rate=1.0)]
@@ -132,7 +129,7 @@ def test_a_hub_is_kept_apart_from_many_equal_branches() -> None:
 
 
 @pytest.mark.parametrize(("k", "depth"), [(2, 6), (12, 2), (10, 2), (4, 5)])
-def test_graphs_of_the_benchmark_are_proven(k: Any, depth: Any) -> None:
+def test_graphs_of_the_benchmark_are_proven(k, depth):
     """Branches of equal stages under stress, which overloads any five devices."""
     result = solved(stressed(k, depth, seed=1))
     assert result.bound == pytest.approx(result.value, abs=1e-6)
@@ -148,8 +145,8 @@ def test_graphs_of_the_benchmark_are_proven(k: Any, depth: Any) -> None:
     ],
 )
 def test_what_limits_one_of_many_sources_on_every_device_is_part_of_the_bound(
-    ipt: float, max_rate: float, cores: int, rules: Constraints | None
-) -> None:
+    ipt, max_rate, cores, rules
+):
     """A subtask carries half of the one source, wherever it may run; the other is carried."""
     operators = [Operator("one", ipt=ipt, rate=1e3, max_rate=max_rate)]
     operators += [Operator(f"o{i}", ipt=1, rate=1e3 * (i == 0)) for i in range(12)]
@@ -161,7 +158,7 @@ def test_what_limits_one_of_many_sources_on_every_device_is_part_of_the_bound(
     assert result.bound == pytest.approx(0.75)
 
 
-def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
+def test_the_same_seed_and_evaluations_give_the_same_answer():
     """Neither time nor threads decide when evaluations end the search."""
     problem, budget = stressed(5, 5, seed=3), Budget(seconds=None, evaluations=30_000)
     one = solved(problem, budget, seed=7)
@@ -170,7 +167,7 @@ def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
     assert one.bound == other.bound
 
 
-def test_the_time_limit_is_kept() -> None:
+def test_the_time_limit_is_kept():
     """A search that would go on for hours ends with an answer and an honest bound."""
     result = solved(stressed(9, 9, seed=0), Budget(seconds=0.5))
     assert result.seconds < 60
@@ -180,7 +177,7 @@ def test_the_time_limit_is_kept() -> None:
 
 
 @pytest.mark.parametrize("after", [0.3, 3.0])
-def test_an_interrupt_leaves_at_once(after: Any) -> None:
+def test_an_interrupt_leaves_at_once(after):
     """Ctrl-C ends the compiled search and the solver alike."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     problem = stressed(9, 9, seed=0)
@@ -194,7 +191,7 @@ def test_an_interrupt_leaves_at_once(after: Any) -> None:
         timer.cancel()
 
 
-def test_an_interrupt_carries_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_carries_the_best_so_far(monkeypatch):
     interrupt(monkeypatch, MOVES, KeyboardInterrupt)
     problem = stressed(9, 9, seed=0)
     with pytest.raises(SearchInterrupt) as stop:
@@ -203,7 +200,7 @@ def test_an_interrupt_carries_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -
     assert found > THROUGHPUT.value(problem, problem.placement([0] * problem.n_operators))
 
 
-def two_chains() -> Problem:
+def two_chains():
     """Two chains on four devices, which carry half of the work; 65,536 placements."""
     operators = [Operator(f"o{i}", ipt=1e6, rate=float(i < 2)) for i in range(8)]
     streams = [Stream(f"o{i}", f"o{i + 2}") for i in range(6)]
@@ -215,7 +212,7 @@ def two_chains() -> Problem:
     [(Budget(None, 10_000), 10_000 + 1), (Budget(seconds=1), SLICE + MOVES)],
     ids=["evaluations", "seconds"],
 )
-def test_trying_all_has_an_end(budget: Budget, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trying_all_has_an_end(budget, most, monkeypatch):
     """A part of the placements proves nothing; four devices carry half of the work of eight.
 
     The answer is evaluated once more; the clock, of which each placement takes a millisecond, is
@@ -228,7 +225,7 @@ def test_trying_all_has_an_end(budget: Budget, most: int, monkeypatch: pytest.Mo
     assert result.bound >= 0.5 - 1e-9
 
 
-def hopeless_source() -> tuple[Problem, list[int]]:
+def hopeless_source():
     """A source that needs three devices, of which one is given up so that another keeps its rate.
 
     Spread over both devices, they have a lower peak, and both are slowed down.
@@ -242,7 +239,7 @@ def hopeless_source() -> tuple[Problem, list[int]]:
     return Problem(graph, Cluster.uniform(2, mips=1)), [0] * 3 + [1] * 19
 
 
-def beside_a_constant_load() -> tuple[Problem, list[int]]:
+def beside_a_constant_load():
     """The work takes 1.15 times as long on the slow device, and 1.2 times beside 0.5."""
     operators = [
         Operator("src", rate=1e3),
@@ -259,9 +256,7 @@ def beside_a_constant_load() -> tuple[Problem, list[int]]:
 @pytest.mark.parametrize(
     ("case", "evaluations"), [(hopeless_source, 3000), (beside_a_constant_load, 100)]
 )
-def test_the_answer_is_never_worse_than_the_placements_to_begin_with(
-    case: Callable[[], tuple[Problem, list[int]]], evaluations: int, placer: str
-) -> None:
+def test_the_answer_is_never_worse_than_the_placements_to_begin_with(case, evaluations, placer):
     """Where a lower peak is no higher value: several sources, and constant loads."""
     problem, devices = case()
     start = problem.placement(devices)
@@ -271,7 +266,7 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with(
     assert result.trace[-1].value == pytest.approx(result.value)
 
 
-def test_the_clock_ends_a_climb_between_its_moves() -> None:
+def test_the_clock_ends_a_climb_between_its_moves():
     """Two thousand operators of two sources have 12,600 moves, each a placement of all of them."""
     rows = list[int]()
     EXACT.place(layered(2100, n_sources=2), counted(rows), budget=Budget(seconds=1e-3))

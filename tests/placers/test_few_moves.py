@@ -1,8 +1,5 @@
 """Few moves: what each number of moves from the present placement reaches."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from placer_cases import all_legal
@@ -18,13 +15,13 @@ from streamplace.placers.registry import Budget
 FEW = Budget(evaluations=3000)
 
 
-def small() -> Problem:
+def small():
     """A problem of which all placements can be tried."""
     parameters = RandomDag(operators=8, streams=7, devices=3.0, network=300.0)
     return Problem(next(random_dag(parameters, 4)), Cluster.uniform(3))
 
 
-def best_by_moves(problem: Problem, home: list[int]) -> dict[int, float]:
+def best_by_moves(problem, home):
     """Highest throughput with at most so many moves, by trying everything."""
     every = all_legal(problem)
     values = throughput(problem.instance, every)
@@ -32,13 +29,13 @@ def best_by_moves(problem: Problem, home: list[int]) -> dict[int, float]:
     return {k: float(values[moves <= k].max()) for k in range(problem.n_operators + 1)}
 
 
-def at(problem: Problem, home: list[int]) -> Relocation:
+def at(problem, home):
     """Relocation from these devices."""
     return Relocation(problem.placement(np.array(home, np.int32)).as_dict())
 
 
 @pytest.mark.parametrize("home", [[0] * 6, [0, 1, 2, 0, 1, 2]])
-def test_every_number_of_moves_reaches_what_trying_everything_does(home: list[int]) -> None:
+def test_every_number_of_moves_reaches_what_trying_everything_does(home):
     problem = small()
     home = (home * 2)[: problem.n_operators]
     result = place(problem, relocation=at(problem, home), budget=Budget(evaluations=10**6))
@@ -52,7 +49,7 @@ def test_every_number_of_moves_reaches_what_trying_everything_does(home: list[in
     assert result.steps[-1].moves == (result.placement.index != np.array(home)).sum()
 
 
-def test_what_moves_reach_is_drawn(tmp_path: Path) -> None:
+def test_what_moves_reach_is_drawn(tmp_path):
     problem = small()
     result = place(problem, relocation=at(problem, [0] * problem.n_operators), budget=FEW)
     result.save(tmp_path / "moves.svg")
@@ -60,7 +57,7 @@ def test_what_moves_reach_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
-def test_no_more_operators_move_than_are_allowed(most: int) -> None:
+def test_no_more_operators_move_than_are_allowed(most):
     problem = layered(30)
     before = place(problem, placer="metis").placement.as_dict()
     move = Relocation(before, most_moves=most)
@@ -70,7 +67,7 @@ def test_no_more_operators_move_than_are_allowed(most: int) -> None:
     assert result.value >= simulate(problem, before).value
 
 
-def test_the_fewest_moves_that_meet_a_condition_are_made() -> None:
+def test_the_fewest_moves_that_meet_a_condition_are_made():
     problem = small()
     home = [0] * problem.n_operators
     best = best_by_moves(problem, home)
@@ -83,7 +80,7 @@ def test_the_fewest_moves_that_meet_a_condition_are_made() -> None:
         place(problem, relocation=gone, budget=FEW)
 
 
-def test_a_simulation_tells_what_moves_and_what_staying_reaches() -> None:
+def test_a_simulation_tells_what_moves_and_what_staying_reaches():
     problem = small()
     home = [0] * problem.n_operators
     result = place(problem, relocation=at(problem, home), budget=FEW)
@@ -98,7 +95,7 @@ def test_a_simulation_tells_what_moves_and_what_staying_reaches() -> None:
 @pytest.mark.parametrize(
     ("objective", "options"), [("throughput", {"passes": 3}), ("latency", {"most_moves": 3})]
 )
-def test_moves_are_limited_by_number_or_by_time(objective: str, options: dict[str, Any]) -> None:
+def test_moves_are_limited_by_number_or_by_time(objective, options):
     problem = small()
     before = dict.fromkeys(problem.graph.operators.name, "d0")
     with pytest.raises(SettingError, match="seconds"):

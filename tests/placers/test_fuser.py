@@ -1,11 +1,9 @@
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
-from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -13,13 +11,13 @@ THROUGHPUT = OBJECTIVES["throughput"]
 FUSER = PLACERS["fuser"]
 
 
-def graph_of(*pairs: Any, n: int, ipt: float = 1.0) -> StreamGraph:
+def graph_of(*pairs, n, ipt=1.0):
     """Operators o0 … joined by the given pairs; o0 is the source."""
     operators = [Operator(f"o{i}", ipt=ipt, rate=float(i == 0)) for i in range(n)]
     return StreamGraph.of("graph", operators, [Stream(f"o{a}", f"o{b}") for a, b in pairs])
 
 
-def branches(k: int, depth: int) -> StreamGraph:
+def branches(k, depth):
     """A source, k pipelines of the same depth and a sink."""
     sink = k * depth + 1
     pairs = []
@@ -29,13 +27,13 @@ def branches(k: int, depth: int) -> StreamGraph:
     return graph_of(*pairs, n=sink + 1)
 
 
-def placed(graph: StreamGraph, devices: int = 2, **options: Any) -> Placement:
+def placed(graph, devices=2, **options):
     """Place by the fuser on equal devices."""
     problem = Problem(graph, Cluster.uniform(devices))
     return FUSER.with_options(**options).place(problem, THROUGHPUT).placement
 
 
-def cut(graph: StreamGraph, placement: Placement) -> int:
+def cut(graph, placement):
     """Count the streams between devices."""
     index = placement.index
     return int((index[graph.streams.source] != index[graph.streams.target]).sum())
@@ -45,19 +43,19 @@ def cut(graph: StreamGraph, placement: Placement) -> int:
 @pytest.mark.parametrize(
     "graph", [branches(3, 4), branches(7, 3), branches(1, 10), branches(100, 50)]
 )
-def test_pes_differ_by_at_most_one_operator(graph: StreamGraph, k: int) -> None:
+def test_pes_differ_by_at_most_one_operator(graph, k):
     sizes = [len(pe) for pe in placed(graph, 5, k=k).pes().values()]
     assert len(sizes) == k
     assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize(("k", "depth", "devices", "cuts"), [(1, 10, 4, 3), (2, 5, 2, 2)])
-def test_pipelines_are_cut_once_per_border(k: int, depth: int, devices: int, cuts: int) -> None:
+def test_pipelines_are_cut_once_per_border(k, depth, devices, cuts):
     graph = branches(k, depth)
     assert cut(graph, placed(graph, devices)) == cuts
 
 
-def test_operators_trade_places_where_that_cuts_less() -> None:
+def test_operators_trade_places_where_that_cuts_less():
     even, odd = [2, 4, 6, 8], [1, 3, 5, 7]
     pairs = [(0, 1), (0, 2)]
     for knot in (even, odd):
@@ -66,7 +64,7 @@ def test_operators_trade_places_where_that_cuts_less() -> None:
     assert cut(graph, placed(graph)) <= 1
 
 
-def test_cpu_does_not_matter() -> None:
+def test_cpu_does_not_matter():
     light = branches(3, 3)
     heavy = graph_of(
         *zip(light.streams.source.tolist(), light.streams.target.tolist(), strict=True),

@@ -1,7 +1,6 @@
 """Placers that go from placement to placement with trained weights."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from problems import PROBLEMS, chain
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import read_weights, write_weights
-from streamplace.learn.improver import Improver
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Problem
@@ -44,7 +42,7 @@ IMPROVING = [name for name in MODELS if MODELS[name].improver is not None]
         ("doppler", 530.9),
     ],
 )
-def test_shipped_weights_place_as_they_did_when_they_were_trained(name: str, mean: float) -> None:
+def test_shipped_weights_place_as_they_did_when_they_were_trained(name, mean):
     """Without search: whoever changes a feature or a network has to train its model again."""
     placer = named_placer(name)
     objective, problems = (THROUGHPUT, FLOWING) if mean < 1 else (MAKESPAN, TEST)
@@ -53,7 +51,7 @@ def test_shipped_weights_place_as_they_did_when_they_were_trained(name: str, mea
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_none_is_better(name: str) -> None:
+def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_none_is_better(name):
     for problem in TEST:
         heft = PLACERS["heft"].place(problem, MAKESPAN)
         placer = named_placer(f"{name}:start=heft")
@@ -63,7 +61,7 @@ def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_none_is_better(n
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-def test_evaluations_are_counted_exactly(name: str) -> None:
+def test_evaluations_are_counted_exactly(name):
     """The trace tells after how many each improvement came."""
     problem = TEST[0]
     for evaluations in (1, 2, 17, 3 * problem.n_operators):
@@ -73,7 +71,7 @@ def test_evaluations_are_counted_exactly(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-def test_without_a_count_it_walks_once(name: str) -> None:
+def test_without_a_count_it_walks_once(name):
     """Two steps per task (Placeto: one), after the placement that it begins with."""
     problem = TEST[0]
     once = PLACERS[name].place(problem, MAKESPAN, budget=Budget(1e6))
@@ -82,7 +80,7 @@ def test_without_a_count_it_walks_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-def test_the_clock_ends_no_small_walk(name: str) -> None:
+def test_the_clock_ends_no_small_walk(name):
     """So one seed gives one answer, however busy the machine is."""
     hurried, patient = (
         PLACERS[name].place(TEST[0], MAKESPAN, budget=Budget(seconds)) for seconds in (1e-9, 1e6)
@@ -90,14 +88,14 @@ def test_the_clock_ends_no_small_walk(name: str) -> None:
     assert hurried.placement == patient.placement
 
 
-def test_the_clock_ends_a_large_walk_after_its_beginning() -> None:
+def test_the_clock_ends_a_large_walk_after_its_beginning():
     problem = Problem(chain(2000), Cluster.uniform(200))
     found = PLACERS["giph"].place(problem, OBJECTIVES["latency"], budget=Budget(1e-9))
     problem.check(found.placement)
     assert [step.evaluations for step in found.trace] == [1]
 
 
-def test_it_goes_on_from_the_best_of_given_placements() -> None:
+def test_it_goes_on_from_the_best_of_given_placements():
     problem = TEST[0]
     given = tuple(
         PLACERS[name].place(problem, MAKESPAN).placement for name in ("heft", "foresight")
@@ -108,7 +106,7 @@ def test_it_goes_on_from_the_best_of_given_placements() -> None:
     assert placer.place(problem, MAKESPAN, budget=Budget(None, 40)).value <= min(values)
 
 
-def test_giph_is_better_than_chance_at_equal_evaluations() -> None:
+def test_giph_is_better_than_chance_at_equal_evaluations():
     values = {
         name: [
             PLACERS[name].place(p, MAKESPAN, budget=Budget(None, 1 + 2 * p.n_operators)).value
@@ -120,7 +118,7 @@ def test_giph_is_better_than_chance_at_equal_evaluations() -> None:
 
 
 @pytest.mark.parametrize("name", IMPROVING)
-def test_weights_of_another_shape_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
+def test_weights_of_another_shape_are_refused_in_one_line(name, tmp_path):
     weights = read_weights(shipped(name))
     tensors = dict(weights.tensors)
     first = next(iter(tensors))
@@ -136,16 +134,16 @@ def test_weights_of_another_shape_are_refused_in_one_line(name: str, tmp_path: P
             placer.place(PROBLEMS["diamond"], MAKESPAN)
 
 
-def test_a_placer_to_begin_with_that_nobody_knows_is_refused() -> None:
+def test_a_placer_to_begin_with_that_nobody_knows_is_refused():
     with pytest.raises(SettingError, match="nonsense"):
         named_placer("giph:start=nonsense").place(TEST[0], MAKESPAN)
 
 
-def test_the_clock_stands_still_while_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_stands_still_while_weights_are_read(monkeypatch):
     model, clock = MODELS["giph"], [0.0]
     monkeypatch.setattr(stopwatch, "clock", lambda: clock[0])
 
-    def read(path: Path) -> Improver:
+    def read(path):
         assert model.improver is not None
         clock[0] += 100.0
         return model.improver(path)
@@ -154,7 +152,7 @@ def test_the_clock_stands_still_while_weights_are_read(monkeypatch: pytest.Monke
     assert result.seconds < 100
 
 
-def test_a_model_that_comes_without_weights_says_so() -> None:
+def test_a_model_that_comes_without_weights_says_so():
     model = replace(MODELS["giph"], name="unshipped")
     assert model.improver is not None
     with pytest.raises(SettingError, match="no weights"):

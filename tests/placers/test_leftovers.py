@@ -1,15 +1,12 @@
 """What a placement leaves behind in the temporary folder."""
 
-from pathlib import Path
-
-import pytest
 from problems import fork_join
 from third_parties import run_with
 
 from streamplace.io.graphs import write_graph
 
 
-def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_file_is_left(tmp_path, monkeypatch):
     write_graph(fork_join(), tmp_path / "graph.json")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

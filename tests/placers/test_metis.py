@@ -3,14 +3,11 @@
 import ctypes
 import itertools
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from placer_cases import counted
 from problems import layered
 
@@ -18,7 +15,6 @@ from streamplace.cli.main import main
 from streamplace.errors import SettingError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import partition_graph
 from streamplace.placers.registry import PLACERS, Budget
@@ -27,7 +23,7 @@ THROUGHPUT = OBJECTIVES["throughput"]
 METIS = PLACERS["metis"]
 
 
-def two_pipelines(ipt: float = 1000.0, payload: float = 10.0) -> StreamGraph:
+def two_pipelines(ipt=1000.0, payload=10.0):
     """A source that feeds two pipelines of three operators; only its streams are light."""
     names = ["a1", "a2", "a3", "b1", "b2", "b3"]
     operators = [Operator("src", ipt=1, payload=1e-3, rate=100)]
@@ -36,37 +32,37 @@ def two_pipelines(ipt: float = 1000.0, payload: float = 10.0) -> StreamGraph:
     return StreamGraph.of("two", operators, [Stream(u, v) for u, v in pairs])
 
 
-def heavy_source() -> StreamGraph:
+def heavy_source():
     """A pipeline whose source needs 25 times the CPU of all the rest."""
     operators = [Operator("v0", ipt=100, rate=1), *(Operator(f"v{i}", ipt=1) for i in range(1, 5))]
     streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(4)]
     return StreamGraph.of("pipeline", operators, streams)
 
 
-def islands(n: int) -> StreamGraph:
+def islands(n):
     """Sources that feed nobody."""
     return StreamGraph.of("islands", [Operator(f"s{i}", ipt=1 + i, rate=1) for i in range(n)])
 
 
 def placed(
-    graph: StreamGraph,
-    cluster: Cluster | None = None,
-    constraints: Constraints | None = None,
-    seed: int = 0,
-    **options: Any,
-) -> Placement | None:
+    graph,
+    cluster=None,
+    constraints=None,
+    seed=0,
+    **options,
+):
     """Place by METIS."""
     problem = Problem(graph, cluster or Cluster.uniform(2), constraints or Constraints())
     return METIS.with_options(**options).place(problem, THROUGHPUT, seed=seed).placement
 
 
-def loads(graph: StreamGraph, placement: Placement, n: int) -> NDArray[Any]:
+def loads(graph, placement, n):
     """Share of the graph's CPU load on each device."""
     busy = graph.input_rate * graph.operators.ipt
     return np.bincount(placement.index, busy, minlength=n) / busy.sum()
 
 
-def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light() -> None:
+def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light():
     placement = placed(two_pipelines())
     assert len({placement[v] for v in ("a1", "a2", "a3")}) == 1
     assert len({placement[v] for v in ("b1", "b2", "b3")}) == 1
@@ -75,17 +71,17 @@ def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light() -> 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("method", ["auto", "recursive", "kway"])
-def test_k_parts_use_k_devices(k: int, method: str) -> None:
+def test_k_parts_use_k_devices(k, method):
     graph = layered(200).graph
     assert len(placed(graph, Cluster.uniform(5), k=k, method=method).pes()) == k
 
 
-def test_fewer_parts_than_devices_take_the_powerful_ones() -> None:
+def test_fewer_parts_than_devices_take_the_powerful_ones():
     cluster = Cluster.of([Device("slow"), Device("fast", mips=5000)])
     assert set(placed(islands(4), cluster, k=1).as_dict().values()) == {"fast"}
 
 
-def test_constraints_are_kept_and_parts_follow_their_pins() -> None:
+def test_constraints_are_kept_and_parts_follow_their_pins():
     """Pinning the end of one pipeline turns the whole pipeline to that device."""
     rules = Constraints(pin={"a3": "d1"}, colocate=[{"b1", "b3"}], exlocate=[{"a1", "b2"}])
     placement = placed(two_pipelines(), constraints=rules)
@@ -93,7 +89,7 @@ def test_constraints_are_kept_and_parts_follow_their_pins() -> None:
     assert {placement[v] for v in ("b1", "b2", "b3")} == {"d0"}
 
 
-def test_parallel_streams_count_together() -> None:
+def test_parallel_streams_count_together():
     operators = [Operator("src", ipt=1, payload=1, rate=1)]
     operators += [Operator(v, ipt=1, payload=1) for v in ("mid", "end", "far")]
     streams = [Stream("src", "mid", payload=5), Stream("end", "far", payload=5)]
@@ -105,7 +101,7 @@ def test_parallel_streams_count_together() -> None:
 @pytest.mark.parametrize(
     "weights", [[0.0] * 30, [1e-310] * 30, [10.0 ** (i - 15) for i in range(30)]]
 )
-def test_weightless_tiny_and_huge_operators_are_placed(weights: list[float]) -> None:
+def test_weightless_tiny_and_huge_operators_are_placed(weights):
     operators = [Operator("src", rate=1)]
     operators += [Operator(f"o{i}", ipt=w, payload=w) for i, w in enumerate(weights)]
     graph = StreamGraph.of("any", operators, [Stream("src", f"o{i}") for i in range(30)])
@@ -122,12 +118,12 @@ def test_weightless_tiny_and_huge_operators_are_placed(weights: list[float]) -> 
         ({"method": "x"}, "'x'"),
     ],
 )
-def test_options_out_of_range_are_refused_by_name(options: dict[Any, Any], named: str) -> None:
+def test_options_out_of_range_are_refused_by_name(options, named):
     with pytest.raises(SettingError, match=named):
         placed(two_pipelines(), **options)
 
 
-def test_a_hundred_thousand_operators_are_cut_into_balanced_parts() -> None:
+def test_a_hundred_thousand_operators_are_cut_into_balanced_parts():
     graph = layered(100_000).graph
     assert loads(graph, placed(graph, Cluster.uniform(8)), 8).max() < 0.15
 
@@ -135,7 +131,7 @@ def test_a_hundred_thousand_operators_are_cut_into_balanced_parts() -> None:
 CUTTING = ("metis", "metis:method=recursive", "metis-oracle", "anneal", "auto", "pilot", "exact")
 
 
-def test_what_metis_prints_is_hidden(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_metis_prints_is_hidden(tmp_path, capfd):
     """One heavy operator leaves bisections with nothing on one side; METIS complains of those."""
     write_graph(heavy_source(), tmp_path / "heavy.json")
     write_graph(islands(3), tmp_path / "few.json")
@@ -150,7 +146,7 @@ def test_what_metis_prints_is_hidden(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert "***" not in out + err
 
 
-def test_output_of_other_libraries_works_after_a_cut(capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_of_other_libraries_works_after_a_cut(capfd):
     placed(heavy_source(), Cluster.uniform(4))
     libc = ctypes.CDLL(None)
     libc.puts(b"printed by C")
@@ -160,7 +156,7 @@ def test_output_of_other_libraries_works_after_a_cut(capfd: pytest.CaptureFixtur
 
 @settings(max_examples=20, deadline=None)
 @given(order=st.permutations(range(6)), seed=st.integers(0, 100))
-def test_parts_that_exchange_much_get_the_fast_links(order: list[int], seed: int) -> None:
+def test_parts_that_exchange_much_get_the_fast_links(order, seed):
     """Three pairs of operators, three fast links: whichever these are."""
     operators = [Operator("src", ipt=1, payload=1e-3, rate=100)]
     operators += [Operator(f"v{i}", ipt=1e6, payload=1e5) for i in range(6)]
@@ -181,7 +177,7 @@ def test_parts_that_exchange_much_get_the_fast_links(order: list[int], seed: int
     mips=st.sampled_from([1000.0, 2000.0]),
     seed=st.integers(0, 100),
 )
-def test_grids_balance_by_power(width: int, cores: list[int], mips: float, seed: int) -> None:
+def test_grids_balance_by_power(width, cores, mips, seed):
     """Within METIS's own imbalance of 3 % and four operators; half of the devices are faster."""
     n = width * width
     operators = [Operator(f"o{i}", ipt=1, payload=1, rate=float(i == 0)) for i in range(n)]
@@ -198,7 +194,7 @@ def test_grids_balance_by_power(width: int, cores: list[int], mips: float, seed:
 UNLIKE = [Device(f"d{i}", mips=mips) for i, mips in enumerate([1000, 2500, 1500, 4000])]
 
 
-def unlike_links() -> Cluster:
+def unlike_links():
     """Four unlike devices behind links of unlike bandwidths."""
     rates = np.random.default_rng(1).choice([2e8, 1e9, 2e9], (4, 4))
     return Cluster.of(UNLIKE, bandwidth=np.triu(rates) + np.triu(rates, 1).T)
@@ -206,7 +202,7 @@ def unlike_links() -> Cluster:
 
 @pytest.mark.parametrize("name", ["metis", "fuser"])
 @pytest.mark.parametrize("seed", range(6))
-def test_parts_are_on_the_devices_where_the_objective_is_best(name: str, seed: int) -> None:
+def test_parts_are_on_the_devices_where_the_objective_is_best(name, seed):
     problem = Problem(layered(12, 1 + seed).graph, unlike_links())
     found = PLACERS[name].with_options(k=3).place(problem, THROUGHPUT, seed=seed)
     part = np.unique(found.placement.index, return_inverse=True)[1]
@@ -215,7 +211,7 @@ def test_parts_are_on_the_devices_where_the_objective_is_best(name: str, seed: i
     assert found.value == pytest.approx(THROUGHPUT.evaluate(problem, every).max())
 
 
-def test_among_many_unlike_devices_no_swap_of_two_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_among_many_unlike_devices_no_swap_of_two_helps(monkeypatch):
     monkeypatch.setattr(partition_graph, "_mappings", lambda *_: None)
     problem = Problem(layered(12).graph, unlike_links())
     found = METIS.with_options(k=3).place(problem, THROUGHPUT)
@@ -226,7 +222,7 @@ def test_among_many_unlike_devices_no_swap_of_two_helps(monkeypatch: pytest.Monk
     assert THROUGHPUT.evaluate(problem, others).max() <= found.value
 
 
-def test_a_budget_of_evaluations_limits_the_assignments() -> None:
+def test_a_budget_of_evaluations_limits_the_assignments():
     """One evaluation is for the parts on the devices that they were cut for."""
     problem = Problem(layered(12).graph, Cluster.of(UNLIKE))
     evaluated: list[int] = []

@@ -15,7 +15,7 @@ THROUGHPUT = OBJECTIVES["throughput"]
 
 
 @pytest.mark.parametrize("text", ["metis:k=2:k=3", "anneal:budget=5ms:budget=9ms"])
-def test_an_option_that_is_given_twice_is_refused(text: str) -> None:
+def test_an_option_that_is_given_twice_is_refused(text):
     with pytest.raises(SettingError, match="twice"):
         named_placer(text)
     placer = PLACERS["pilot"].with_options(weights="one.safetensors")
@@ -23,7 +23,7 @@ def test_an_option_that_is_given_twice_is_refused(text: str) -> None:
         with_weights(placer, Path("other.safetensors"))
 
 
-def piped(payload: float, ipt: float) -> Problem:
+def piped(payload, ipt):
     """A pipeline of eight operators on four devices of 1 MIPS joined by 1 kB/s."""
     return Problem(chain(8, ipt, payload, 1.0), Cluster.uniform(4, mips=1, bandwidth="8 kbps"))
 
@@ -34,21 +34,21 @@ def piped(payload: float, ipt: float) -> Problem:
     [(5e3, 1e5, 1), (1, 5e5, 4)],
     ids=["heavy streams", "heavy ipt"],
 )
-def test_all_numbers_are_tried(base: str, payload: float, ipt: float, n_devices: int) -> None:
+def test_all_numbers_are_tried(base, payload, ipt, n_devices):
     result = PLACERS[f"{base}-oracle"].place(piped(payload, ipt), THROUGHPUT)
     assert result.value == 1
     assert len(result.placement.pes()) == n_devices
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
-def test_no_k_beats_the_oracle(base: str) -> None:
+def test_no_k_beats_the_oracle(base):
     problem = piped(payload=400, ipt=4e5)
     result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
     tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]
     assert result.value == max(tries)
 
 
-def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:
+def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name():
     assert named_placer("metis-oracle").name == "metis-oracle"
     with pytest.raises(SettingError, match=r"'random' .*'k'"):
         named_placer("random-oracle")

@@ -1,6 +1,3 @@
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,10 +10,8 @@ from strategies import problems
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Problem
-from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
-from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ALL = {
@@ -28,34 +23,34 @@ ALL = {
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
+def weights(tmp_path_factory):
     """Return a file of weights that nobody trained."""
     return str(weights_file(tmp_path_factory.mktemp("weights") / "pilot.safetensors"))
 
 
-def placed(weights: str, *question: Any, **options: Any) -> Result:
+def placed(weights, *question, **options):
     """Place with these weights."""
     return placed_by("pilot", *question, weights=weights, **options)
 
 
-def counting(seen: list[Any], sense: str = "max") -> Objective:
+def counting(seen, sense="max"):
     """Throughput under another name, that notes how many placements it is asked about."""
     return Objective("counted", sense, "", counted(seen).evaluate)
 
 
 @pytest.fixture
-def stub() -> Iterator[list[Any]]:
+def stub():
     """Return the calls of a refiner that goes on from a start, and leaves it as it is."""
     calls = []
 
     def stay(
-        problem: Problem,
-        objective: Objective,
+        problem,
+        objective,
         *,
-        seed: int,
-        budget: Budget,
-        start: tuple[Placement] = (),
-    ) -> Found:
+        seed,
+        budget,
+        start=(),
+    ):
         """Stay."""
         calls.append((start, seed, budget))
         return Found(start[0])
@@ -66,7 +61,7 @@ def stub() -> Iterator[list[Any]]:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_at_its_plainest_it_is_the_policy(weights: str, name: str) -> None:
+def test_at_its_plainest_it_is_the_policy(weights, name):
     """One rollout, one sweep, no samples and no refinement: the likeliest devices."""
     result = placed(weights, ALL[name], rollouts=1, sweeps=1, samples=0, refine="none")
     assert np.array_equal(result.placement.index, answer(ALL[name], sweeps=1))
@@ -75,7 +70,7 @@ def test_at_its_plainest_it_is_the_policy(weights: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, name: str) -> None:
+def test_walks_looks_samples_and_refinement_never_make_it_worse(weights, name):
     more = (
         {"rollouts": 1, "sweeps": 1, "samples": 0},
         {"rollouts": 1, "sweeps": 4, "samples": 0},
@@ -89,7 +84,7 @@ def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, na
 
 @settings(max_examples=30)
 @given(problem=problems(windowed=True))
-def test_any_problem_is_placed_legally(weights: str, problem: Problem) -> None:
+def test_any_problem_is_placed_legally(weights, problem):
     """Whatever its graph, cluster and rules; and refined without loss."""
     plain = placed(weights, problem, 20, refine="none")
     refined = placed(weights, problem, 40)
@@ -99,7 +94,7 @@ def test_any_problem_is_placed_legally(weights: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("evaluations", [1, 2, 5, 12, 50])
-def test_no_more_placements_are_judged_than_is_allowed(weights: str, evaluations: int) -> None:
+def test_no_more_placements_are_judged_than_is_allowed(weights, evaluations):
     """Walks come first, then samples; one more judges the answer."""
     seen = []
     objective = counting(seen)
@@ -108,7 +103,7 @@ def test_no_more_placements_are_judged_than_is_allowed(weights: str, evaluations
     assert sum(seen) - 1 == min(evaluations, 2 * 3 + 8)
 
 
-def test_the_refiner_gets_the_best_and_what_is_left(weights: str, stub: list[Any]) -> None:
+def test_the_refiner_gets_the_best_and_what_is_left(weights, stub):
     problem = ALL["uneven"]
     pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     result = pilot.place(problem, THROUGHPUT, seed=11, budget=Budget(60.0, 100))
@@ -123,13 +118,13 @@ def test_the_refiner_gets_the_best_and_what_is_left(weights: str, stub: list[Any
 
 
 @pytest.mark.parametrize("evaluations", [11, 3])
-def test_without_evaluations_nobody_refines(weights: Any, stub: Any, evaluations: Any) -> None:
+def test_without_evaluations_nobody_refines(weights, stub, evaluations):
     pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub
 
 
-def test_when_only_time_is_over_the_refiner_still_gets_a_moment(weights: Any, stub: Any) -> None:
+def test_when_only_time_is_over_the_refiner_still_gets_a_moment(weights, stub):
     """Enough for the least work; not where evaluations may be dear."""
     pilot = PLACERS["pilot"].with_options(weights=weights, sweeps=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(1e-9))
@@ -139,7 +134,7 @@ def test_when_only_time_is_over_the_refiner_still_gets_a_moment(weights: Any, st
     assert len(stub) == 1
 
 
-def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
+def test_any_objective_is_met_in_its_own_sense(weights):
     problem, least = ALL["fork-join"], counting([], "min")
     most = placed(weights, problem, sweeps=2, samples=30, refine="none")
     few = placed(weights, problem, sweeps=2, samples=30, refine="none", objective=least)
@@ -147,7 +142,7 @@ def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
     assert fewer.value <= few.value < most.value
 
 
-def test_the_seed_draws_the_samples(weights: Any) -> None:
+def test_the_seed_draws_the_samples(weights):
     problem = ALL["ten devices"]
     one, same, *others = (
         placed(weights, problem, seed=seed, sweeps=1, samples=5, refine="none").placement
@@ -167,12 +162,12 @@ def test_the_seed_draws_the_samples(weights: Any) -> None:
         ({"samples": -20}, "samples=-20"),
     ],
 )
-def test_senseless_options_are_refused(weights: str, options: dict[str, Any], refusal: str) -> None:
+def test_senseless_options_are_refused(weights, options, refusal):
     for evaluations in (100, 1):
         with pytest.raises(SettingError, match=refusal):
             placed(weights, ALL["chain"], evaluations, **options)
 
 
-def test_weights_that_are_not_there_are_refused(tmp_path: Any) -> None:
+def test_weights_that_are_not_there_are_refused(tmp_path):
     with pytest.raises(FormatError, match=r"^[^\n]*nowhere\.safetensors[^\n]*$"):
         placed(str(tmp_path / "nowhere.safetensors"), ALL["chain"])

@@ -18,19 +18,18 @@ from streamplace.placers.exact.enumeration import are_few, legal_placements
 from streamplace.placers.exact.fair_search import region_within
 from streamplace.placers.exact.units import units_of
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.result import Result
 
 limited = partial(small_problems, is_limited=True)
 
 
-def proven(problem: Problem, budget: Budget) -> Result:
+def proven(problem, budget):
     """Place by exact."""
     return PLACERS["exact"].place(problem, OBJECTIVES["throughput"], budget=budget)
 
 
 @pytest.mark.parametrize("sources", [2, 3, 4, 5])
 @given(data=st.data())
-def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObject) -> None:
+def test_nothing_beats_the_optimum_beside_limits(sources, data):
     problem = data.draw(limited(sources, sources + 3))
     result = proven(problem, Budget(seconds=20))
     assert result.value == pytest.approx(best_of_all(problem), abs=1e-8)
@@ -39,7 +38,7 @@ def test_nothing_beats_the_optimum_beside_limits(sources: int, data: st.DataObje
 
 @pytest.mark.parametrize("sources", [1, 2])
 @given(data=st.data())
-def test_no_placement_that_keeps_up_is_below_the_bound(sources: int, data: st.DataObject) -> None:
+def test_no_placement_that_keeps_up_is_below_the_bound(sources, data):
     """By the load of the bottleneck that users see, also where subtasks have several limits."""
     problem = data.draw(limited(sources, sources + 3))
     result, judge = proven(problem, Budget(seconds=20)), OBJECTIVES["throughput"]
@@ -52,7 +51,7 @@ def test_no_placement_that_keeps_up_is_below_the_bound(sources: int, data: st.Da
 
 
 @given(data=st.data(), evaluations=st.integers(1, 2000))
-def test_the_bound_of_many_groups_holds(data: st.DataObject, evaluations: int) -> None:
+def test_the_bound_of_many_groups_holds(data, evaluations):
     """Linear programmes over the rates of five sources, where placements count as too many."""
     problem = data.draw(limited(5, 8))
     with pytest.MonkeyPatch.context() as patch:
@@ -64,7 +63,7 @@ def test_the_bound_of_many_groups_holds(data: st.DataObject, evaluations: int) -
     assert result.bound >= optimum - 1e-9
 
 
-def fed_by(graph: StreamGraph, *more: tuple[str, float]) -> Problem:
+def fed_by(graph, *more):
     """A graph of the benchmark at twice its rate, with further sources that feed an operator."""
     operators, streams = list(graph.at_rate(2e4).operators), list(graph.streams)
     source = operators[0]
@@ -82,7 +81,7 @@ def fed_by(graph: StreamGraph, *more: tuple[str, float]) -> Problem:
         pytest.param([("b1s2", 1e4), ("b3s2", 1e4)], id="two"),
     ],
 )
-def test_a_further_source_does_not_cost_the_proof(more: list[tuple[str, float]]) -> None:
+def test_a_further_source_does_not_cost_the_proof(more):
     """Without any of them the optimum is 0.41 to 0.9; a budget of evaluations repeats itself."""
     graph = next(branched(Branched(4, 3, 5, copies=1), seed=1))
     result = proven(fed_by(graph, *more), Budget(evaluations=200_000))
@@ -90,7 +89,7 @@ def test_a_further_source_does_not_cost_the_proof(more: list[tuple[str, float]])
     assert result.value < 1
 
 
-def test_the_order_in_which_sources_stop_is_part_of_the_proof() -> None:
+def test_the_order_in_which_sources_stop_is_part_of_the_proof():
     """One source is held back alone: its device is full, and the other one has its own."""
     operators = [Operator("a", ipt=2e6, rate=1.0), Operator("b", ipt=1.25e6, rate=1.0)]
     graph = StreamGraph.of("two", operators, [])
@@ -103,7 +102,7 @@ def test_the_order_in_which_sources_stop_is_part_of_the_proof() -> None:
     st.lists(st.lists(st.floats(0, 3), min_size=4, max_size=4), max_size=6),
     st.lists(st.floats(0, 1), min_size=3, max_size=3),
 )
-def test_the_corners_of_a_region_surround_it(rows: list[list[float]], point: list[float]) -> None:
+def test_the_corners_of_a_region_surround_it(rows, point):
     """Corners keep the rows, and no point that keeps them is beyond every corner, anywhere."""
     table = np.array(rows).reshape(-1, 4)
     region = region_within(table)
@@ -116,7 +115,7 @@ def test_the_corners_of_a_region_surround_it(rows: list[list[float]], point: lis
 
 
 @given(limited(2, 5))
-def test_all_placements_are_listed_once_but_for_equal_devices(problem: Problem) -> None:
+def test_all_placements_are_listed_once_but_for_equal_devices(problem):
     units, unit = units_of(problem)
     listed = np.vstack(list(legal_placements(units)))[:, unit]
     expected = np.unique(problem.canonical(all_legal(problem)), axis=0)

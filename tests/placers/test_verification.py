@@ -3,7 +3,6 @@
 import logging
 from dataclasses import replace
 from math import inf, nan
-from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 
 from streamplace import Operator, Problem, Stream, StreamGraph
 from streamplace.model import Cluster
-from streamplace.objectives.registry import Objective, named_objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.objectives.registry import named_objective
+from streamplace.placers.registry import PLACERS, Found, Placer
 from streamplace.placers.result import verdict
 
 HALF = StreamGraph.of(
@@ -20,23 +19,23 @@ HALF = StreamGraph.of(
 )
 
 
-def placer_that_says(**said: Any) -> Placer:
+def placer_that_says(**said):
     """Return a placer that puts everything on one device, where half of the rate is carried."""
 
-    def place(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    def place(problem, objective, *, seed, budget):
         return Found(problem.placement(np.zeros(problem.n_operators, np.int32)), **said)
 
     return Placer("says", "", place)
 
 
-def test_a_wrong_value_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_value_is_replaced(caplog):
     result = placer_that_says(value=0.9).place(_problem(), named_objective("throughput"))
     assert result.value == pytest.approx(0.5)
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 
 
 @pytest.mark.parametrize("bound", [0.4, nan, inf])
-def test_refuted_bounds_are_dropped(bound: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_refuted_bounds_are_dropped(bound, caplog):
     """So is one that is no number, as no comparison refutes it."""
     result = placer_that_says(bound=bound).place(_problem(), named_objective("throughput"))
     assert (result.value, result.bound) == (pytest.approx(0.5), None)
@@ -44,7 +43,7 @@ def test_refuted_bounds_are_dropped(bound: float, caplog: pytest.LogCaptureFixtu
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 
 
-def test_what_is_right_stays(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_right_stays(caplog):
     """Rounding is no defect."""
     says = placer_that_says(value=0.5 + 1e-9, bound=0.5 - 1e-9)
     result = says.place(_problem(), named_objective("throughput"))
@@ -62,12 +61,12 @@ def test_what_is_right_stays(caplog: pytest.LogCaptureFixture) -> None:
         (1.0, 1.0, "the best possible, proven"),
     ],
 )
-def test_the_distance_is_rounded_to_the_safe_side(value: float, bound: float, words: str) -> None:
+def test_the_distance_is_rounded_to_the_safe_side(value, bound, words):
     """What is not proven is not told to be all of the best possible, nor 0 % above it."""
     assert verdict(value, bound, MagicMock(verdict="here")) == f"{words}; here"
 
 
-def test_a_placement_is_evaluated_once_where_its_search_says_no_value() -> None:
+def test_a_placement_is_evaluated_once_where_its_search_says_no_value():
     makespan = named_objective("makespan")
     evaluate = MagicMock(side_effect=makespan.evaluate)
     result = PLACERS["round-robin"].place(_problem(), replace(makespan, evaluate=evaluate))
@@ -75,5 +74,5 @@ def test_a_placement_is_evaluated_once_where_its_search_says_no_value() -> None:
     assert result.value == makespan.value(_problem(), result.placement)
 
 
-def _problem() -> Problem:
+def _problem():
     return Problem(HALF, Cluster.uniform(2))

@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,13 +22,12 @@ from streamplace.model.expansion import expand
 from streamplace.planning import planner
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlannerSettings, PlanProblem
-from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions
 
 LARGEST = r"a plan was found for up to ([0-9.e+-]+) tuples/s"
 
 
-def fullest(result: PlanResult, rate: float) -> float:
+def fullest(result, rate):
     """Use of the fullest machine, core or limit."""
     expansion = expand(result.graph.at_rate(rate))
     instance = Problem(expansion.graph, result.cluster).instance
@@ -41,7 +39,7 @@ def fullest(result: PlanResult, rate: float) -> float:
     return max(float(used.max()), float(cores.max()), float(reads.max()))
 
 
-def assert_kept(question: dict[str, Any], result: PlanResult) -> None:
+def assert_kept(question, result):
     """Rate, headroom, reserve, parallelism, machines, cost and bound of a plan."""
     graph, free = question["graph"], question["headroom"]
     rate = graph.source_rate / (1 - free)
@@ -68,7 +66,7 @@ def assert_kept(question: dict[str, Any], result: PlanResult) -> None:
         assert_offers(question["offers"], result)
 
 
-def assert_offers(offers: Catalogue, result: PlanResult) -> None:
+def assert_offers(offers, result):
     """Numbers, prices and slots of machines that are bought."""
     cost = Fraction(0)
     counts = expand(result.graph).fold(result.placement)
@@ -92,19 +90,19 @@ def assert_offers(offers: Catalogue, result: PlanResult) -> None:
     assert result.cost == pytest.approx(float(cost), rel=1e-12)
 
 
-def slowly(first: int, end: int) -> list[Any]:
+def slowly(first, end):
     """Seeds for the slow tests."""
     return [pytest.param(seed, marks=pytest.mark.slow) for seed in range(first, end)]
 
 
-def asked(question: dict[str, Any], **changes: Any) -> PlanResult:
+def asked(question, **changes):
     """Return what the public function says."""
     return streamplace.plan(**{**question, **changes})
 
 
 # Seed 225 leaves a machine idle while improved.
 @pytest.mark.parametrize("seed", [*range(12), 225, *slowly(12, 225), *slowly(226, 1000)])
-def test_a_plan_holds_what_it_promises(seed: int) -> None:
+def test_a_plan_holds_what_it_promises(seed):
     """Any graph, machines and flags, and small budgets; or a refusal, but never a defect."""
     question = drawn(seed)
     try:
@@ -115,7 +113,7 @@ def test_a_plan_holds_what_it_promises(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(100, 105), *slowly(105, 115)])
-def test_no_budget_finds_a_plan_below_the_bound_of_another(seed: int) -> None:
+def test_no_budget_finds_a_plan_below_the_bound_of_another(seed):
     question, results = drawn(seed), []
     for moves in (100, 5000):
         try:
@@ -129,7 +127,7 @@ def test_no_budget_finds_a_plan_below_the_bound_of_another(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [200, *slowly(201, 205)])
 @pytest.mark.parametrize("factor", [30.0, 1e7])
-def test_a_refusal_names_a_rate_that_is_carried(seed: int, factor: float) -> None:
+def test_a_refusal_names_a_rate_that_is_carried(seed, factor):
     """The largest rate of a refusal has a plan when it is asked for, and is not absurdly small."""
     question = drawn(seed)
     graph = question["graph"]
@@ -145,7 +143,7 @@ def test_a_refusal_names_a_rate_that_is_carried(seed: int, factor: float) -> Non
 
 
 @pytest.mark.parametrize(("selectivity", "headroom"), [(2e6, 0.0), (1.0, 0.9995)])
-def test_rates_that_no_graph_can_have_are_not_tried(selectivity: float, headroom: float) -> None:
+def test_rates_that_no_graph_can_have_are_not_tried(selectivity, headroom):
     """The rate of an operator, or the rate with its headroom, ends before others do."""
     ends = [Operator("files", rate=1), Operator("lines", ipt=1)]
     graph = StreamGraph.of("g", ends, [Stream("files", "lines", selectivity)])
@@ -182,7 +180,7 @@ FEW = PlannerSettings(budget=Budget(None, 10**4))
         (lambda r: {"graph": PIPE.at_rate(500)}, "rates"),
     ],
 )
-def test_a_spoiled_plan_does_not_pass_its_check(spoil: Any, reason: str) -> None:
+def test_a_spoiled_plan_does_not_pass_its_check(spoil, reason):
     problem = PlanProblem.of(PIPE, OFFERS, FEW)
     result = planner.planned(PIPE, OFFERS, FEW)
     assert list(contradictions(problem, result)) == []
@@ -190,12 +188,12 @@ def test_a_spoiled_plan_does_not_pass_its_check(spoil: Any, reason: str) -> None
     assert any(reason in told for told in contradictions(problem, spoiled))
 
 
-def moved(result: PlanResult) -> Any:
+def moved(result):
     """Return a placement of all subtasks on the first machine."""
     return replace(result.placement, index=np.zeros_like(result.placement.index))
 
 
-def test_sources_of_few_tuples_are_checked() -> None:
+def test_sources_of_few_tuples_are_checked():
     """Without a third of the second source, a billionth of all tuples would be missing."""
     operators = [
         Operator("few", ipt=1.5e9, rate=1.0, parallelism=2),
@@ -214,10 +212,10 @@ def test_sources_of_few_tuples_are_checked() -> None:
     assert any("a device is 150.0" in reason for reason in told)
 
 
-def test_a_plan_that_fails_its_check_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_fails_its_check_is_not_returned(monkeypatch):
     whole = planner.result_of
 
-    def cheapened(*arguments: Any) -> PlanResult:
+    def cheapened(*arguments):
         return replace(whole(*arguments), cost=1.0)
 
     monkeypatch.setattr(planner, "result_of", cheapened)

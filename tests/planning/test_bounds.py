@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,26 +13,26 @@ from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
-from streamplace.planning.bounds import CostBound, proven_bound
+from streamplace.planning.bounds import proven_bound
 from streamplace.planning.cuts import Cut, cheapest_counts, least_cost, resource_cuts
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
 
 
-def bound_of(graph: StreamGraph, *offers: Offer, fixed: bool = False) -> CostBound:
+def bound_of(graph, *offers, fixed=False):
     """Proven bound where there are machines enough."""
     bound = proven_bound(demand_of(graph, fixed=fixed), Catalogue.of(offers))
     assert bound is not None
     return bound
 
 
-def alone(ipt: float, **changes: Any) -> StreamGraph:
+def alone(ipt, **changes):
     """An operator that reads 1000 tuples/s."""
     return StreamGraph.of("one", [Operator("v", ipt=ipt, rate=1000, **changes)])
 
 
 @pytest.mark.parametrize(("width", "machines"), [(0.26, 2), (0.24, None)])
-def test_unequal_kept_parallelisms_are_shuffled(width: float, machines: int | None) -> None:
+def test_unequal_kept_parallelisms_are_shuffled(width, machines):
     """On two machines of three slots, a quarter of the stream leaves each; five are no help."""
     graph = chain(
         Operator("u", rate=1000, payload=125, parallelism=4), Operator("v", parallelism=2)
@@ -43,7 +42,7 @@ def test_unequal_kept_parallelisms_are_shuffled(width: float, machines: int | No
     assert (None if bound is None else bound.value) == machines
 
 
-def test_items_that_cannot_be_divided_need_machines_of_their_own() -> None:
+def test_items_that_cannot_be_divided_need_machines_of_their_own():
     """Three operators of 60 % of a machine need three, where shares would need two."""
     operators = [Operator(f"v{i}", ipt=600, rate=1000, max_parallelism=1) for i in range(3)]
     bound = bound_of(StreamGraph.of("three", operators), Offer("one", 1.0, mips=1.0))
@@ -51,7 +50,7 @@ def test_items_that_cannot_be_divided_need_machines_of_their_own() -> None:
     assert bound.by_strength["items"] == bound.value == 3
 
 
-def test_contents_are_stronger_than_items() -> None:
+def test_contents_are_stronger_than_items():
     """CPU and memory that no machine has together: each resource alone needs three machines."""
     operators = [
         Operator(f"v{i}", ipt=ipt, rate=1000, max_parallelism=1, memory=memory)
@@ -64,7 +63,7 @@ def test_contents_are_stronger_than_items() -> None:
     assert bound.value == 3
 
 
-def test_the_network_needs_machines() -> None:
+def test_the_network_needs_machines():
     """A shuffle over thin network cards does not get by with the CPU of two machines."""
     graph = pipeline(2000.0)
     wide = Catalogue.of([Offer("one", 1.0, mips=5.0, cores=2)])
@@ -75,13 +74,13 @@ def test_the_network_needs_machines() -> None:
     assert bounds[1] is None or bounds[1].value > 2
 
 
-def test_a_slot_holds_more_than_an_even_share_of_key_groups() -> None:
+def test_a_slot_holds_more_than_an_even_share_of_key_groups():
     """Two subtasks have two and one of three key groups, and a slot of a machine each."""
     graph, offer = alone(1000, max_parallelism=3), Offer("one", 1.0, mips=0.67, slots=1)
     assert bound_of(graph, offer).value == 2
 
 
-def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:
+def test_the_proof_of_whole_numbers_does_without_the_solver():
     """It agrees with CP-SAT on a knapsack, and refutes no numbers that there are."""
     catalogue = Catalogue.of([Offer("a", 0.3), Offer("b", 0.7), Offer("c", 1.1)])
     cuts = [Cut((Fraction(2), Fraction(5), Fraction(8)), Fraction(31), "cpu")]
@@ -92,7 +91,7 @@ def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:
     assert least_cost(cuts, catalogue, cost + 1) < Fraction(cost + 1, 10)
 
 
-def test_whole_numbers_of_hundreds_of_types_are_refuted() -> None:
+def test_whole_numbers_of_hundreds_of_types_are_refuted():
     """As many types as a plan takes; the first is the cheapest."""
     offers = [Offer("first", 1.0, at_most=1), *(Offer(f"type{i}", 1.5) for i in range(499))]
     cuts = [Cut((Fraction(2),) * 500, Fraction(3), "cpu")]
@@ -100,19 +99,19 @@ def test_whole_numbers_of_hundreds_of_types_are_refuted() -> None:
 
 
 @pytest.mark.parametrize("price", [1 / 3, 0.1 + 0.2, 1e-9 / 3])
-def test_prices_may_have_any_number_of_digits(price: float) -> None:
+def test_prices_may_have_any_number_of_digits(price):
     """The integers of such prices are too large for the solver, which is no proof of anything."""
     bound = bound_of(alone(1500), Offer("one", price, mips=1.0), Offer("two", 1.0, mips=2.0))
     assert bound.value == 2 * Fraction(repr(price))
 
 
-def test_numbers_that_are_too_few_are_refuted_however_long_prices_are() -> None:
+def test_numbers_that_are_too_few_are_refuted_however_long_prices_are():
     """Three large machines cost 3 · 10¹⁹ units of the prices; 2.4 of them would be enough."""
     small, large = Offer("small", 1 / 30, mips=0.1, at_most=1), Offer("large", 100.0, mips=1.0)
     assert bound_of(alone(2500), small, large).value == 300
 
 
-def test_cuts_do_not_depend_on_the_hashes_of_tags() -> None:
+def test_cuts_do_not_depend_on_the_hashes_of_tags():
     """They are in the order of the tags, as the solver finds other machines for other orders."""
     needs = {"d": 1, "b": 2, "f": 4, "a": 8, "e": 16, "c": 32}
     operators = [
@@ -124,7 +123,7 @@ def test_cuts_do_not_depend_on_the_hashes_of_tags() -> None:
     assert cpu == [sum(needs.values()), *(needs[tag] for tag in sorted(needs))]
 
 
-def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_gives_up_proves_nothing(monkeypatch):
     """Only a cut that all machines together violate says that there are too few."""
     monkeypatch.setattr("streamplace.planning.bounds.cheapest_counts", lambda *_: None)
     few, enough = (Offer("one", 1.0, mips=1.0, at_most=limit) for limit in (1, 3))
@@ -132,7 +131,7 @@ def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert bound_of(alone(1500), enough).value == 2
 
 
-def of_three(v: str, ipt: float = 600, **changes: Any) -> Operator:
+def of_three(v, ipt=600, **changes):
     """Operator whose two subtasks have two and one of three key groups."""
     return Operator(v, ipt=ipt, payload=100, max_parallelism=3, **changes)
 
@@ -164,7 +163,7 @@ def of_three(v: str, ipt: float = 600, **changes: Any) -> Operator:
     ],
     ids=["constant loads", "memory", "slots", "inputs"],
 )
-def test_subtasks_may_have_unequal_and_equal_parts(graph: StreamGraph, offer: Offer) -> None:
+def test_subtasks_may_have_unequal_and_equal_parts(graph, offer):
     """Two subtasks of each operator, a pair on each of two machines, carry the rate."""
     two = with_parallelism(graph, np.full(graph.n_operators, 2, np.int32))
     cluster = Cluster.of([offer.device("a"), offer.device("b")], bandwidth=UNLIMITED_BPS)
@@ -175,7 +174,7 @@ def test_subtasks_may_have_unequal_and_equal_parts(graph: StreamGraph, offer: Of
     assert bound_of(graph, offer).value == bound_of(two, offer, fixed=True).value == 2
 
 
-def test_memory_of_key_groups_is_unequal_even_where_tuples_are_dealt_evenly() -> None:
+def test_memory_of_key_groups_is_unequal_even_where_tuples_are_dealt_evenly():
     """Two subtasks would have 60 and 30 bytes; three have 30 each."""
     ends = Operator("u", ipt=10, rate=10.0), Operator("v", ipt=1, memory=90, max_parallelism=3)
     graph = chain(*ends, kind="rebalance")
@@ -185,7 +184,7 @@ def test_memory_of_key_groups_is_unequal_even_where_tuples_are_dealt_evenly() ->
     assert result.parallelism["v"] == result.machines["one"] == 3
 
 
-def test_memory_may_be_divided_among_thousands_of_subtasks() -> None:
+def test_memory_may_be_divided_among_thousands_of_subtasks():
     """The tiny machine holds one of 4,100 parts, and the large one all others."""
     operator = Operator("a", ipt=1, rate=1, memory=4100.0, parallelism=4100)
     graph = StreamGraph.of("m", [operator])
@@ -195,7 +194,7 @@ def test_memory_may_be_divided_among_thousands_of_subtasks() -> None:
     assert plan(graph, offers=offers, budget=Budget(None, 2000)).bound <= 101
 
 
-def test_thirds_fit_where_floats_of_them_would_not() -> None:
+def test_thirds_fit_where_floats_of_them_would_not():
     """A slot holds a third and two hold two thirds, whose floats add up to less than one."""
     offers = [Offer(f"{n}", 1.0, mips=0.5, cores=2, slots=n, at_most=1) for n in (1, 2)]
     bound = bound_of(alone(1000, max_parallelism=3), *offers)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from math import log
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,14 +36,14 @@ MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
 TRACE = parse_trace(b"time,rate\n0,1000\n3600,200\n", "rates.csv")
 
 
-def test_a_confident_plan_carries_the_rate_and_its_headroom_at_the_lower_end() -> None:
+def test_a_confident_plan_carries_the_rate_and_its_headroom_at_the_lower_end():
     result = planned(pipeline(), OFFERS, CONFIDENT)
     assert result.at_least >= 1.1 * result.rate * (1 - 1e-9)
     assert result.headroom == pytest.approx(1 - 0.8 / 1.1)
     assert not [*contradictions(PlanProblem.of(pipeline(), OFFERS, CONFIDENT), result)]
 
 
-def test_bounds_are_bounds_of_what_they_say() -> None:
+def test_bounds_are_bounds_of_what_they_say():
     """The bound of confident plans may be above the cost of plans of the prediction."""
     for rate in (200.0, 1100.0, 2300.0):
         graph = pipeline().at_rate(rate)
@@ -61,7 +60,7 @@ def test_bounds_are_bounds_of_what_they_say() -> None:
         assert "bound_of" not in point.to_json()
 
 
-def test_the_highest_rate_is_one_that_is_carried_at_the_lower_end() -> None:
+def test_the_highest_rate_is_one_that_is_carried_at_the_lower_end():
     cluster = streamplace.Cluster.uniform(3, mips=4.0)
     point, confident = (planned_most(pipeline(), cluster, asked) for asked in (ASKED, CONFIDENT))
     assert confident.rate == pytest.approx(0.8 * point.rate, rel=0.05)
@@ -69,7 +68,7 @@ def test_the_highest_rate_is_one_that_is_carried_at_the_lower_end() -> None:
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1])
-def test_the_reserve_is_told_part_by_part(spread: float) -> None:
+def test_the_reserve_is_told_part_by_part(spread):
     """For an unsteady profile there is one part more, and the rest is as for a steady one."""
     asked = replace(ASKED, errors=ERRORS.for_spread(spread) if spread else ERRORS)
     result = planned(pipeline(), OFFERS, asked)
@@ -86,7 +85,7 @@ def test_the_reserve_is_told_part_by_part(spread: float) -> None:
     assert spread or result.interval.low == pytest.approx(0.8 * result.carries)
 
 
-def test_measured_graphs_are_planned_with_confidence_and_others_are_not() -> None:
+def test_measured_graphs_are_planned_with_confidence_and_others_are_not():
     bare = {"rate": 1000.0, "offers": OFFERS, "budget": Budget(None, 5_000)}
     drawn = streamplace.plan(pipeline(), **bare)
     assert drawn.errors is None
@@ -103,10 +102,10 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not() -> Non
         streamplace.plan(pipeline(), confidence=0.9, **bare)
 
 
-def test_plans_and_placements_are_the_same_on_every_computer() -> None:
+def test_plans_and_placements_are_the_same_on_every_computer():
     """Also where predictions for the same job were far off; both say what their interval is of."""
 
-    def answers() -> list[dict[str, Any]]:
+    def answers():
         plan = streamplace.plan(MEASURED, rate=1000.0, offers=OFFERS, budget=Budget(None, 2_000))
         cluster = streamplace.Cluster.uniform(2, mips=4.0)
         placement = streamplace.place(MEASURED, cluster, budget=Budget(None, 2_000))
@@ -122,7 +121,7 @@ def test_plans_and_placements_are_the_same_on_every_computer() -> None:
     assert answers() == before
 
 
-def test_a_placement_of_a_measured_graph_has_an_interval() -> None:
+def test_a_placement_of_a_measured_graph_has_an_interval():
     """Its sources emit no more than they are offered, whatever the devices would carry."""
     cluster = streamplace.Cluster.uniform(2, mips=4.0)
     for rate, is_full in ((1.0, False), (1000.0, True)):
@@ -140,7 +139,7 @@ def test_a_placement_of_a_measured_graph_has_an_interval() -> None:
     assert streamplace.place(MEASURED, cluster, objective="latency").interval is None
 
 
-def test_a_placement_carries_what_its_constant_loads_leave() -> None:
+def test_a_placement_carries_what_its_constant_loads_leave():
     """The device is 80 % full, of which 50 % is used at any rate."""
     operators = [Operator("source", ipt=1e5, rate=7500.0), Operator("commit", constant=1250.0)]
     streams = [Stream("source", "commit")]
@@ -149,7 +148,7 @@ def test_a_placement_carries_what_its_constant_loads_leave() -> None:
     assert result.capacity.value == pytest.approx(12_500.0)
 
 
-def test_hours_and_schedules_of_a_measured_graph_have_intervals() -> None:
+def test_hours_and_schedules_of_a_measured_graph_have_intervals():
     """Of what the plan for each hour alone carries, and of each plan of a schedule."""
     bare = {"trace": TRACE, "offers": OFFERS, "budget": Budget(None, 2_000)}
     result = streamplace.plan(MEASURED, **bare)
@@ -170,14 +169,14 @@ def test_hours_and_schedules_of_a_measured_graph_have_intervals() -> None:
     assert "carries, tuples/s" not in str(drawn.report())
 
 
-def test_an_hour_is_carried_with_the_confidence_of_the_plan() -> None:
+def test_an_hour_is_carried_with_the_confidence_of_the_plan():
     """Three hours of four are; the model alone would say so of the fourth, too."""
     point = planned(pipeline(), OFFERS, ASKED)
     rates = [0.5, 0.5, 0.79, 0.9]
     rows = "".join(f"{3600 * i},{share * point.carries}\n" for i, share in enumerate(rates))
     trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
 
-    def carried(settings: PlannerSettings) -> list[bool]:
+    def carried(settings):
         result = planned_for_trace(
             pipeline(), trace, 0.5, lambda _: replace(point, errors=settings.errors), _no_plans
         )
@@ -187,7 +186,7 @@ def test_an_hour_is_carried_with_the_confidence_of_the_plan() -> None:
     assert carried(CONFIDENT) == [True, True, True, False]
 
 
-def test_an_hour_whose_windows_emit_as_much_at_any_rate_is_carried() -> None:
+def test_an_hour_whose_windows_emit_as_much_at_any_rate_is_carried():
     """The window fills the machine at 125 tuples/s, for which the plan is made, and at 100."""
     operators = [
         Operator("source", rate=100.0, max_parallelism=1),
@@ -205,5 +204,5 @@ def test_an_hour_whose_windows_emit_as_much_at_any_rate_is_carried() -> None:
     assert [hour.carried for hour in result.hours] == [True]
 
 
-def _no_plans(graphs: list[StreamGraph]) -> list[None]:
+def _no_plans(graphs):
     return [None] * len(graphs)

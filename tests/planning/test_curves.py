@@ -11,7 +11,7 @@ OFFERS = [Offer("small", 0.1, mips=4.0, cores=2), Offer("large", 0.35, mips=4.0,
 BUDGET = Budget(None, 5_000)
 
 
-def test_a_frontier_has_the_plan_of_every_rate() -> None:
+def test_a_frontier_has_the_plan_of_every_rate():
     curve = plan_frontier(pipeline(), [4000, "1 k/s"], offers=OFFERS, budget=BUDGET)
     alone = [plan(pipeline(), rate=r, offers=OFFERS, budget=BUDGET) for r in (1000, 4000)]
     assert curve.values == (1000, 4000)
@@ -21,7 +21,7 @@ def test_a_frontier_has_the_plan_of_every_rate() -> None:
     assert "<svg" in curve._repr_html_()
 
 
-def test_a_plan_draws_its_machines() -> None:
+def test_a_plan_draws_its_machines():
     """The same picture every time, in notebooks and as a file of the plan."""
     result = plan(pipeline(), rate=4000, offers=OFFERS, budget=BUDGET)
     picture = result._repr_svg_()
@@ -30,12 +30,12 @@ def test_a_plan_draws_its_machines() -> None:
         assert f"<!-- {name} -->" in picture
 
 
-def test_a_curve_needs_values() -> None:
+def test_a_curve_needs_values():
     with pytest.raises(SettingError, match="rates"):
         plan_frontier(pipeline(), [], offers=OFFERS)
 
 
-def test_an_operator_is_kept_by_its_name() -> None:
+def test_an_operator_is_kept_by_its_name():
     operators = [Operator("src", ipt=1, rate=1), Operator("map", parallelism=3), Operator("m")]
     graph = StreamGraph.of("job", operators, [Stream("src", "map"), Stream("map", "m")])
     result = plan(graph, offers=OFFERS, keep_parallelism="map", budget=BUDGET)
@@ -43,7 +43,7 @@ def test_an_operator_is_kept_by_its_name() -> None:
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_plans_whatever_the_jobs() -> None:
+def test_the_same_seed_gives_the_same_plans_whatever_the_jobs():
     once, again = (
         plan_frontier(pipeline(), [500, 1500, 3000], offers=OFFERS, budget=BUDGET, jobs=jobs)
         for jobs in (1, 2)

@@ -16,7 +16,7 @@ BUDGET = Budget(None, 20_000)
 
 @pytest.mark.parametrize("kind", ["forward", ""])
 @pytest.mark.parametrize("width", [1e6, 5e5])
-def test_an_operator_is_beside_the_partners_of_all_of_its_inputs(kind: str, width: float) -> None:
+def test_an_operator_is_beside_the_partners_of_all_of_its_inputs(kind, width):
     """Memory lets no machine hold more of the light source; the heavy stream crosses nothing."""
     operators = [
         Operator("light", ipt=1000, rate=1000, payload=1, memory=30, parallelism=3),
@@ -36,7 +36,7 @@ def test_an_operator_is_beside_the_partners_of_all_of_its_inputs(kind: str, widt
     assert carried(result, result.carries) == pytest.approx(1, rel=1e-6)
 
 
-def test_a_loop_whose_partners_are_apart_carries_less() -> None:
+def test_a_loop_whose_partners_are_apart_carries_less():
     """Memory keeps a machine from holding whole loops; some stream crosses between machines."""
     memory = {"a": 20, "b": 10, "c": 30, "d": 20}
     operators = [
@@ -54,7 +54,7 @@ def test_a_loop_whose_partners_are_apart_carries_less() -> None:
     assert result.limit.use == pytest.approx(1000 / result.carries)
 
 
-def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rate() -> None:
+def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rate():
     """There are more messages than at the rate that was asked for.
 
     Memory allows a single packing, in which some streams cross. Contents count a pair of ``c`` and
@@ -78,7 +78,7 @@ def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rat
     assert carried(result, result.carries) == pytest.approx(1, rel=1e-6)
 
 
-def joined(groups: int, join: Operator, kind: str) -> StreamGraph:
+def joined(groups, join, kind):
     """Two sources, and what joins one tuple of each; the first is joined one to one."""
     sources = [Operator("a", rate=1000, max_parallelism=groups), Operator("b", rate=1000)]
     streams = [Stream("a", "join", partitioning="forward"), Stream("b", "join", partitioning=kind)]
@@ -86,7 +86,7 @@ def joined(groups: int, join: Operator, kind: str) -> StreamGraph:
 
 
 @pytest.mark.parametrize("bought", [True, False])
-def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool) -> None:
+def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought):
     """Of two subtasks, one would get two of three key groups of one input, half of the other."""
     graph = joined(3, Operator("join", ipt=1.5e6, fires="all"), "rebalance")
     offers = [Offer("m", 1.0, mips=1000, cores=4)] if bought else None
@@ -99,7 +99,7 @@ def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool)
         streamplace.plan(kept, offers=offers, cluster=cluster, keep_parallelism=True, budget=BUDGET)
 
 
-def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_key_groups() -> None:
+def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_key_groups():
     """Three subtasks would do, but get 43, 43 and 42 of 128 key groups."""
     graph = joined(0, Operator("join", ipt=2.4e6, fires="all", max_parallelism=128), "hash")
     cluster = Cluster.of([Device("m", mips=1000, cores=4)])
@@ -108,7 +108,7 @@ def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_k
     assert carried(result, result.carries) == pytest.approx(1, rel=1e-6)
 
 
-def test_a_stream_is_hashed_to_key_groups_although_both_ends_keep_equal_parallelisms() -> None:
+def test_a_stream_is_hashed_to_key_groups_although_both_ends_keep_equal_parallelisms():
     """The source's subtasks have two and one of three splits, and the receiver's equal parts."""
     graph = chain(
         Operator("source", ipt=10, rate=1000, parallelism=2, max_parallelism=3),

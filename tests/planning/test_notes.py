@@ -5,12 +5,12 @@ from math import inf
 import pytest
 from planning_cases import chain
 
-from streamplace import Budget, Offer, Operator, StreamGraph, plan
+from streamplace import Budget, Offer, Operator, plan
 
 QUICK = Budget(evaluations=2000)
 
 
-def parsed(*needs: float) -> StreamGraph:
+def parsed(*needs):
     """Two chained operators of one subtask that need so many MIPS."""
     ends = (
         Operator("parse", ipt=1000 * needs[0], rate=1000, payload=10, max_parallelism=1),
@@ -19,7 +19,7 @@ def parsed(*needs: float) -> StreamGraph:
     return chain(*ends, kind="chained")
 
 
-def test_what_one_machine_less_carries_is_said() -> None:
+def test_what_one_machine_less_carries_is_said():
     """Each machine has a core for one of the two operators."""
     offers = [Offer("small", 1.0, mips=1.0)]
     result = plan(parsed(0.8, 0.7), offers=offers, budget=QUICK)
@@ -37,7 +37,7 @@ def test_what_one_machine_less_carries_is_said() -> None:
         (inf, 0, "no memory limit; streams carry no bytes (payload)."),
     ],
 )
-def test_what_nobody_stated_is_a_note(memory: float, payload: float, told: str) -> None:
+def test_what_nobody_stated_is_a_note(memory, payload, told):
     graph = chain(Operator("a", ipt=10, rate=10, payload=payload), Operator("b", ipt=10))
     result = plan(graph, offers=[Offer("one", 1.0, memory=memory)], budget=QUICK)
     assert result.notes == (f"Assumed: {told}",)

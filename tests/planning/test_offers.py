@@ -16,7 +16,7 @@ from streamplace.report.pages import document_of
 ROW = 'name = "a"\nprice = 0.1\n'
 
 
-def test_an_offer_has_units_and_defaults() -> None:
+def test_an_offer_has_units_and_defaults():
     """Quantities are texts or numbers; what is left out is no limit."""
     text = (
         'overhead = "2 us"\noverhead_per_byte = "3 ns"\nslot_sharing = true\n'
@@ -34,7 +34,7 @@ def test_an_offer_has_units_and_defaults() -> None:
     assert not parse_offers(f"[[offers]]\n{ROW}".encode(), "offers.toml").slot_sharing
 
 
-def test_offers_may_be_called_as_machines_of_others() -> None:
+def test_offers_may_be_called_as_machines_of_others():
     """The only machine of the second has a name that is not that of one of the first."""
     needs = Operator("b", requires=frozenset({"gpu"}))
     graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=2), needs], [Stream("a", "b")])
@@ -68,11 +68,11 @@ MANY = "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001))
         (MANY, "1001 offers"),
     ],
 )
-def test_bad_offers_are_refused_in_one_line(text: str, place: str) -> None:
+def test_bad_offers_are_refused_in_one_line(text, place):
     assert place in refusal_of("offers.toml", parse_offers, text.encode(), "offers.toml")
 
 
-def test_tags_may_be_a_list_as_those_of_devices() -> None:
+def test_tags_may_be_a_list_as_those_of_devices():
     gpu = Operator("a", ipt=1, rate=1, requires=frozenset({"gpu"}))
     offers = [Offer("m", 1.0, tags=["gpu"])]  # type: ignore[arg-type]
     result = streamplace.plan(StreamGraph.of("g", [gpu]), offers=offers, budget=Budget(None, 100))
@@ -84,11 +84,11 @@ def test_tags_may_be_a_list_as_those_of_devices() -> None:
 @pytest.mark.parametrize(
     ("column", "value"), [("price", "0.1"), ("cores", 1.5), ("slots", math.nan)]
 )
-def test_offers_in_python_are_checked_as_those_of_files(column: str, value: object) -> None:
+def test_offers_in_python_are_checked_as_those_of_files(column, value):
     with pytest.raises(StreamplaceError, match=f"^offer 'a' has {column} {value!r}"):
         Offer(**{"name": "a", "price": 0.1, column: value})  # type: ignore[arg-type]
 
 
-def test_whole_numbers_of_offers_may_come_as_floats() -> None:
+def test_whole_numbers_of_offers_may_come_as_floats():
     offer = Offer("a", 0.1, cores=4.0, slots=2.0, at_most=np.int64(3))  # type: ignore[arg-type]
     assert repr((offer.cores, offer.slots, offer.at_most)) == "(4, 2, 3)"

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from placer_cases import make_busy
 from planning_cases import (
     MOST_MACHINES,
-    SmallQuestion,
     all_contents,
     carried,
     chain,
@@ -30,7 +28,6 @@ from streamplace.planning.deployment import deployment_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import (
     PackedMachines,
-    Packing,
     anneal,
     deal,
     first_fit,
@@ -40,7 +37,6 @@ from streamplace.planning.packing import (
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.rates import MACHINES_PER_SECOND
-from streamplace.planning.result import PlanResult
 from streamplace.planning.search import PlanSearch
 from streamplace.report.pages import document_of
 
@@ -48,13 +44,13 @@ ASKED = PlannerSettings(budget=Budget(None, 10**6))
 TEN = Offer("a", 1.0, mips=10.0)
 
 
-def plan_on(graph: StreamGraph, *offers: Offer, **options: Any) -> PlanResult:
+def plan_on(graph, *offers, **options):
     """Plan on offers, with changed settings."""
     return planned(graph, Catalogue.of(offers), replace(ASKED, **options))
 
 
 @given(small_questions())
-def test_a_plan_of_a_small_problem_is_the_cheapest(question: SmallQuestion) -> None:
+def test_a_plan_of_a_small_problem_is_the_cheapest(question):
     """No plan of up to three machines costs less, also if all operators or one are kept."""
     graph, offers, keeps = question
     best = cheapest_by_brute_force(demand_of(graph, fixed=keeps), offers, MOST_MACHINES, finest=4)
@@ -71,7 +67,7 @@ def test_a_plan_of_a_small_problem_is_the_cheapest(question: SmallQuestion) -> N
     assert carried(result) >= 1 - 1e-8
 
 
-def test_what_a_forward_stream_joins_to_a_kept_operator_keeps_its_parallelism() -> None:
+def test_what_a_forward_stream_joins_to_a_kept_operator_keeps_its_parallelism():
     operators = [
         Operator("src", ipt=1000, payload=1, rate=1000),
         Operator("parse", ipt=1000, payload=1, parallelism=3),
@@ -107,12 +103,12 @@ FORWARD = Operator("u", ipt=1000, rate=1000, parallelism=3), Operator("v", paral
         (FORWARD, {"map"}, "'map'"),
     ],
 )
-def test_bad_numbers_are_named(ends: tuple[Operator, ...], kept: set[str], message: str) -> None:
+def test_bad_numbers_are_named(ends, kept, message):
     with pytest.raises(StreamplaceError, match=message):
         plan_on(chain(*ends, kind="forward"), TEN, keep_parallelism=frozenset(kept))
 
 
-def test_a_graph_may_say_whose_parallelism_is_kept() -> None:
+def test_a_graph_may_say_whose_parallelism_is_kept():
     """As that of an operator to which every tuple is copied once for each subtask."""
     operators = [
         Operator("src", ipt=1000, rate=1000),
@@ -124,7 +120,7 @@ def test_a_graph_may_say_whose_parallelism_is_kept() -> None:
     assert plan_on(graph, TEN).parallelism == {"src": 1, "all": 3, "out": 1}
 
 
-def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subtasks() -> None:
+def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subtasks():
     graph = StreamGraph.of("state", [Operator("v", ipt=1, rate=1, memory=10)])
     result = plan_on(graph, Offer("m", 1.0, memory=4.0))
     assert result.machines == {"m": 3}
@@ -147,13 +143,13 @@ def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subt
         ),
     ],
 )
-def test_memory_fills_machines(operators: list[Operator], memory: float, machines: int) -> None:
+def test_memory_fills_machines(operators, memory, machines):
     result = plan_on(chain(*operators), Offer("m", 1.0, memory=memory), keep_parallelism=True)
     assert result.cost == result.bound == machines
 
 
 @given(small_questions(), st.data())
-def test_contents_that_fit_carry_the_rate(question: SmallQuestion, data: st.DataObject) -> None:
+def test_contents_that_fit_carry_the_rate(question, data):
     """What a machine's contents take is no less than what the simulator says, in any order."""
     graph, offers, keeps = question
     demand = demand_of(graph, fixed=keeps)
@@ -170,7 +166,7 @@ def test_contents_that_fit_carry_the_rate(question: SmallQuestion, data: st.Data
         assert deployment_of(demand, offers, PackedMachines(kinds, p, rows)).carries
 
 
-def widest(question: SmallQuestion, offers: Catalogue) -> Packing:
+def widest(question, offers):
     """The operators of a question at their largest parallelism, or 3."""
     demand = demand_of(question.graph, fixed=question.keeps)
     most = np.where(demand.parallelism_limit > 0, demand.parallelism_limit, 3)
@@ -179,7 +175,7 @@ def widest(question: SmallQuestion, offers: Catalogue) -> Packing:
 
 
 @given(small_questions(), st.booleans())
-def test_first_fit_overfills_no_machine(question: SmallQuestion, is_sharing: bool) -> None:
+def test_first_fit_overfills_no_machine(question, is_sharing):
     """What an operator adds to a machine is what the machine then uses more, slots included."""
     offers = replace(question.catalogue, slot_sharing=is_sharing)
     packing = widest(question, offers)
@@ -190,7 +186,7 @@ def test_first_fit_overfills_no_machine(question: SmallQuestion, is_sharing: boo
 
 
 @given(small_questions(), st.integers(1, 40))
-def test_moves_in_slices_end_where_they_would_at_once(question: SmallQuestion, cells: int) -> None:
+def test_moves_in_slices_end_where_they_would_at_once(question, cells):
     packing = widest(question, question.catalogue)
     kinds = np.repeat(np.arange(len(packing.capacity), dtype=np.int32), 2)
     start, ends = deal(packing, kinds), []
@@ -203,7 +199,7 @@ def test_moves_in_slices_end_where_they_would_at_once(question: SmallQuestion, c
     assert ends[0][1] == ends[1][1]
 
 
-def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() -> None:
+def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding():
     """First fit puts parts of 40 % together, which takes five machines. Four are full exactly."""
     unit = 19 / 3
     operators = [
@@ -217,7 +213,7 @@ def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() 
     assert result.carries < result.rate  # by the last bit
 
 
-def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
+def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used():
     """Small machines are the cheapest at low rates; the highest rate is that of large ones."""
     graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=1)])
     offers = Catalogue.of([Offer("small", 0.1, mips=1000), Offer("large", 0.5, mips=4000)])
@@ -230,7 +226,7 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
     assert planned(graph.at_rate(3500), required, ASKED).machines == {"small": 1, "large": 1}
 
 
-def test_the_highest_rate_is_sought_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_highest_rate_is_sought_within_the_budget(monkeypatch):
     """On a busy machine first fit names a rate, on as many machines as a second can fill."""
     make_busy(monkeypatch)
     graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=5000)])
@@ -240,7 +236,7 @@ def test_the_highest_rate_is_sought_within_the_budget(monkeypatch: pytest.Monkey
     assert carried(result) >= 1 - 1e-8
 
 
-def test_a_graph_that_uses_nothing_takes_the_cheapest_machine() -> None:
+def test_a_graph_that_uses_nothing_takes_the_cheapest_machine():
     """No plan has fewer machines than one; it carries any rate, which JSON tells as null."""
     graph = StreamGraph.of("free", [Operator("src", rate=1.0)])
     result = plan_on(graph, Offer("a", 2.0), Offer("b", 1.0))
@@ -253,7 +249,7 @@ def test_a_graph_that_uses_nothing_takes_the_cheapest_machine() -> None:
     assert "report.html" in result.files()
 
 
-def test_an_operator_may_have_as_many_subtasks_as_its_rate_needs() -> None:
+def test_an_operator_may_have_as_many_subtasks_as_its_rate_needs():
     """12.5 million MIPS are 5,000 cores, on machines of 64."""
     graph = StreamGraph.of("wide", [Operator("a", ipt=1e6, rate=1.25e7)])
     result = plan_on(graph, Offer("large", 1.0, cores=64))
@@ -261,7 +257,7 @@ def test_an_operator_may_have_as_many_subtasks_as_its_rate_needs() -> None:
     assert result.parallelism == {"a": 5000}
 
 
-def test_parallelism_suits_the_fast_cores_where_slots_are_few() -> None:
+def test_parallelism_suits_the_fast_cores_where_slots_are_few():
     """The operator that the slow core cannot run takes one slot of the fast machine, not two."""
     operators = [Operator("a", ipt=2e6, rate=1000), Operator("b", ipt=5e5)]
     graph = StreamGraph.of("pair", operators, [Stream("a", "b")])
@@ -270,7 +266,7 @@ def test_parallelism_suits_the_fast_cores_where_slots_are_few() -> None:
     assert plan_on(graph, slow, fast).machines == {"slow": 1, "fast": 1}
 
 
-def test_a_plan_of_equal_cost_takes_the_place_of_none() -> None:
+def test_a_plan_of_equal_cost_takes_the_place_of_none():
     """So that a search ends, and the first of equal plans stays."""
     graph = StreamGraph.of("one", [Operator("src", ipt=1e3, rate=100.0)])
     problem = PlanProblem.of(graph, Catalogue.of([Offer("small", 0.1)]))

@@ -1,7 +1,6 @@
 """Proofs of plans against every placement of small jobs, and against every packing of items."""
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 from hypothesis import example, given, settings
@@ -12,7 +11,7 @@ import streamplace
 from streamplace import Offer, Operator, Stream, StreamGraph
 from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.model import Problem
-from streamplace.model.arrays import Bools, Ints
+from streamplace.model.arrays import Bools
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
@@ -20,7 +19,6 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import (
     ALL_TO_ALL,
-    Demand,
     connected,
     demand_of,
     slot_groups,
@@ -31,14 +29,14 @@ from streamplace.planning.offers import Catalogue
 MOST_SUBTASKS = 6
 
 
-def carrying_counts(question: SmallQuestion) -> Iterator[tuple[int, ...]]:
+def carrying_counts(question):
     """Numbers of machines that carry the rate, with some parallelism and contents."""
     for counts in machine_counts(question.catalogue, MOST_MACHINES):
         if any(_carries(question, counts, vector) for vector in _parallelisms(question)):
             yield counts
 
 
-def _parallelisms(question: SmallQuestion) -> Iterator[Ints]:
+def _parallelisms(question):
     ranges = [
         [one.parallelism] if one.name in question.kept else range(1, (one.max_parallelism or 3) + 1)
         for one in question.graph.operators
@@ -48,7 +46,7 @@ def _parallelisms(question: SmallQuestion) -> Iterator[Ints]:
             yield np.array(numbers, np.int32)
 
 
-def _carries(question: SmallQuestion, counts: tuple[int, ...], vector: Ints) -> bool:
+def _carries(question, counts, vector):
     """Whether contents carry the rate whichever subtasks of each operator a machine runs."""
     catalogue = question.catalogue
     kinds = np.repeat(np.arange(len(counts)), counts).tolist()
@@ -79,7 +77,7 @@ def _carries(question: SmallQuestion, counts: tuple[int, ...], vector: Ints) -> 
     )
 
 
-def _contents(demand: Demand, vector: Ints, places: Ints, machines: int) -> Ints:
+def _contents(demand, vector, places, machines):
     """Number of the contents of each placement; subtasks that are joined one to one move together.
 
     Placements of the same contents differ by the order of subtasks alone.
@@ -98,9 +96,7 @@ def _contents(demand: Demand, vector: Ints, places: Ints, machines: int) -> Ints
     return np.unique(whole, return_inverse=True)[1].astype(np.int32)
 
 
-def _fits_slots(
-    demand: Demand, catalogue: Catalogue, operator: Ints, place: Ints, slots: np.ndarray
-) -> bool:
+def _fits_slots(demand, catalogue, operator, place, slots):
     taken = np.zeros((len(slots), demand.n_operators), np.int64)
     np.add.at(taken, (place, operator), 1)
     full: Bools = slots_of(slot_groups(demand, catalogue), taken) > slots
@@ -138,7 +134,7 @@ APART = SmallQuestion(
 @settings(max_examples=12, deadline=None)
 @example(APART)
 @given(small_questions())
-def test_no_machines_refute_a_proof(question: SmallQuestion) -> None:
+def test_no_machines_refute_a_proof(question):
     """Bounds and refusals of a question against its cheapest machines by brute force."""
     graph, catalogue, keeps = question
     carrying = list(carrying_counts(question))

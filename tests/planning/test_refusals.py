@@ -1,7 +1,6 @@
 """Refusals: why no machines carry a rate, and the largest rate for which a plan was found."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from planning_cases import chain
@@ -23,12 +22,12 @@ THREE = StreamGraph.of("g", [Operator(v, 600, rate=1e3, max_parallelism=1) for v
 WINDOWED = Operator("s", rate=50), Operator("w", window=Window(1.0, 1.0, 25.0, 0.5))
 
 
-def one(ipt: float, **changes: Any) -> StreamGraph:
+def one(ipt, **changes):
     """An operator that reads 1000 tuples/s, unless it says otherwise."""
     return StreamGraph.of("g", [Operator("v", ipt=ipt, **{"rate": 1000, **changes})])
 
 
-def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
+def asked(graph, *offers, **options):
     """Arguments of a plan."""
     return {"graph": graph, "offers": offers, "budget": Budget(None, 1000), **options}
 
@@ -64,12 +63,12 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
         (asked(chain(*WINDOWED, Operator("j", fires="all")), ONE), "window"),
     ],
 )
-def test_what_nothing_carries_is_refused(question: dict[str, Any], reason: str) -> None:
+def test_what_nothing_carries_is_refused(question, reason):
     with pytest.raises(ProblemError, match=reason):
         streamplace.plan(**question)
 
 
 @pytest.mark.parametrize("headroom", ["high", 1])
-def test_an_impossible_headroom_is_refused(headroom: Any) -> None:
+def test_an_impossible_headroom_is_refused(headroom):
     with pytest.raises(StreamplaceError, match="headroom"):
         streamplace.plan(**asked(one(1), ONE, headroom=headroom))

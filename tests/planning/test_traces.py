@@ -19,14 +19,14 @@ TWO = (
 )
 
 
-def joined(fires: str = "each") -> StreamGraph:
+def joined(fires="each"):
     """Two sources and what joins them."""
     operators = [Operator(name, ipt=1e3, rate=1) for name in ("left", "right")]
     streams = [Stream("left", "join"), Stream("right", "join")]
     return StreamGraph.of("joined", [*operators, Operator("join", ipt=1e3, fires=fires)], streams)
 
 
-def test_a_trace_has_times_rates_and_hours() -> None:
+def test_a_trace_has_times_rates_and_hours():
     """Dates without a zone are UTC; each hour has the largest rate of each source."""
     trace = parse_trace(TWO, "rates.csv")
     assert trace.sources == ("left", "right")
@@ -37,12 +37,12 @@ def test_a_trace_has_times_rates_and_hours() -> None:
 @pytest.mark.parametrize(
     ("rows", "highest"), [("0,100\n5400,10", [100, 100]), ("0,100\n7200,200", [100, 100, 200])]
 )
-def test_an_hour_begins_with_the_rate_of_the_row_before(rows: str, highest: list[float]) -> None:
+def test_an_hour_begins_with_the_rate_of_the_row_before(rows, highest):
     trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
     assert [rates.tolist() for _, rates in trace.hours()] == [[rate] for rate in highest]
 
 
-def test_a_quantile_is_a_rate_of_the_trace() -> None:
+def test_a_quantile_is_a_rate_of_the_trace():
     """So large a share of the rows is not above it; 1 is the peak."""
     trace = parse_trace(b"time,rate\n0,10\n1,40\n2,20\n3,30\n", "rates.csv")
     assert [float(trace.level(q)[0]) for q in (0.25, 0.5, 0.9, 1)] == [10, 20, 40, 40]
@@ -50,7 +50,7 @@ def test_a_quantile_is_a_rate_of_the_trace() -> None:
     assert [float(hundred.level(q)[0]) for q in (0.55, 0.56, 0.57)] == [55, 56, 57]
 
 
-def test_rates_are_those_of_the_sources_or_of_all_together() -> None:
+def test_rates_are_those_of_the_sources_or_of_all_together():
     trace = parse_trace(TWO, "rates.csv")
     graph = trace.graph(joined(), trace.level(1))
     assert graph.operators.rate.tolist() == [200, 3000, 0]
@@ -60,7 +60,7 @@ def test_rates_are_those_of_the_sources_or_of_all_together() -> None:
         trace.graph(pipeline(), trace.level(1))
 
 
-def test_every_hour_is_planned_alone() -> None:
+def test_every_hour_is_planned_alone():
     """The plan for the peaks of all sources carries every hour; that of a quantile does not."""
     offers, trace = [Offer("small", 0.1, mips=1.0)], parse_trace(TWO, "rates.csv")
     budget = Budget(None, 1000)
@@ -74,7 +74,7 @@ def test_every_hour_is_planned_alone() -> None:
     assert [hour.carried for hour in median.hours] == [False, True]
 
 
-def test_hours_are_judged_without_the_chains_that_the_plan_divides() -> None:
+def test_hours_are_judged_without_the_chains_that_the_plan_divides():
     """A chain would not pay for the stream, which takes two thirds of the CPU."""
     ends = [Operator(name, ipt=1e5, rate=float(name == "a"), max_parallelism=1) for name in "ab"]
     graph = StreamGraph.of("two", ends, [Stream("a", "b", partitioning="chained", ipt=2e5)])
@@ -84,13 +84,13 @@ def test_hours_are_judged_without_the_chains_that_the_plan_divides() -> None:
     assert [hour.carried for hour in result.hours] == [True, True, True, False]
 
 
-def test_an_hour_without_tuples_has_the_rate_of_the_trace() -> None:
+def test_an_hour_without_tuples_has_the_rate_of_the_trace():
     trace = parse_trace(b"time,rate\n0,1000\n3600,0\n", "rates.csv")
     result = plan(pipeline(), trace=trace, offers=[Offer("s", 0.1)], budget=Budget(None, 1000))
     assert [hour.rate for hour in result.hours] == [1000.0, 0.0]
 
 
-def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile() -> None:
+def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile():
     """Two machines carry 25,000 tuples/s, and the last of four hours has 90,000."""
     graph = StreamGraph.of("one", [Operator("a", ipt=2e5, rate=1)])
     trace = parse_trace(b"time,rate\n0,10000\n3600,10000\n7200,10000\n10800,90000\n", "rates.csv")
@@ -113,7 +113,7 @@ def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile(
         plan(graph, trace=trace, offers=offers, budget=budget)
 
 
-def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
+def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan():
     trace = parse_trace(b"time,left,right\n0,100,100\n3600,50,60\n7200,50,50\n", "rates.csv")
     offers, budget = [Offer("s", 0.1)], Budget(None, 1000)
     result = plan(joined(fires="all"), trace=trace, offers=offers, budget=budget)
@@ -122,7 +122,7 @@ def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
     assert result.hours[1].rate == 110
 
 
-def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
+def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have():
     trace = parse_trace(b"time,left,right\n0,9,9\n3600,9,4\n", "rates.csv")
     with pytest.raises(GraphError, match=r"1:00: operator 'join'"):
         plan_schedule(joined(fires="all"), trace, slot="1 h", offers=[Offer("a", 1.0)])
@@ -146,7 +146,7 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
         ('time,rate\n0,"1', ""),
     ],
 )
-def test_bad_traces_are_refused_in_one_line(text: str, place: str) -> None:
+def test_bad_traces_are_refused_in_one_line(text, place):
     assert place in refusal_of("rates.csv", parse_trace, text.encode(), "rates.csv")
 
 
@@ -159,12 +159,12 @@ def test_bad_traces_are_refused_in_one_line(text: str, place: str) -> None:
         ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\]"),
     ],
 )
-def test_traces_of_python_are_checked(time: list[float], rates: list[float], place: str) -> None:
+def test_traces_of_python_are_checked(time, rates, place):
     with pytest.raises(SettingError, match=place):
         RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
 
 
-def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
+def test_what_has_no_effect_beside_or_without_a_trace_is_refused():
     with pytest.raises(SettingError, match="quantile"):
         plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
     with pytest.raises(SettingError, match="rate and trace"):

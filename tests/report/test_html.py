@@ -4,7 +4,6 @@ import json
 from base64 import b64encode
 from collections import Counter
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from hostile import HOSTILE
@@ -20,7 +19,7 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import SCRIPT, STYLE, as_json, as_page, page_file
 
 
-def pipe(graph: str, first: str, second: str, device: str) -> Report:
+def pipe(graph, first, second, device):
     """Report about two operators of these names."""
     operators = [Operator(first, ipt=1e5, rate=1e4, kind=graph), Operator(second, ipt=2e5)]
     stream_graph = StreamGraph.of(graph, operators, [Stream(first, second)])
@@ -30,11 +29,11 @@ def pipe(graph: str, first: str, second: str, device: str) -> Report:
     return NamedPlacements(problem, placed, OBJECTIVES["throughput"]).report()
 
 
-def test_the_example_is_a_document_with_every_field_described() -> None:
+def test_the_example_is_a_document_with_every_field_described():
     check_document(as_json(example()))
 
 
-def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:
+def test_a_page_loads_nothing_and_runs_nothing_but_its_script():
     """Policy, one style sheet, the document and one script; no address and no handler anywhere."""
     page = as_page(example(), Report(("An example.",)))
     shown = Elements(page)
@@ -59,7 +58,7 @@ def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:
     assert json.loads(shown.texts["script#report"]) == json.loads(json.dumps(example()))
 
 
-def test_every_hostile_name_is_text() -> None:
+def test_every_hostile_name_is_text():
     """As many elements as with plain names, and the document has the names as they are."""
     usual = [tag for tag, _ in Elements(pipe("graph", "first", "second", "device").html()).elements]
     for name in HOSTILE:
@@ -73,7 +72,7 @@ def test_every_hostile_name_is_text() -> None:
         page.encode("utf-8")
 
 
-def test_words_are_readable_without_a_script() -> None:
+def test_words_are_readable_without_a_script():
     """Sentences, headings and tables are elements; a load is a percentage."""
     parts = ("One & all.", Heading("g", ": x"), Sheet(("device", "load"), (("d<0", Bar(0.5)),)))
     page = Report(parts, "Title").html()
@@ -82,7 +81,7 @@ def test_words_are_readable_without_a_script() -> None:
     assert "<noscript>" in page
 
 
-def test_notebooks_show_a_frame_and_tables_without_a_subject() -> None:
+def test_notebooks_show_a_frame_and_tables_without_a_subject():
     """The page is an attribute of the frame, in which nothing ends it."""
     frame = pipe("g", "a", 'b"><script>', "d")._repr_html_()
     ((tag, given),) = Elements(frame).elements
@@ -92,7 +91,7 @@ def test_notebooks_show_a_frame_and_tables_without_a_subject() -> None:
     assert Report(("Fine.",))._repr_html_().startswith("<div")
 
 
-def test_a_report_has_the_name_of_a_page(tmp_path: Path) -> None:
+def test_a_report_has_the_name_of_a_page(tmp_path):
     report = pipe("g", "a", "b", "d")
     with pytest.raises(FormatError, match=r"must end in \.html"):
         report.save(tmp_path / "report.htm")

@@ -5,14 +5,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hostile import CANARY, HOSTILE
-from report_browser import BROWSER, DRIVER, Browser, browser
+from report_browser import BROWSER, DRIVER, browser
 from report_example import example as example_document
 from report_example import example_problem
 from streamsim import throughput as python_throughput
@@ -36,24 +34,24 @@ AXE = Path(streamplace.report.__file__).parent / "page" / "node_modules" / "axe-
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium():
     with browser() as session:
         session.size(1280, 900)
         yield session
 
 
 @pytest.fixture
-def example() -> Any:
+def example():
     return example_document()
 
 
-def only_its_problem(example: Any) -> Any:
+def only_its_problem(example):
     """The example without its other parts."""
     keys = ("version", "made_by", "title", "notes")
     return {key: example[key] for key in keys} | {"problems": example["problems"][:1]}
 
 
-def shown(chromium: Browser, document: Any, folder: Path) -> None:
+def shown(chromium, document, folder):
     """Open the page of a document; nothing but its file is asked for, and nothing complains."""
     file = folder / "report.html"
     file.write_text(as_page(document, Report(())), encoding="utf-8")
@@ -68,15 +66,13 @@ def shown(chromium: Browser, document: Any, folder: Path) -> None:
     assert chromium.log("browser") == []
 
 
-def throughput(chromium: Browser) -> float:
+def throughput(chromium):
     """The throughput that the page shows, as a share."""
     text = chromium.run("return document.querySelector('.card .figure').textContent")
     return float(text.split()[0]) / 100
 
 
-def centres(
-    chromium: Browser, operator: str, device: int
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def centres(chromium, operator, device):
     """Points inside the box of an operator and inside a device of the list."""
     script = """
         const texts = [...document.querySelectorAll('.now .stage text')];
@@ -89,7 +85,7 @@ def centres(
     return tuple(start), tuple(end)
 
 
-def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_a_drag_gives_what_python_computes(chromium, example, tmp_path):
     problem = example["problems"][0]
     shown(chromium, only_its_problem(example), tmp_path)
     assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
@@ -100,7 +96,7 @@ def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_
     assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
 
 
-def test_an_interval_follows_a_drag(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_an_interval_follows_a_drag(chromium, example, tmp_path):
     """A measured rate is 80 to 110 % of the predicted one, and at most what is offered."""
     problem = example["problems"][0]
     problem["errors"] = {"low": 0.8, "high": 1.1, "words": "a confidence of 90 %"}
@@ -116,13 +112,13 @@ def test_an_interval_follows_a_drag(chromium: Browser, example: Any, tmp_path: P
     assert card.endswith("with a confidence of 90 %")
 
 
-def _python_after(problem: Any, operator: int, device: int) -> float:
+def _python_after(problem, operator, device):
     place = list(problem["placements"][0]["place"])
     place[operator] = device
     return float(python_throughput(example_problem().instance, [place])[0])
 
 
-def test_keys_alone_move_an_operator(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_keys_alone_move_an_operator(chromium, example, tmp_path):
     problem = example["problems"][0]
     shown(chromium, only_its_problem(example), tmp_path)
     for _ in range(40):
@@ -139,7 +135,7 @@ def test_keys_alone_move_an_operator(chromium: Browser, example: Any, tmp_path: 
     assert said.startswith("parse is on big. Throughput 45.0 %")
 
 
-def test_what_if_is_off_where_pages_err(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_what_if_is_off_where_pages_err(chromium, example, tmp_path):
     example["problems"][0]["placements"][0]["throughput"] += 1e-8
     shown(chromium, example, tmp_path)
     text = chromium.run("return document.querySelector('.workbench .notice').textContent")
@@ -149,9 +145,7 @@ def test_what_if_is_off_where_pages_err(chromium: Browser, example: Any, tmp_pat
 
 @pytest.mark.skipif(not AXE.exists(), reason="needs `make page` once")
 @pytest.mark.parametrize("dark", [False, True])
-def test_axe_finds_nothing_serious(
-    chromium: Browser, example: Any, tmp_path: Path, dark: bool
-) -> None:
+def test_axe_finds_nothing_serious(chromium, example, tmp_path, dark):
     chromium.size(1280, 900, dark=dark)
     shown(chromium, example, tmp_path)
     chromium.call("POST", "/execute/sync", {"script": AXE.read_text("utf-8"), "args": []})
@@ -161,7 +155,7 @@ def test_axe_finds_nothing_serious(
     assert [violation for violation in found if violation[1] in ("serious", "critical")] == []
 
 
-def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_hostile_names_are_text(chromium, example, tmp_path):
     tags = ("<img src=x onerror=pwned=1>", "<b>", "</script><script>pwned=1</script>")
     names = [*HOSTILE, *tags, "", "\udc00", "a" * 100_000]
     operators = [Operator(name or " ", ipt=1.0, rate=1.0) for name in names[:-3]]
@@ -185,7 +179,7 @@ def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path)
     assert not any(character in text for text in texts for character in "\x00\x1b\n\u202e\u2066")
 
 
-def test_the_copied_command_simulates(run: Callable, chromium: Browser, tmp_path: Path) -> None:
+def test_the_copied_command_simulates(run, chromium, tmp_path):
     """Pasted into a shell as it is, with names that end commands, and after changes."""
     names = [*HOSTILE, "END_OF_PLACEMENT", "\nEND_OF_PLACEMENT\n", f"!!\n>{CANARY}\n"]
     operators = [Operator(name, ipt=1e5, rate=100.0) for name in names]
@@ -210,13 +204,13 @@ def test_the_copied_command_simulates(run: Callable, chromium: Browser, tmp_path
     assert not Path(CANARY).exists()
 
 
-def _document(page: Path) -> Any:
+def _document(page):
     text = page.read_text(encoding="utf-8")
     begin = text.index('id="report">') + len('id="report">')
     return json.loads(text[begin : text.index("</script>", begin)])
 
 
-def _pasted(chromium: Browser) -> Any:
+def _pasted(chromium):
     """Document that a shell prints for the command that the page copies, with --json."""
     copied = chromium.run("""
         let text = '';
@@ -235,7 +229,7 @@ def _pasted(chromium: Browser) -> Any:
     return json.loads(answer.stdout)
 
 
-def placed_graph(n: int, devices: int = 5) -> Problem:
+def placed_graph(n, devices=5):
     """A random graph of some operators on a cluster."""
     (graph,) = streamplace.generate("random-dag", operators=n, seed=1)
     return Problem(graph, Cluster.uniform(devices))
@@ -258,9 +252,7 @@ OVERLAPS = """
 
 @pytest.mark.parametrize(("width", "dark"), [(375, True), (1400, False), (2560, True)])
 @pytest.mark.parametrize("n", [5, 50, 500])
-def test_a_graph_fills_its_card_and_nothing_leaves_the_window(
-    chromium: Browser, tmp_path: Path, n: int, width: int, dark: bool
-) -> None:
+def test_a_graph_fills_its_card_and_nothing_leaves_the_window(chromium, tmp_path, n, width, dark):
     """Neither labels nor panels overlap, and the graph is as wide or as high as its card."""
     problem = placed_graph(n)
     placed = tuple((p, streamplace.place(problem, placer=p).placement) for p in PLACERS)
@@ -281,7 +273,7 @@ def test_a_graph_fills_its_card_and_nothing_leaves_the_window(
     chromium.size(1280, 900)
 
 
-def test_a_report_opens_on_the_best_placement(chromium: Browser, tmp_path: Path) -> None:
+def test_a_report_opens_on_the_best_placement(chromium, tmp_path):
     problem, judge = placed_graph(12), OBJECTIVES["throughput"]
     placed = [(p, streamplace.place(problem, placer=p).placement) for p in PLACERS]
     named = NamedPlacements(problem, tuple(placed[::-1]), judge)
@@ -300,8 +292,8 @@ def test_a_report_opens_on_the_best_placement(chromium: Browser, tmp_path: Path)
 
 @pytest.mark.parametrize(("ipt", "limit"), [(4e5, "The CPU"), (1e5, "A subtask")])
 def test_one_resource_is_marked_with_the_load_that_makes_it_the_bottleneck(
-    chromium: Browser, tmp_path: Path, ipt: float, limit: str
-) -> None:
+    chromium, tmp_path, ipt, limit
+):
     """The number of the sentence stands where the device is listed, whatever its CPU load."""
     read = Operator("read", ipt=1e3, rate=1e4, max_rate=8e3)
     graph = StreamGraph.of("g", [read, Operator("count", ipt=ipt)], [Stream("read", "count")])
@@ -318,7 +310,7 @@ def test_one_resource_is_marked_with_the_load_that_makes_it_the_bottleneck(
     assert f"{need} %" in row
 
 
-def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_every_view_is_shown(chromium, example, tmp_path):
     shown(chromium, example, tmp_path)
     heads = chromium.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
     assert {"Plan", "Comparison"} <= set(heads)
@@ -333,7 +325,7 @@ def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) ->
     assert "critical path" in chromium.run("return document.querySelector('.gantt').ariaLabel")
 
 
-def test_cells_open_their_graph(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_cells_open_their_graph(chromium, example, tmp_path):
     name = example["problems"][0]["placements"][1]["name"]
     result = example["comparison"]["results"][0]
     column = result["placers"].index(name)
@@ -351,7 +343,7 @@ def test_cells_open_their_graph(chromium: Browser, example: Any, tmp_path: Path)
     assert chromium.run(pressed) == name
 
 
-def test_heads_sort_a_comparison(chromium: Browser, example: Any, tmp_path: Path) -> None:
+def test_heads_sort_a_comparison(chromium, example, tmp_path):
     result = example["comparison"]["results"][0]
     shown(chromium, example, tmp_path)
     script = """
@@ -378,7 +370,7 @@ NAMES = (
 )
 
 
-def compared(graphs: int, names: Sequence[str]) -> Comparison:
+def compared(graphs, names):
     """Placers with long and short names, some alike in value and time, at two rates."""
     judge = OBJECTIVES["throughput"]
     collected, by_graph = ObjectiveResults(judge), GraphResults()
@@ -403,9 +395,7 @@ def compared(graphs: int, names: Sequence[str]) -> Comparison:
         (1400, 5, [f"p{i}" for i in range(40)]),
     ],
 )
-def test_a_comparison_fits_any_window(
-    chromium: Browser, tmp_path: Path, width: int, graphs: int, names: Sequence[str]
-) -> None:
+def test_a_comparison_fits_any_window(chromium, tmp_path, width, graphs, names):
     """No label lies on another or outside its chart, and nothing is wider than its place."""
     chromium.size(width, 900, mobile=width < 500, dark=width == 2560)
     shown(chromium, document_of(compared(graphs, names).report()), tmp_path)

@@ -7,7 +7,6 @@ groups, cost matrices, and the three orders of a pass.
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import getitem
@@ -25,7 +24,6 @@ from streamplace.model.graph import Attribute
 from streamplace.model.operators import Window
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.report.document import ProblemPart
 from streamplace.report.problems import Shown, problem_part
 
 HERE = Path(__file__).parent
@@ -33,12 +31,12 @@ PAGE = Path(streamplace.report.__file__).parent
 needs_node = pytest.mark.skipif(which("node") is None, reason="needs Node")
 
 
-def parts(pairs: Iterable[tuple[Problem, list[Shown]]]) -> list[ProblemPart]:
+def parts(pairs):
     """Problems of reports with placements."""
     return [problem_part(*pair, OBJECTIVES["throughput"]) for pair in pairs]
 
 
-def problems(count: int) -> Iterator[tuple[Problem, list[Shown]]]:
+def problems(count):
     """Problems, and two or three placements of each."""
     for i in range(count):
         rng = np.random.default_rng([0, i])
@@ -46,7 +44,7 @@ def problems(count: int) -> Iterator[tuple[Problem, list[Shown]]]:
         yield problem, _placements(rng, problem)
 
 
-def _problem(rng: np.random.Generator, name: str) -> Problem:
+def _problem(rng, name):
     n, d = int(rng.integers(1, 11)), int(rng.integers(1, 5))
     label = rng.permutation(n)
     pairs = [(u, v) for v in range(n) for u in range(v)]
@@ -68,9 +66,7 @@ def _problem(rng: np.random.Generator, name: str) -> Problem:
     return Problem(graph, _cluster(rng, d), seconds=seconds)
 
 
-def _operator(
-    rng: np.random.Generator, v: int, rate: float, joins: bool, window: Window | None
-) -> Operator:
+def _operator(rng, v, rate, joins, window):
     groups = int(rng.choice([0, 0, 3, 8]))
     return Operator(
         f"v{v}",
@@ -83,19 +79,19 @@ def _operator(
     )
 
 
-def _window(rng: np.random.Generator) -> Window:
+def _window(rng):
     limit = float(rng.choice([20.0, np.inf]))
     size = 2.0 * int(rng.integers(1, 4))
     return Window(size, 2.0, base=_of(rng, 0, 1), factor=_of(rng, 0.1, 0.5), limit=limit)
 
 
 def _selectivities(
-    rng: np.random.Generator,
-    edges: Sequence[tuple[int, int]],
-    rate: Sequence[float],
-    joins: Sequence[bool],
-    windows: Sequence[Window | None],
-) -> list[float]:
+    rng,
+    edges,
+    rate,
+    joins,
+    windows,
+):
     """Tuples per tuple, such that all streams into an operator that fires all have one rate."""
     selectivity = [_of(rng, 0.25, 0.5, 1, 2) for _ in edges]
     flow = list(rate)
@@ -111,13 +107,13 @@ def _selectivities(
     return selectivity
 
 
-def _output(rate: float, window: Window | None) -> float:
+def _output(rate, window):
     if window is None:
         return rate
     return min(window.limit, window.base + window.factor * rate * window.size) / window.advance
 
 
-def _cluster(rng: np.random.Generator, d: int) -> Cluster:
+def _cluster(rng, d):
     cores = [int(rng.choice([1, 1, 2, 4])) for _ in range(2)]
     cards, costs = rng.random() < 0.4, rng.random() < 0.4
     devices = []
@@ -141,7 +137,7 @@ def _cluster(rng: np.random.Generator, d: int) -> Cluster:
     )
 
 
-def _placements(rng: np.random.Generator, problem: Problem) -> list[Shown]:
+def _placements(rng, problem):
     """Placements in the three orders of a pass; along the graph, an order that can be held."""
     shown = []
     depth = np.empty(problem.n_operators)
@@ -156,7 +152,7 @@ def _placements(rng: np.random.Generator, problem: Problem) -> list[Shown]:
     return shown
 
 
-def _of(rng: np.random.Generator, *values: float) -> float:
+def _of(rng, *values):
     """One of a few round values, so that exact ties happen, or anything between them."""
     if rng.random() < 0.5:
         return float(rng.choice(values))
@@ -164,7 +160,7 @@ def _of(rng: np.random.Generator, *values: float) -> float:
     return float(rng.uniform(max(min(finite), 1e-3 * max(finite)), max(finite)))
 
 
-def computed(folder: Path, given: Iterable[ProblemPart], *options: str) -> list[Any]:
+def computed(folder, given, *options):
     """Answers of the models of the page; by default, how they differ from Python's."""
     file = folder / "problems.jsonl"
     lines = (json.dumps(part, separators=(",", ":")) + "\n" for part in given)
@@ -175,19 +171,19 @@ def computed(folder: Path, given: Iterable[ProblemPart], *options: str) -> list[
     return answer
 
 
-def throughput_of(problem: Problem, places: Sequence[Shown]) -> float:
+def throughput_of(problem, places):
     """Python's throughput of the first placement of a problem."""
     return float(python_throughput(problem.instance, [places[0].placement.index])[0])
 
 
 @needs_node
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_the_page_agrees_with_python_at_once_and_move_by_move(count: int, tmp_path: Path) -> None:
+def test_the_page_agrees_with_python_at_once_and_move_by_move(count, tmp_path):
     assert computed(tmp_path, parts(problems(count))) == []
 
 
 @needs_node
-def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path: Path) -> None:
+def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path):
     """Devices with little left, with nothing left, and with less than nothing."""
     rng = np.random.default_rng(31)
     held = list[tuple[Problem, list[Shown]]]()
@@ -210,7 +206,7 @@ def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path: Path)
 
 
 @needs_node
-def test_the_sentence_names_the_subtask_that_reads_no_more(tmp_path: Path) -> None:
+def test_the_sentence_names_the_subtask_that_reads_no_more(tmp_path):
     """Of a source, that emits no more; and where the rate is carried, the fullest one."""
     given = []
     for rate, source, most in ((1e4, 0.0, 6e3), (1e4, 4e3, 6e3), (3e3, 0.0, 6e3), (1e4, 0.0, 0.0)):
@@ -229,7 +225,7 @@ def test_the_sentence_names_the_subtask_that_reads_no_more(tmp_path: Path) -> No
 
 
 @needs_node
-def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
+def test_the_sentence_names_who_fills_a_core(tmp_path):
     """As the terminal does; operators on another device fill none of its cores."""
     work = [("src", 1e4, 1e4), ("parse", 5e5, 0.0), ("twin", 5e5, 0.0), ("other", 4e5, 0.0)]
     operators = [Operator(name, ipt=ipt, rate=rate) for name, ipt, rate in work]
@@ -247,7 +243,7 @@ def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
 
 
 @needs_node
-def test_another_rate_and_other_speeds_agree_with_python(tmp_path: Path) -> None:
+def test_another_rate_and_other_speeds_agree_with_python(tmp_path):
     given = [pair for pair in problems(60) if not pair[0].graph.operators.fires_all.any()]
     expected = [throughput_of(changed(problem, 1.7, 1.3), places) for problem, places in given]
     assert computed(tmp_path, parts(given), "1.7", "1.3") == pytest.approx(expected, rel=1e-9)
@@ -255,7 +251,7 @@ def test_another_rate_and_other_speeds_agree_with_python(tmp_path: Path) -> None
 
 @needs_node
 @pytest.mark.parametrize("rate", [0.4, 2.5])
-def test_messages_agree_with_python_at_any_rate(rate: float, tmp_path: Path) -> None:
+def test_messages_agree_with_python_at_any_rate(rate, tmp_path):
     """Those that the work per tuple contains, and streams of every kind, beside constant loads."""
     rng = np.random.default_rng(41)
     given = []
@@ -284,7 +280,7 @@ def test_messages_agree_with_python_at_any_rate(rate: float, tmp_path: Path) -> 
     assert sum(value != pytest.approx(held, rel=1e-3) for value, held in pairs) > 10
 
 
-def as_constant(problem: Problem, rate: float) -> Problem:
+def as_constant(problem, rate):
     """The problem at another rate, with messages as at its own one."""
     graph = problem.graph
     fixed = replace(graph.operators, constant=graph.charged_constant)
@@ -292,7 +288,7 @@ def as_constant(problem: Problem, rate: float) -> Problem:
     return changed(Problem(plain, problem.cluster, seconds=problem.seconds), rate, 1.0)
 
 
-def changed(problem: Problem, rate: float, speed: float) -> Problem:
+def changed(problem, rate, speed):
     """The problem with all sources and all devices so many times as fast."""
     fast = problem.at_rate(float(problem.graph.operators.rate.sum()) * rate)
     instance = problem.instance
@@ -310,7 +306,7 @@ def changed(problem: Problem, rate: float, speed: float) -> Problem:
         (["one_pass", "start", -1], "a start"),
     ],
 )
-def test_a_value_that_differs_is_noticed(tmp_path: Path, keys: list[Any], what: str) -> None:
+def test_a_value_that_differs_is_noticed(tmp_path, keys, what):
     (problem,) = cast(list[Any], parts(problems(1)))
     *path, last = keys
     values = reduce(getitem, path, problem["placements"][1])
@@ -322,7 +318,7 @@ def test_a_value_that_differs_is_noticed(tmp_path: Path, keys: list[Any], what: 
 @pytest.mark.skipif(
     not (PAGE / "page" / "node_modules" / "esbuild").exists(), reason="needs `make page` once"
 )
-def test_the_committed_page_is_what_its_sources_give(tmp_path: Path) -> None:
+def test_the_committed_page_is_what_its_sources_give(tmp_path):
     build = ["node", str(PAGE / "page" / "build.mjs"), str(tmp_path)]
     subprocess.run(build, check=True, timeout=120)
     for name in ("page.js", "page.css"):

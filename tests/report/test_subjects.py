@@ -2,10 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +24,14 @@ from streamplace.report.problems import MOST_OPERATORS, Shown, problem_part
 TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 
 
-def read(page: Path) -> dict[str, Any]:
+def read(page):
     """Document of a page."""
     text = page.read_text(encoding="utf-8")
     begin = text.index('id="report">') + len('id="report">')
     return check_document(text[begin : text.index("</script>", begin)])
 
 
-def random_problem(n: int, devices: int, seed: int = 0) -> Problem:
+def random_problem(n, devices, seed=0):
     """Graph of n operators, each fed by up to two of the hundred before it."""
     rng = np.random.default_rng(seed)
     pairs = {(int(rng.integers(max(0, v - 100), v)), v) for v in range(1, n) for _ in range(2)}
@@ -51,7 +49,7 @@ def random_problem(n: int, devices: int, seed: int = 0) -> Problem:
 
 
 @pytest.fixture
-def graph(run: Callable) -> str:
+def graph(run):
     """File of a graph of eight operators."""
     command = ("generate", "branched", "--branches", "2", "--depth", "3", "--devices", "2")
     assert run(*command, "--copies", "1", "-o", "graphs.jsonl").status == 0
@@ -59,7 +57,7 @@ def graph(run: Callable) -> str:
     return "graph.json"
 
 
-def test_commands_write_reports(run: Callable, graph: str) -> None:
+def test_commands_write_reports(run, graph):
     assert run("place", graph, "--placer", "metis", "-o", "a.json").status == 0
     answer = run("place", graph, "--placer", "metis", "-o", "place.html")
     assert answer.err.endswith("report → place.html\n")
@@ -79,7 +77,7 @@ def test_commands_write_reports(run: Callable, graph: str) -> None:
     assert len(read(Path("d.html"))["problems"][0]["placements"]) == 2
 
 
-def test_reports_have_the_command_for_their_placements(run: Callable, graph: str) -> None:
+def test_reports_have_the_command_for_their_placements(run, graph):
     """Names are quoted; a graph that cannot be read again has no command."""
     name = "it's $(x) \N{GREEK SMALL LETTER MU}.json"
     Path(name).write_text(Path(graph).read_text(), encoding="utf-8")
@@ -110,7 +108,7 @@ def test_reports_have_the_command_for_their_placements(run: Callable, graph: str
         assert report.command == ""
 
 
-def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
+def test_one_pass_has_its_own_values_and_rules(run):
     """The makespan and the critical chain of a task graph, under the rules of the objective."""
     tasks = str(TASKS)
     assert run("place", tasks, "--placer", "heft", "--devices", "3", "-o", "p.json").status == 0
@@ -125,7 +123,7 @@ def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
     assert one_pass["chain"][-1]["end"] == pytest.approx(one_pass["makespan"], rel=1e-12)
 
 
-def test_a_comparison_tells_graphs_apart(run: Callable) -> None:
+def test_a_comparison_tells_graphs_apart(run):
     """Values of every placer on every graph, and placements of the first graphs."""
     command = ("generate", "branched", "--branches", "2", "--depth", "2", "--devices", "2")
     assert run(*command, "--copies", "5", "-o", "set.jsonl").status == 0
@@ -155,7 +153,7 @@ cores = 2
 """
 
 
-def test_reports_of_measurements_have_errors_of_predictions(run: Callable, graph: str) -> None:
+def test_reports_of_measurements_have_errors_of_predictions(run, graph):
     Path("offers.toml").write_text(OFFERS, encoding="utf-8")
     assert run("place", graph, "--placer", "metis", "-o", "none.html").status == 0
     assert "errors" not in read(Path("none.html"))["problems"][0]
@@ -175,7 +173,7 @@ def test_reports_of_measurements_have_errors_of_predictions(run: Callable, graph
     assert read(Path("plan/report.html"))["problems"][0]["errors"] == errors
 
 
-def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
+def test_a_plan_and_a_frontier(run, graph):
     """The plan's own numbers and its subtasks on its machines; a frontier has a row per rate."""
     Path("offers.toml").write_text(OFFERS, encoding="utf-8")
     plan = ("plan", graph, "--offers", "offers.toml", "--evaluations", "200")
@@ -201,14 +199,14 @@ def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
     ("operators", "devices", "limit"),
     [(100, 8, 500_000), pytest.param(5000, 100, 2_000_000, marks=pytest.mark.slow)],
 )
-def test_sizes_are_within_their_limits(operators: int, devices: int, limit: int) -> None:
+def test_sizes_are_within_their_limits(operators, devices, limit):
     """The page's own files included; almost every stream uses another link."""
     problem = random_problem(operators, devices)
     page = streamplace.place(problem, placer="round-robin").report().html()
     assert len(page.encode()) <= limit
 
 
-def test_of_a_graph_that_is_too_large_a_report_has_the_words() -> None:
+def test_of_a_graph_that_is_too_large_a_report_has_the_words():
     problem = random_problem(MOST_OPERATORS + 1, 7)
     result = streamplace.place(problem, placer="round-robin")
     placed = NamedPlacements(problem, (("p", result.placement),), result.judge)
@@ -221,7 +219,7 @@ def test_of_a_graph_that_is_too_large_a_report_has_the_words() -> None:
         assert "<td>" in report.html()
 
 
-def test_operators_collapse_by_subtasks_chains_and_units() -> None:
+def test_operators_collapse_by_subtasks_chains_and_units():
     rates = {"a": 1e4, "b#0": 0.0, "b#1": 0.0, "c": 0.0}
     operators = [Operator(name, ipt=1e5, rate=rate) for name, rate in rates.items()]
     streams = [Stream("a", "b#0"), Stream("a", "b#1"), Stream("b#0", "c")]
@@ -236,7 +234,7 @@ def test_operators_collapse_by_subtasks_chains_and_units() -> None:
     assert document_of(graph.report())["problems"][0]["what_if"] == "a graph alone has no devices"
 
 
-def test_what_streams_cost_belongs_to_their_operators() -> None:
+def test_what_streams_cost_belongs_to_their_operators():
     """So that loads follow from the instructions and the speeds of the document."""
     operators = [Operator("a", ipt=1e5, rate=1e4), Operator("b", ipt=1e5)]
     graph = StreamGraph.of("g", operators, [Stream("a", "b", ipt=5e4)])

@@ -1,15 +1,12 @@
 """CPU that operators use at any rate, and limits of what one subtask takes in."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_cases import mixed_placements, random_dag, source_and_sink
 from hypothesis import given
 from streamsim import bottleneck, resource_loads, throughput
 from streamsim.engine import Settings, simulate
-from streamsim_strategies import Description, Ints, placed
+from streamsim_strategies import placed
 
 WAITING = {"constant": [[0.0], [1.0]], "seconds": [[4e-3], [0.0]]}
 """A constant load fills the sink's core, and its tuples cost nothing."""
@@ -29,13 +26,13 @@ WAITING = {"constant": [[0.0], [1.0]], "seconds": [[4e-3], [0.0]]}
     ],
 )
 def test_full_devices_carry_what_costs_nothing_and_overfull_ones_nothing(
-    changes: dict[str, Any], placement: list[int], expected: float
-) -> None:
+    changes, placement, expected
+):
     """A source of 100 tuples/s and a sink."""
     assert throughput(source_and_sink(**changes), [placement])[0] == pytest.approx(expected)
 
 
-def test_subtasks_share_a_constant_load_equally_and_each_has_one_core() -> None:
+def test_subtasks_share_a_constant_load_equally_and_each_has_one_core():
     """Two have (1 - 0.3) of a core for 0.4 each."""
     changes = {"constant": [[0.6], [0.0]], "cores": [4, 4], "seconds": [[8e-3], [0.0]]}
     two = source_and_sink(parallelism=[2, 1], **changes)
@@ -48,7 +45,7 @@ def test_subtasks_share_a_constant_load_equally_and_each_has_one_core() -> None:
 @pytest.mark.parametrize(
     ("seconds", "device", "load", "use"), [(3e-3, 1, 0.7, 0.7), (4e-3, 0, 0.8, 0.9)]
 )
-def test_the_fullest_is_full_first(seconds: float, device: int, load: float, use: float) -> None:
+def test_the_fullest_is_full_first(seconds, device, load, use):
     """0.5 + 0.3 · x is full at 5/3 of the rate, 0.5 + 0.4 · x at 5/4, 0.7 · x at 10/7."""
     instance = source_and_sink(constant=[[0.5], [0.0]], seconds=[[seconds], [7e-3]])
     top = bottleneck(resource_loads(instance, [0, 1]))
@@ -64,9 +61,7 @@ def test_the_fullest_is_full_first(seconds: float, device: int, load: float, use
     ids=["limits", "constant loads"],
 )
 @given(case=placed(count=2, max_sources=4))
-def test_limits_and_constant_loads_of_nothing_change_no_bit(
-    nothing: Callable[[Description], dict[str, Any]], case: tuple[Description, Ints]
-) -> None:
+def test_limits_and_constant_loads_of_nothing_change_no_bit(nothing, case):
     problem, batch = case
     plain, free = problem.instance, problem.but(**nothing(problem)).instance
     assert (len(free.max_rate), len(free.constant)) == (0, 0)
@@ -77,7 +72,7 @@ def test_limits_and_constant_loads_of_nothing_change_no_bit(
 
 @pytest.mark.parametrize("limits", [[np.inf], [20.0, 60.0, np.inf]], ids=["constants", "both"])
 @pytest.mark.parametrize("seed", range(6))
-def test_queues_end_where_the_closed_form_says(seed: int, limits: list[float]) -> None:
+def test_queues_end_where_the_closed_form_says(seed, limits):
     """Constant loads come first, and count as utilisation; subtasks that wait leave their CPU."""
     rng = np.random.default_rng(seed)
     cores = np.full(3, float(rng.choice([1, 2])))
@@ -95,7 +90,7 @@ def test_queues_end_where_the_closed_form_says(seed: int, limits: list[float]) -
         assert row == pytest.approx(used, abs=0.02)
 
 
-def test_queues_show_a_source_and_a_window_at_their_limits() -> None:
+def test_queues_show_a_source_and_a_window_at_their_limits():
     for limits in ([20.0, np.inf], [np.inf, 20.0]):
         for windows in ((), ((1, 1.0, 0.5, 0.0, 0.5, np.inf),)):
             instance = source_and_sink(max_rate=limits, windows=windows)
@@ -104,7 +99,7 @@ def test_queues_show_a_source_and_a_window_at_their_limits() -> None:
             assert runs.device_utilisation[0, 0] == pytest.approx(0.16, rel=0.02)
 
 
-def test_queues_move_nothing_on_a_device_that_is_taken() -> None:
+def test_queues_move_nothing_on_a_device_that_is_taken():
     for seconds in ([[4e-3], [4e-3]], [[0.0], [0.0]]):
         instance = source_and_sink(constant=[[1.5], [0.0]], seconds=seconds)
         runs = simulate(instance, [[0, 1]], Settings(duration=10, dt=0.02, warm_up=5))

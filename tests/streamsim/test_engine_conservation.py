@@ -1,7 +1,5 @@
 """What holds on every graph, under every placement."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_cases import random_dag, random_placements
@@ -31,7 +29,7 @@ CLUSTERS = st.sampled_from(
 SEEDS = st.integers(0, 10_000)
 
 
-def case(seed: Any, cluster: Any, runs: Any = 1) -> Any:
+def case(seed, cluster, runs=1):
     """A random graph on a cluster, and placements of it."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, **cluster)
@@ -39,7 +37,7 @@ def case(seed: Any, cluster: Any, runs: Any = 1) -> Any:
 
 
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_no_tuple_is_lost_or_made_and_limits_are_kept(seed: Any, cluster: Any, how: Any) -> None:
+def test_no_tuple_is_lost_or_made_and_limits_are_kept(seed, cluster, how):
     """Emitted = taken in + queued + in transit, on every stream; generated = admitted + backlog.
 
     At every tick, 0 ≤ queued + in transit ≤ capacity, and utilisation ≤ 1.
@@ -66,7 +64,7 @@ def test_no_tuple_is_lost_or_made_and_limits_are_kept(seed: Any, cluster: Any, h
 
 @settings(max_examples=20, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_a_batch_is_its_runs_one_by_one(seed: Any, cluster: Any, how: Any) -> None:
+def test_a_batch_is_its_runs_one_by_one(seed, cluster, how):
     instance, placements = case(seed, cluster, runs=5)
     batch = simulate(instance, placements, how)
     for b, placement in enumerate(placements):
@@ -76,7 +74,7 @@ def test_a_batch_is_its_runs_one_by_one(seed: Any, cluster: Any, how: Any) -> No
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.permutations(range(3)), SETTINGS)
-def test_names_of_identical_devices_change_nothing(seed: Any, names: Any, how: Any) -> None:
+def test_names_of_identical_devices_change_nothing(seed, names, how):
     """Devices are served in the order in which the graph first meets them."""
     instance, placements = case(seed, {}, runs=3)
     renamed = np.asarray(names)[placements]
@@ -86,7 +84,7 @@ def test_names_of_identical_devices_change_nothing(seed: Any, names: Any, how: A
 
 
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_a_trace_tells_the_same_as_a_run(seed: Any, cluster: Any, how: Any) -> None:
+def test_a_trace_tells_the_same_as_a_run(seed, cluster, how):
     """The logged variant of the kernel computes what the fast one does."""
     instance, (placement,) = case(seed, cluster)
     run, fast = trace(instance, placement, how), simulate(instance, [placement], how)
@@ -97,7 +95,7 @@ def test_a_trace_tells_the_same_as_a_run(seed: Any, cluster: Any, how: Any) -> N
     assert utilisation == pytest.approx(fast.link_utilisation[0], rel=1e-9, abs=1e-9)
 
 
-def test_space_that_is_only_rounding_keeps_nobody_busy() -> None:
+def test_space_that_is_only_rounding_keeps_nobody_busy():
     """A full stream whose free space is an error of addition ends its round; else none ends."""
     rng = np.random.default_rng(6)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), 0.25))
@@ -107,7 +105,7 @@ def test_space_that_is_only_rounding_keeps_nobody_busy() -> None:
 
 
 @given(SEEDS, CLUSTERS, st.integers(-6, 6))
-def test_the_scale_of_rates_does_not_matter(seed: Any, cluster: Any, exponent: Any) -> None:
+def test_the_scale_of_rates_does_not_matter(seed, cluster, exponent):
     """A thousand times the tuples at a thousandth of the cost, gap and size is the same run."""
     factor = 2.0 ** (3 * exponent)
     per_tuple = {k: v / factor if k in ("overhead", "gap") else v for k, v in cluster.items()}

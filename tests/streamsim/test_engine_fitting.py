@@ -1,13 +1,10 @@
 """Settings that follow from the problem measure what the closed form says, at any rate."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_cases import anything, chain
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from streamsim import build_instance, throughput
 from streamsim.engine import GivenSettings, Settings, fit, settings_for, simulate
 from streamsim.engine.fitting import common_ticks, most_ticks, time_step
@@ -18,7 +15,7 @@ PATIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def check(arguments: dict[str, Any], placement: NDArray[np.int32]) -> tuple[float, float]:
+def check(arguments, placement):
     """Relative throughput of a run that must be valid, and of the steady state."""
     instance = build_instance(**arguments)
     found = fit(instance, placement, GivenSettings())
@@ -26,7 +23,7 @@ def check(arguments: dict[str, Any], placement: NDArray[np.int32]) -> tuple[floa
     return float(found.runs.relative[0]), float(throughput(instance, placement[None])[0])
 
 
-def one_source(seed: int) -> None:
+def one_source(seed):
     """A card that limits may lose more: a link beside it can leave it idle in every second tick."""
     arguments, placement = anything(np.random.default_rng(seed))
     measured, steady = check(arguments, placement)
@@ -35,7 +32,7 @@ def one_source(seed: int) -> None:
     assert steady - (0.1 if card else NEAR) <= measured <= steady + NEAR
 
 
-def carried(seed: int, share: float, sources: int, windows: int) -> None:
+def carried(seed, share, sources, windows):
     """At a share of the rates that the closed form lets every source reach, all is carried."""
     arguments, placement = anything(np.random.default_rng(seed), sources, windows)
     reached = source_rates(build_instance(**arguments), placement)
@@ -53,7 +50,7 @@ def carried(seed: int, share: float, sources: int, windows: int) -> None:
 @example(2842)
 @example(3016)
 @example(529785)
-def test_the_engine_and_the_closed_form_agree_on_any_problem_with_one_source(seed: int) -> None:
+def test_the_engine_and_the_closed_form_agree_on_any_problem_with_one_source(seed):
     """Within 2 %, from 10 to 10⁶ tuples/s, with links, latencies, cards, cores and overheads."""
     one_source(seed)
 
@@ -61,7 +58,7 @@ def test_the_engine_and_the_closed_form_agree_on_any_problem_with_one_source(see
 @PATIENT
 @given(SEEDS, st.integers(2, 4))
 @example(0, 3)
-def test_the_engine_carries_the_rates_that_several_sources_reach(seed: int, sources: int) -> None:
+def test_the_engine_carries_the_rates_that_several_sources_reach(seed, sources):
     """Above these rates the two share unlike: max–min fair, and in proportion to the queues."""
     carried(seed, 0.98, sources, 0)
 
@@ -71,7 +68,7 @@ def test_the_engine_carries_the_rates_that_several_sources_reach(seed: int, sour
 @example(157, 1, 1)
 @example(225, 1, 1)
 @example(344, 2, 1)
-def test_windows_are_carried_at_four_fifths(seed: int, windows: int, sources: int) -> None:
+def test_windows_are_carried_at_four_fifths(seed, windows, sources):
     """The closed form spreads results evenly; the engine lets them out at once, which costs."""
     carried(seed, 0.8, sources, windows)
 
@@ -80,7 +77,7 @@ def test_windows_are_carried_at_four_fifths(seed: int, windows: int, sources: in
 @given(SEEDS)
 @example(73)
 @example(353)
-def test_windows_never_carry_more_than_the_closed_form(seed: int) -> None:
+def test_windows_never_carry_more_than_the_closed_form(seed):
     """Under overload bursts can only cost; and what has not settled is not told."""
     arguments, placement = anything(np.random.default_rng(seed), windows=1)
     instance = build_instance(**arguments)
@@ -90,13 +87,13 @@ def test_windows_never_carry_more_than_the_closed_form(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_two_thousand_problems_agree() -> None:
+def test_two_thousand_problems_agree():
     for seed in range(2000):
         one_source(seed)
         carried(seed, 0.98, 2 + seed % 3, 0)
 
 
-def test_a_windowed_source_settles_though_its_backlog_grows() -> None:
+def test_a_windowed_source_settles_though_its_backlog_grows():
     """A pane takes in a bounded part of the backlog, and not all of it at once."""
     window = {"windows": ((0, 5.0, 1.0, 0.0, 0.1, np.inf),)}
     instance = chain(0, 4e-2, rate=100, devices=2, **window)
@@ -105,7 +102,7 @@ def test_a_windowed_source_settles_though_its_backlog_grows() -> None:
     assert found.runs.relative[0] == pytest.approx(0.5, abs=0.01)
 
 
-def test_time_steps_follow_latencies_windows_capacities_and_durations() -> None:
+def test_time_steps_follow_latencies_windows_capacities_and_durations():
     """One of 1, 2 and 5 ms; shorter for short windows, longer for long ones and long runs."""
     place = np.array([0, 1], np.int32)
     near, far = (chain(0, 0, devices=2, latency=np.full((2, 2), x)) for x in (0.002, 0.5))
@@ -121,7 +118,7 @@ def test_time_steps_follow_latencies_windows_capacities_and_durations() -> None:
     assert time_step(far, place, GivenSettings(duration=1e-12)) == 1e-12
 
 
-def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> None:
+def test_windows_are_measured_over_a_time_after_which_all_advance_at_once():
     assert common_ticks(np.array([])) == 0
     assert common_ticks(np.array([20.0, 30.0])) == 60
     assert common_ticks(np.array([20.5, 30.0])) == 600
@@ -138,12 +135,12 @@ def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> N
         ({"duration": 1, "dt": 0.3}, "duration|dt"),
     ],
 )
-def test_settings_that_no_run_could_have_are_refused(wrong: dict[str, Any], complaint: str) -> None:
+def test_settings_that_no_run_could_have_are_refused(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
         GivenSettings(**wrong)
 
 
-def test_batches_are_not_limited_by_their_capacity() -> None:
+def test_batches_are_not_limited_by_their_capacity():
     """A hop of 10⁶ tuples/s, and a window that advances ten times as fast as the usual tick."""
     fast = chain(0, 0, rate=1e6, devices=2)
     assert settings_for(fast) == Settings(warm_up=10.0)

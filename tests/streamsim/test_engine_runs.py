@@ -1,15 +1,11 @@
 """Runs: their settings, jumping over ticks that repeat, and what is observed of them."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_cases import branched, chain, mixed_placements, random_dag, random_placements
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim.engine import Burst, Ramp, Settings, observe, simulate, simulate_every_tick, trace
-from streamsim.engine.runs import Runs
 
 
 @pytest.mark.parametrize(
@@ -24,7 +20,7 @@ from streamsim.engine.runs import Runs
         ({"weights": (1.0, -1.0)}, "weights are"),
     ],
 )
-def test_impossible_settings_are_refused(wrong: dict[Any, Any], message: str) -> None:
+def test_impossible_settings_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         Settings(**wrong)
 
@@ -41,24 +37,24 @@ def test_impossible_settings_are_refused(wrong: dict[Any, Any], message: str) ->
         (lambda: simulate(chain(0, 0), [[0, 0]], Settings(weights=(1.0,))), "1 weights"),
     ],
 )
-def test_impossible_runs_are_refused(call: Callable[[], object], message: str) -> None:
+def test_impossible_runs_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_an_empty_batch_is_an_empty_answer() -> None:
+def test_an_empty_batch_is_an_empty_answer():
     runs = simulate(chain(0, 0), np.zeros((0, 2), int))
     assert runs.relative.shape == (0,)
     assert runs.device_utilisation.shape == (0, 1)
 
 
-def test_queues_without_a_bound_are_possible() -> None:
+def test_queues_without_a_bound_are_possible():
     runs = simulate(chain(0, 2e-2), [[0, 0]], Settings(capacity=float("inf")))
     assert runs.admitted == pytest.approx([100])
     assert runs.throughput == pytest.approx([50])
 
 
-def assert_same(jumped: Runs, full: Runs) -> None:
+def assert_same(jumped, full):
     """All fields but the one that tells from when on ticks repeat."""
     for name in jumped._fields[:6]:
         assert getattr(jumped, name) == pytest.approx(getattr(full, name), rel=1e-11, abs=1e-9), (
@@ -74,8 +70,8 @@ def assert_same(jumped: Runs, full: Runs) -> None:
     st.sampled_from([{}, {0: Ramp(2.0)}, {0: Burst(1.0, 0.5)}, {0: Burst(1.0, 0.5, 3.0, 0.2)}]),
 )
 def test_jumping_equals_the_full_run_on_random_graphs(
-    seed: Any, iterations: Any, capacity: Any, delay: Any, generators: Any
-) -> None:
+    seed, iterations, capacity, delay, generators
+):
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), delay))
     placements = random_placements(rng, instance, 5)
@@ -83,7 +79,7 @@ def test_jumping_equals_the_full_run_on_random_graphs(
     assert_same(simulate(instance, placements, how), simulate_every_tick(instance, placements, how))
 
 
-def test_a_growing_backlog_does_not_hide_that_ticks_repeat() -> None:
+def test_a_growing_backlog_does_not_hide_that_ticks_repeat():
     """A source that can admit half of its rate repeats once the queue is full."""
     instance = chain(0, 2e-2)
     runs = simulate(instance, [[0, 0]], Settings(capacity=20))
@@ -91,7 +87,7 @@ def test_a_growing_backlog_does_not_hide_that_ticks_repeat() -> None:
     assert runs.backlog == pytest.approx([1500 - 20], abs=6)
 
 
-def test_a_shrinking_backlog_is_simulated() -> None:
+def test_a_shrinking_backlog_is_simulated():
     """After a burst the backlog drains; nothing repeats before it is gone."""
     instance = chain(8e-3, 0)
     how = Settings(duration=30, warm_up=0, generators={0: Burst(on=2, off=28, high=2, low=0.5)})
@@ -100,7 +96,7 @@ def test_a_shrinking_backlog_is_simulated() -> None:
     assert runs.repeats_from[0] >= 4
 
 
-def test_observing_measures_the_same_runs() -> None:
+def test_observing_measures_the_same_runs():
     rng = np.random.default_rng(0)
     instance = branched(rng, (3, 4), 1e4)
     placements = mixed_placements(rng, instance, 6)
@@ -109,19 +105,19 @@ def test_observing_measures_the_same_runs() -> None:
         assert a == pytest.approx(b, rel=1e-9, abs=1e-6)
 
 
-def test_tuples_that_wait_nowhere_have_no_latency() -> None:
+def test_tuples_that_wait_nowhere_have_no_latency():
     result = observe(chain(1e-3, 1e-3, 1e-3, devices=3), [[0, 0, 0], [0, 1, 2]])
     assert result.latency == pytest.approx([0, 0.2])
     assert result.latency_quantiles == pytest.approx(np.array([[0] * 3, [0.2] * 3]))
 
 
-def test_a_full_queue_delays_by_its_length_over_its_rate() -> None:
+def test_a_full_queue_delays_by_its_length_over_its_rate():
     """Little's law: what is admitted waits (20 to 22.5) / 50 per second behind a full queue."""
     result = observe(chain(0, 2e-2), [[0, 0]], Settings(capacity=20))
     assert result.processing == pytest.approx([result.mean_queue[0, 0] / 50], abs=0.1)
 
 
-def test_the_source_backlog_is_first_in_first_out() -> None:
+def test_the_source_backlog_is_first_in_first_out():
     """At half the rate, what is admitted after t seconds was generated after t / 2."""
     run = trace(chain(0, 2e-2), [0, 0], Settings(duration=60, warm_up=0, capacity=10))
     assert run.latency[-1] == pytest.approx(30, abs=0.3)
@@ -131,7 +127,7 @@ def test_the_source_backlog_is_first_in_first_out() -> None:
     assert result.processing < 0.3
 
 
-def test_a_burst_shows_in_the_upper_quantiles_alone() -> None:
+def test_a_burst_shows_in_the_upper_quantiles_alone():
     """A tenth of the tuples come at ten times what the source can take."""
     burst = Burst(on=0.1, off=9.9, high=25, low=0.5)
     result = observe(
@@ -141,7 +137,7 @@ def test_a_burst_shows_in_the_upper_quantiles_alone() -> None:
     assert p50 < 0.2 < p95 <= p99 < 1.5
 
 
-def test_queues_are_reported_in_the_callers_order() -> None:
+def test_queues_are_reported_in_the_callers_order():
     instance = chain(0, 0, 2e-2)
     flipped = chain(0, 0, 2e-2)._replace(stream_index=np.array([1, 0], np.int32))
     settings = Settings(capacity=20)
@@ -150,7 +146,7 @@ def test_queues_are_reported_in_the_callers_order() -> None:
     assert back.max_queue[0].tolist() == ahead.max_queue[0, ::-1].tolist()
 
 
-def test_settling_is_detected_not_assumed() -> None:
+def test_settling_is_detected_not_assumed():
     """A pipeline that fills for seconds settles then; one that pulses never does."""
     settings = Settings(duration=40, capacity=400)
     slow = chain(0, 0, 1.25e-2, payload=[0, 0])
@@ -163,7 +159,7 @@ def test_settling_is_detected_not_assumed() -> None:
 
 
 @pytest.mark.parametrize("latency", [100.0, 3e8])
-def test_nothing_that_arrives_has_no_latency(latency: float) -> None:
+def test_nothing_that_arrives_has_no_latency(latency):
     """A sink behind a window-long silence reports nan, not zero; 3·10⁹ ticks exceed 32 bits."""
     instance = chain(0, 0, devices=2, latency=np.full((2, 2), latency))
     result = observe(instance, [[0, 1]], Settings(duration=3, capacity=1e6))

@@ -1,11 +1,8 @@
 """The engine ends where the steady-state model says, on graphs of the benchmark."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_cases import SHAPES, branched, mixed_placements
-from numpy.typing import NDArray
 from streamsim import throughput
 from streamsim.engine import Settings, simulate
 
@@ -13,9 +10,7 @@ DT = 0.02
 REMOTE = 1 - np.eye(5)
 
 
-def differences(
-    seed: int, rate: float, runs: int = 10, delay: float = 0.0, light: float = 1.0, **more: Any
-) -> NDArray[Any]:
+def differences(seed, rate, runs=10, delay=0.0, light=1.0, **more):
     """Relative throughput, engine minus steady state, over graphs of all shapes."""
     rng = np.random.default_rng(seed)
     settings = Settings(duration=60, dt=DT, warm_up=30, capacity=rate * (2 * DT + delay))
@@ -44,7 +39,7 @@ def differences(
     ],
     ids=lambda cluster: "+".join(cluster),
 )
-def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster: dict[Any, Any]) -> None:
+def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster):
     """Latency, overhead, gap, cores and NIC caps bind as the steady state says."""
     found = differences(2, 1e4, light=0.5, **cluster)
     assert found.mean() <= 0.001

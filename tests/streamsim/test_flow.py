@@ -1,26 +1,24 @@
 """Flow through a graph whose operators fire for each tuple or join, its order and its groups."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim.flow import CycleError, flow_of, unequal_inputs
 from streamsim.topology import group_by, topological_order, undirected
-from streamsim_strategies import Description, descriptions
+from streamsim_strategies import descriptions
 
 DIAMOND = [0, 0, 1, 2], [1, 2, 3, 3]
 JOINED = [False, False, False, True]
 
 
-def test_a_cycle_is_refused_with_the_operators_that_are_neither_on_nor_behind_it() -> None:
+def test_a_cycle_is_refused_with_the_operators_that_are_neither_on_nor_behind_it():
     with pytest.raises(CycleError, match="cycle") as caught:
         flow_of([1, 0, 0, 0], [0, 1, 2, 2], [1, 2, 1, 3])
     assert caught.value.order.tolist() == [0]
 
 
-def test_streams_of_one_input_are_merged_before_the_join() -> None:
+def test_streams_of_one_input_are_merged_before_the_join():
     ends = [0, 1, 2], [3, 3, 3]
     flow = flow_of([2, 3, 5, 0], *ends, joins=JOINED, inputs=[0, 0, 1])
     assert flow.input_rate[3] == 5
@@ -31,12 +29,12 @@ def test_streams_of_one_input_are_merged_before_the_join() -> None:
 @pytest.mark.parametrize(
     ("selectivity", "found"), [(0.5, (2, 3, 4.0, 2.0)), (1 + 1e-9, None)], ids=["half", "rounding"]
 )
-def test_more_than_rounding_is_found(selectivity: float, found: tuple[float, ...] | None) -> None:
+def test_more_than_rounding_is_found(selectivity, found):
     flow = flow_of([4, 0, 0, 0], *DIAMOND, joins=JOINED, selectivity=[1, selectivity, 1, 1])
     assert unequal_inputs(flow) == found
 
 
-def test_sources_that_meet_in_a_join_are_one_group_and_others_are_not() -> None:
+def test_sources_that_meet_in_a_join_are_one_group_and_others_are_not():
     """0 and 1 merge before the join with 2; 3 only shares an operator that merges with 4."""
     source = [0, 1, 5, 2, 3, 4]
     target = [5, 5, 6, 6, 7, 7]
@@ -46,7 +44,7 @@ def test_sources_that_meet_in_a_join_are_one_group_and_others_are_not() -> None:
 
 
 @given(st.data())
-def test_what_streams_bring_adds_up_to_what_is_taken_in(data: st.DataObject) -> None:
+def test_what_streams_bring_adds_up_to_what_is_taken_in(data):
     n = data.draw(st.integers(2, 7))
     pairs = [(u, v) for v in range(1, n) for u in range(v)]
     edges = data.draw(st.lists(st.sampled_from(pairs), min_size=1))
@@ -59,12 +57,12 @@ def test_what_streams_bring_adds_up_to_what_is_taken_in(data: st.DataObject) -> 
         np.testing.assert_allclose(brought, flow.input_rate)
 
 
-def ints(*values: int) -> np.ndarray:
+def ints(*values):
     return np.array(values, np.int32)
 
 
 @given(descriptions())
-def test_every_operator_comes_after_all_that_feed_it(problem: Description) -> None:
+def test_every_operator_comes_after_all_that_feed_it(problem):
     source, target = ints(*problem.source), ints(*problem.target)
     order = topological_order(problem.n_operators, source, target)
     assert sorted(order) == list(range(problem.n_operators))
@@ -72,13 +70,13 @@ def test_every_operator_comes_after_all_that_feed_it(problem: Description) -> No
     assert (position[source] < position[target]).all()
 
 
-def test_the_order_is_breadth_first() -> None:
+def test_the_order_is_breadth_first():
     order = topological_order(5, ints(0, 0, 1, 2), ints(1, 2, 3, 4))
     assert order.tolist() == [0, 1, 2, 3, 4]
 
 
 @given(st.lists(st.integers(0, 5)))
-def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
+def test_groups_list_the_positions_of_each_key(keys):
     start, positions = group_by(ints(*keys), 6)
     for k in range(6):
         expected = [i for i, key in enumerate(keys) if key == k]
@@ -86,7 +84,7 @@ def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
 
 
 @given(st.data())
-def test_undirected_neighbours_equal_a_dictionary_of_sums(data: Any) -> None:
+def test_undirected_neighbours_equal_a_dictionary_of_sums(data):
     """Both directions, merged, without loops, in rising order."""
     n = data.draw(st.integers(1, 6))
     ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(1, 9))

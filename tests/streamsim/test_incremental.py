@@ -2,20 +2,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from streamsim import Instance, bottleneck, build_instance, resource_loads, throughput
+from streamsim import bottleneck, build_instance, resource_loads, throughput
 from streamsim import incremental as inc
 from streamsim.equation import n_resources
 from streamsim.incremental import Incremental
 from streamsim.jit import borrowing_kernel
 from streamsim.loads import full_rate_loads
-from streamsim_strategies import Description, Ints, placed, placed_joins
+from streamsim_strategies import placed, placed_joins
 
 TOLERANCE = 1e-9
 
 
 @borrowing_kernel
-def wander(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
+def wander(instance, state, operators, devices):
     """Make moves and visits; the largest value seen by a visit."""
     best = 0.0
     for i in range(len(operators)):
@@ -27,17 +26,17 @@ def wander(instance: Instance, state: inc.LoadState, operators: Ints, devices: I
     return best
 
 
-def state_loads(state: inc.LoadState) -> NDArray[np.float64]:
+def state_loads(state):
     return state.loads + state.carry
 
 
-def fresh_loads(instance: Instance, state: inc.LoadState) -> NDArray[np.float64]:
+def fresh_loads(instance, state):
     loads = np.empty(n_resources(instance.n_devices))
     full_rate_loads(instance, state.placement, loads)
     return loads[: len(state.loads)]
 
 
-def ladder(n: int, n_devices: int, rng: np.random.Generator, spread: float = 1.0) -> Instance:
+def ladder(n, n_devices, rng, spread=1.0):
     """Operators that send to one of the operators before the next; loads spread over decades."""
     target = np.arange(1, n)
     source = (rng.random(n - 1) * target).astype(np.int32)
@@ -52,9 +51,7 @@ def ladder(n: int, n_devices: int, rng: np.random.Generator, spread: float = 1.0
     )
 
 
-def random_moves(
-    instance: Instance, count: int, rng: np.random.Generator
-) -> tuple[Ints, Ints, Ints]:
+def random_moves(instance, count, rng):
     n, d = instance.n_operators, instance.n_devices
     start = rng.integers(0, d, n).astype(np.int32)
     operators = rng.integers(0, n, count).astype(np.int32)
@@ -65,9 +62,7 @@ def random_moves(
     placed(max_sources=4) | placed_joins(max_sources=4) | placed(max_sources=4, limits=True),
     st.data(),
 )
-def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(
-    case: tuple[Description, Ints], data: st.DataObject
-) -> None:
+def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(case, data):
     problem, batch = case
     instance = problem.instance
     state = inc.start(instance, batch[0])
@@ -85,7 +80,7 @@ def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(
 
 
 @pytest.mark.parametrize("n_devices", [5, 20])
-def test_a_hundred_thousand_moves_leave_no_trace(n_devices: int) -> None:
+def test_a_hundred_thousand_moves_leave_no_trace(n_devices):
     """Loads that differ by ten decades pass through every resource and are taken away again.
 
     The peak is still the largest load.
@@ -104,7 +99,7 @@ def test_a_hundred_thousand_moves_leave_no_trace(n_devices: int) -> None:
 
 @pytest.mark.parametrize("constants", [False, True])
 @given(data=st.data())
-def test_the_call_ends_where_a_fresh_start_does(constants: bool, data: st.DataObject) -> None:
+def test_the_call_ends_where_a_fresh_start_does(constants, data):
     problem, batch = data.draw(placed(count=6, constants=constants))
     instance = problem.instance
     state = Incremental(instance, batch[0])

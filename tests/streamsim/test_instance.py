@@ -1,11 +1,11 @@
 import numpy as np
 from hypothesis import given
 from streamsim import build_instance
-from streamsim_strategies import Description, descriptions
+from streamsim_strategies import descriptions
 
 
 @given(descriptions())
-def test_streams_are_sorted_and_keep_the_callers_number(problem: Description) -> None:
+def test_streams_are_sorted_and_keep_the_callers_number(problem):
     instance = problem.instance
     index = instance.stream_index
     for v in range(problem.n_operators):
@@ -18,7 +18,7 @@ def test_streams_are_sorted_and_keep_the_callers_number(problem: Description) ->
         assert kept.tolist() == [given_[e] for e in index]
 
 
-def test_the_callers_arrays_are_not_changed() -> None:
+def test_the_callers_arrays_are_not_changed():
     wire = np.full((2, 2), 1.0)
     build_instance(
         rate=[1], seconds=[[1]], source=[], target=[], device_type=[0, 0], seconds_per_byte=wire

@@ -4,10 +4,9 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import get_type_hints
 from unittest.mock import MagicMock
 
@@ -65,40 +64,40 @@ OTHER = 12345
 class Code:
     """Two files of kernels, one above the other, imported as a new process would."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder_of_code = folder
         self.write()
 
-    def write(self, below: str = BELOW) -> None:
+    def write(self, below=BELOW):
         """Write both files."""
         (self.folder_of_code / "below.py").write_text(below)
         (self.folder_of_code / "above.py").write_text(ABOVE)
 
-    def imported(self) -> ModuleType:
+    def imported(self):
         """Import the files anew; the uppermost one."""
         if (self.folder_of_code / "pairs.py").exists():
             self._module("pairs")
         self._module("below")
         return self._module("above")
 
-    def total(self) -> int:
+    def total(self):
         """2 · 0 + 1 + 2 · 1 + 1 + 2 · 2 + 1 by new kernels."""
         return int(self.imported().total(np.arange(3)))
 
-    def double(self) -> int:
+    def double(self):
         """2 · 3 + 1 by a new kernel, which names the module of the other."""
         return int(self.imported().double(3))
 
-    def first(self) -> int:
+    def first(self):
         """Field ``one`` of a pair of 1 and 2 by new kernels."""
         above = self.imported()
         return int(above.first(above.Pair(1, 2)))
 
-    def folder(self) -> Path | None:
+    def folder(self):
         """Where the upper file's kernels are kept."""
         return kernel_cache.folder_of("above")
 
-    def _module(self, name: str) -> ModuleType:
+    def _module(self, name):
         sys.modules.pop(name, None)
         forget()
         spec = spec_from_file_location(name, self.folder_of_code / f"{name}.py")
@@ -111,14 +110,14 @@ class Code:
         return module
 
 
-def forget() -> None:
+def forget():
     """Look for the folders of modules anew, as a new process would."""
     for found in (kernel_cache.folder_of, kernel_cache._recipe, kernel_cache._own):
         found.cache_clear()
 
 
 @pytest.fixture
-def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
+def code(tmp_path, monkeypatch):
     """Kernels of their own, beside which they are kept."""
     monkeypatch.setattr(config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
@@ -131,13 +130,13 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> Path:
+def nowhere(tmp_path):
     """A path beneath which not even root can write."""
     (tmp_path / "file").write_text("")
     return tmp_path / "file" / "folder"
 
 
-def compiled_by(call: Callable[[], int]) -> float:
+def compiled_by(call):
     """Seconds that a call spends compiling."""
     before = compiling_seconds()
     call()
@@ -154,8 +153,8 @@ def compiled_by(call: Callable[[], int]) -> float:
     ],
 )
 def test_what_was_compiled_is_found_and_replaced_when_what_it_uses_changes(
-    code: Code, call: Callable[[Code], int], old: str, new: str, expected: int
-) -> None:
+    code, call, old, new, expected
+):
     """In another file, which numba would not notice, by its own name or that of its module."""
     assert compiled_by(lambda: call(code)) > 0
     assert compiled_by(lambda: call(code)) == 0
@@ -166,7 +165,7 @@ def test_what_was_compiled_is_found_and_replaced_when_what_it_uses_changes(
     assert not before.exists()
 
 
-def test_a_constant_of_a_module_without_kernels_is_noticed(code: Code) -> None:
+def test_a_constant_of_a_module_without_kernels_is_noticed(code):
     constant = "from pairs import STEP"
     for step, expected in ((1, 9), (5, 21)):
         (code.folder_of_code / "pairs.py").write_text(f"STEP = {step}\n")
@@ -174,13 +173,13 @@ def test_a_constant_of_a_module_without_kernels_is_noticed(code: Code) -> None:
         assert code.total() == expected
 
 
-def test_fields_that_change_places_are_another_type(code: Code) -> None:
+def test_fields_that_change_places_are_another_type(code):
     assert code.first() == 1
     code.write(BELOW.replace("one: int\n    two: int", "two: int\n    one: int"))
     assert code.first() == 2
 
 
-def test_a_class_that_moves_to_another_module_is_another_type(code: Code) -> None:
+def test_a_class_that_moves_to_another_module_is_another_type(code):
     """What was compiled names the class by its module, which is no more."""
     pair = BELOW[BELOW.index("class Pair") : BELOW.index("@inlined_kernel")]
     (code.folder_of_code / "pairs.py").write_text(f"from typing import NamedTuple\n\n{pair}")
@@ -192,7 +191,7 @@ def test_a_class_that_moves_to_another_module_is_another_type(code: Code) -> Non
     assert code.first() == 1
 
 
-def test_tuples_among_the_arguments_of_kernels_can_be_told_from_their_modules() -> None:
+def test_tuples_among_the_arguments_of_kernels_can_be_told_from_their_modules():
     """A change to the fields of one that is imported for type checkers only would go unnoticed."""
     kernels = {
         value
@@ -206,7 +205,7 @@ def test_tuples_among_the_arguments_of_kernels_can_be_told_from_their_modules() 
         assert get_type_hints(kernel.py_func)
 
 
-def test_whole_numbers_and_constants_are_one_type_between_kernels(code: Code) -> None:
+def test_whole_numbers_and_constants_are_one_type_between_kernels(code):
     above = code.imported()
     assert above.total(np.arange(3)) == above.total(np.arange(3, dtype=np.int32)) == 9
     assert above.constant() == 7
@@ -215,7 +214,7 @@ def test_whole_numbers_and_constants_are_one_type_between_kernels(code: Code) ->
 
 @pytest.mark.parametrize("damage", [b"", None], ids=["empty", "cut"])
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_damaged_file_is_replaced(code: Code, damage: bytes | None, kind: str) -> None:
+def test_a_damaged_file_is_replaced(code, damage, kind):
     code.total()
     files = {path: path.read_bytes() for path in code.folder_of_code.rglob(f"*.{kind}")}
     assert files
@@ -225,9 +224,7 @@ def test_a_damaged_file_is_replaced(code: Code, damage: bytes | None, kind: str)
     assert compiled_by(code.total) == 0
 
 
-def test_kernels_that_cannot_be_kept_anywhere_work(
-    code: Code, nowhere: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_kernels_that_cannot_be_kept_anywhere_work(code, nowhere, monkeypatch, caplog):
     (code.folder_of_code / "__pycache__").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
     monkeypatch.setattr(config, "CACHE_DIR", str(nowhere))
@@ -240,17 +237,17 @@ def test_kernels_that_cannot_be_kept_anywhere_work(
     assert "NUMBA_CACHE_DIR" in caplog.messages[0]
 
 
-def test_kernels_with_no_place_beside_the_code_go_to_the_cache(code: Code, tmp_path: Path) -> None:
+def test_kernels_with_no_place_beside_the_code_go_to_the_cache(code, tmp_path):
     (code.folder_of_code / "__pycache__").write_text("")
     code.total()
     assert list((tmp_path / "caches/streamplace/kernels").rglob("*.nbc"))
     assert compiled_by(code.total) == 0
 
 
-def test_kernels_of_the_installation_are_used(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_of_the_installation_are_used(code, monkeypatch):
     """What was compiled while an image was built, say; the others work, too."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise PermissionError
 
     code.total()
@@ -259,7 +256,7 @@ def test_kernels_of_the_installation_are_used(code: Code, monkeypatch: pytest.Mo
     assert code.double() == 7
 
 
-def link_files(folder: Path) -> None:
+def link_files(folder):
     """Have the files be links to files elsewhere."""
     for file in folder.iterdir():
         file.rename(folder.parent / file.name)
@@ -282,7 +279,7 @@ OPENINGS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives away")
 @pytest.mark.parametrize("opening", OPENINGS)
-def test_what_another_user_could_have_written_is_never_loaded(code: Code, opening: str) -> None:
+def test_what_another_user_could_have_written_is_never_loaded(code, opening):
     """To load is to run: a pickle may hold any command."""
     code.total()
     before = code.folder()
@@ -293,9 +290,7 @@ def test_what_another_user_could_have_written_is_never_loaded(code: Code, openin
     assert kernel_cache._is_ours(after)
 
 
-def test_a_folder_in_which_all_keep_their_own_is_no_danger(
-    code: Code, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_in_which_all_keep_their_own_is_no_danger(code, tmp_path, monkeypatch):
     """As the temporary folder, whose sticky bit lets nobody replace what is another's."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "named"))
     code.total()
@@ -315,7 +310,7 @@ with turn(above.total.py_func):
 
 
 @pytest.mark.parametrize("end", ["kill", "communicate"])
-def test_the_turn_of_another_process_is_waited_for_until_it_ends(code: Code, end: str) -> None:
+def test_the_turn_of_another_process_is_waited_for_until_it_ends(code, end):
     above = code.imported()
     holder = subprocess.Popen(
         [sys.executable, "-B", "-c", HOLDS, code.folder_of_code],

@@ -3,9 +3,7 @@ import pytest
 import streamsim_reference as reference
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 from streamsim import (
-    Instance,
     WindowedOperator,
     bottleneck,
     build_instance,
@@ -16,12 +14,12 @@ from streamsim import (
 from streamsim.filling import flow_shares
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
-from streamsim_strategies import Description, Ints, flowing, placed, placed_joins
+from streamsim_strategies import flowing, placed, placed_joins
 
 TOLERANCE = 1e-9
 
 
-def chain(n_devices: int = 2, **changes: object) -> Instance:
+def chain(n_devices=2, **changes):
     """Source → operator → sink; 100 tuples/s of 10 kB; each operator loads a device by 0.4."""
     arguments: dict[str, object] = {
         "rate": [100, 0, 0],
@@ -35,11 +33,11 @@ def chain(n_devices: int = 2, **changes: object) -> Instance:
     return build_instance(**(arguments | changes))  # type: ignore[arg-type]
 
 
-def one(instance: Instance, *placement: int) -> float:
+def one(instance, *placement):
     return float(throughput(instance, [placement])[0])
 
 
-def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_as_much() -> None:
+def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_as_much():
     instance = build_instance(
         rate=[1e15, 0.01, 0],
         seconds=[[0.0], [0.0], [200.0]],
@@ -52,11 +50,11 @@ def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_
     assert source_rates(instance, [0, 0, 0]).tolist() == pytest.approx([1.0, 0.5, 0.0])
 
 
-def test_a_problem_without_sources_is_never_limited() -> None:
+def test_a_problem_without_sources_is_never_limited():
     assert one(chain(rate=[0, 0, 0]), 0, 0, 0) == 1.0
 
 
-def test_many_devices_and_few_streams() -> None:
+def test_many_devices_and_few_streams():
     instance = chain(40, seconds_per_byte=np.full((40, 40), 4e-6))
     assert throughput(instance, [[3, 39, 39], [7, 7, 7]]).tolist() == pytest.approx([0.25, 1 / 1.2])
 
@@ -72,9 +70,7 @@ def test_many_devices_and_few_streams() -> None:
         ({"seconds_per_byte": [[0, 0.4e-6], [0, 0]]}, (0, 1, 0), ("device", 0, -1, 0.8)),
     ],
 )
-def test_the_bottleneck_is_the_fullest_resource(
-    changes: dict[str, object], placement: tuple[int, ...], expected: tuple[object, ...]
-) -> None:
+def test_the_bottleneck_is_the_fullest_resource(changes, placement, expected):
     found = bottleneck(resource_loads(chain(**changes), placement))
     assert (found.kind, found.device, found.peer) == expected[:3]
     assert found.load == pytest.approx(expected[3])
@@ -104,9 +100,7 @@ def test_the_bottleneck_is_the_fullest_resource(
     ],
 )
 @given(data=st.data())
-def test_rates_agree_with_the_literal_model_in_batches_and_alone(
-    cases: SearchStrategy[tuple[Description, Ints]], data: st.DataObject
-) -> None:
+def test_rates_agree_with_the_literal_model_in_batches_and_alone(cases, data):
     """With joins: sets instead of tuples, and sources that meet in one held back together."""
     problem, batch = data.draw(cases)
     problem = flowing(problem)
@@ -122,7 +116,7 @@ def test_rates_agree_with_the_literal_model_in_batches_and_alone(
 
 @pytest.mark.parametrize("constants", [False, True])
 @given(data=st.data())
-def test_loads_agree_with_the_literal_model(constants: bool, data: st.DataObject) -> None:
+def test_loads_agree_with_the_literal_model(constants, data):
     problem, batch = data.draw(placed(constants=constants))
     place = batch[0].tolist()
     loads = resource_loads(problem.instance, batch[0])
@@ -147,7 +141,7 @@ def test_loads_agree_with_the_literal_model(constants: bool, data: st.DataObject
 
 
 @given(placed(max_sources=1, constants=True, limits=True), st.sampled_from([1.0, 1.5, 4.0]))
-def test_constants_as_loads_decide_a_rate(case: tuple[Description, Ints], times: float) -> None:
+def test_constants_as_loads_decide_a_rate(case, times):
     """The full rate divided by `times` is carried if and only if no load is above that."""
     problem, batch = flowing(case[0]), case[1]
     instance = problem.instance
@@ -159,7 +153,7 @@ def test_constants_as_loads_decide_a_rate(case: tuple[Description, Ints], times:
 
 
 @given(placed(max_sources=1), st.data())
-def test_windows_are_as_literal(case: tuple[Description, Ints], data: st.DataObject) -> None:
+def test_windows_are_as_literal(case, data):
     problem, batch = case
     v = data.draw(st.integers(0, problem.n_operators - 1))
     window = WindowedOperator(v, size=1.0, advance=0.5, base=2.0, factor=0.25, limit=20.0)
@@ -169,13 +163,13 @@ def test_windows_are_as_literal(case: tuple[Description, Ints], data: st.DataObj
 
 
 @given(st.one_of(placed(max_sources=5), placed_joins(max_sources=5)))
-def test_shares_of_the_sources_add_up_to_the_flow(case: tuple[Description, Ints]) -> None:
+def test_shares_of_the_sources_add_up_to_the_flow(case):
     instance = case[0].instance
     total = flow_shares(instance).sum(0)
     assert total == pytest.approx((instance.input_rate > 0).astype(float), rel=1e-12)
 
 
-def test_a_stream_that_costs_no_handling_goes_on_beside_a_full_device() -> None:
+def test_a_stream_that_costs_no_handling_goes_on_beside_a_full_device():
     """Handling is paid by the byte, and the streams carry none; source 2 fills device 1."""
     instance = build_instance(
         rate=[100, 0, 100, 0],

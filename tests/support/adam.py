@@ -3,10 +3,8 @@
 import numpy as np
 import torch
 
-from streamplace.learn.learner import Learner
 
-
-def train(learner: Learner, epochs: int, rate: float = 5e-3) -> None:
+def train(learner, epochs, rate=5e-3):
     """Go through the problems in shuffled batches of eight, by seeds that depend on the epoch."""
     adam = torch.optim.Adam(learner.module.parameters(), rate)
     for epoch in range(epochs):

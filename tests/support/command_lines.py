@@ -1,19 +1,17 @@
 """The commands that there are, and files for their ``--settings``."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import click
 
 from streamplace.cli.main import cli
 
 
-def commands() -> list[list[str]]:
+def commands():
     """Every command and subcommand, as the words that call it."""
     found: list[list[str]] = []
 
-    def walk(command: click.Command, words: list[str]) -> None:
+    def walk(command, words):
         if words:
             found.append(words)
         if isinstance(command, click.Group):
@@ -27,7 +25,7 @@ def commands() -> list[list[str]]:
     return found
 
 
-def settings_file(folder: Path, **fields: Any) -> tuple[str, str]:
+def settings_file(folder, **fields):
     """Write a file for ``--settings``; returns the words that name it."""
     file = folder / f"{'-'.join(fields)}.toml"
     lines = (f"{name} = {json.dumps(value)}" for name, value in fields.items())

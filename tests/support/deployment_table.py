@@ -1,9 +1,8 @@
 """The table of the docs on deployments and commands, and a check of a row where a job runs."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_lines import settings_file
@@ -21,7 +20,7 @@ OFFERS = (
 QUOTED = re.compile(r"`(.+?)`")
 
 
-def rows() -> dict[str, list[str]]:
+def rows():
     """Deployment → cells of `profile`, `advise`, `move` and `watch`."""
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
     head, *cells = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines)
@@ -29,7 +28,7 @@ def rows() -> dict[str, list[str]]:
     return {re.sub(r"\[(.+?)\]\(.+?\)", r"\1", name): own for name, *own in cells}
 
 
-def check_row(run: Callable[..., Any], name: str, rest: str, job: str, folder: Path) -> str:
+def check_row(run, name, rest, job, folder):
     """Run each command on a job as the table says; returns the line on its deployment."""
     profile, advise, move, watch = rows()[name]
     (folder / "offers.toml").write_text(OFFERS)
@@ -54,12 +53,12 @@ def check_row(run: Callable[..., Any], name: str, rest: str, job: str, folder: P
     return line
 
 
-def interrupted(*_: object) -> None:
+def interrupted(*_):
     """Stop a watch as a user does."""
     raise KeyboardInterrupt
 
 
-def _check(answer: Any, cell: str) -> str:
+def _check(answer, cell):
     """Check what a command printed; returns the line on the deployment, which comes first."""
     words: Sequence[str] = QUOTED.findall(cell)
     if cell.startswith("no"):

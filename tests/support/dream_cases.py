@@ -1,16 +1,13 @@
 """Tiny policies of the paper's three models, and problems as they see them."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from problems import chain, diamond, fork_join
-from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.network import EncoderDecoder, built_module
+from streamplace.learn.models.dream.graphs import FeatureScale, Graphs, padded_orders
+from streamplace.learn.models.dream.network import built_module
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]
@@ -22,13 +19,13 @@ SCALE = FeatureScale.of(PROBLEMS)
 DESCRIBED_SCALE = FeatureScale.of(PROBLEMS, (*FEATURES, *COMMON))
 
 
-def options(model: str, **changes: object) -> AllocatorConfig:
+def options(model, **changes):
     """Options of a small model."""
     kind = AllocatorConfig if model == "encdec" else GraphAllocatorConfig
     return kind.model_validate({"width": 8, "embedding": 3, **changes})
 
 
-def policy_of(model: str, seed: int = 0, **changes: object) -> EncoderDecoder:
+def policy_of(model, seed=0, **changes):
     """Small policy with parameters large enough to have opinions."""
     torch.manual_seed(seed)
     policy = built_module(model, options(model, **changes))
@@ -38,9 +35,7 @@ def policy_of(model: str, seed: int = 0, **changes: object) -> EncoderDecoder:
     return policy
 
 
-def batch_of(
-    problems: Sequence[Problem], order: str = "topological", **changes: object
-) -> GraphBatch:
+def batch_of(problems, order="topological", **changes):
     """All problems, in the order of decision."""
     config = options("dream", **changes)
     scale = DESCRIBED_SCALE if config.device_state else SCALE
@@ -49,12 +44,12 @@ def batch_of(
     return graphs.batch(torch.arange(len(problems)), torch.from_numpy(padded_orders(orders)))
 
 
-def in_decision_order(problem: Problem, placement: Sequence[int], order: str) -> Tensor:
+def in_decision_order(problem, placement, order):
     """A placement as a policy takes it, [1, 1, N]."""
     return torch.from_numpy(np.array(placement)[decision_order(problem, order)])[None, None]
 
 
-def log_probabilities(policy: EncoderDecoder, batch: GraphBatch, placements: Tensor) -> Tensor:
+def log_probabilities(policy, batch, placements):
     """Log-probabilities [G, S, N, D] of all decisions along placements."""
     tree = policy.encode(batch)
     nodes = torch.from_numpy(tree.along(placements)[1])

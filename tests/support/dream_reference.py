@@ -1,22 +1,16 @@
 """The paper's formulas, operator by operator, from a policy's parameters; slow and literal."""
 
 import math
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from streamplace.learn.models.dream.graphs import yardstick
-from streamplace.learn.models.dream.network import EncoderDecoder
-from streamplace.model.problem import Problem
 
 
 class Reference:
     """The text of section 3 for one problem, in float64; its parameters have gradients."""
 
-    def __init__(
-        self, policy: EncoderDecoder, problem: Problem, features: Any, hops: int = 2
-    ) -> None:
+    def __init__(self, policy, problem, features, hops=2):
         state = policy.state_dict()
         self.parameters = {n: p.double().clone().requires_grad_() for n, p in state.items()}
         self.problem, self.hops = problem, hops
@@ -27,17 +21,17 @@ class Reference:
         if "decoder.devices" in self.parameters:
             self.n_devices = len(self.parameters["decoder.devices"])
 
-    def has(self, layer: str) -> bool:
+    def has(self, layer):
         """Whether the policy has a layer."""
         return f"{layer}.weight" in self.parameters
 
-    def linear(self, layer: str, x: Tensor) -> Tensor:
+    def linear(self, layer, x):
         """W x + b of a layer."""
         product = self.parameters[f"{layer}.weight"] @ x
         bias = f"{layer}.bias"
         return product + self.parameters[bias] if bias in self.parameters else product
 
-    def graph_vectors(self) -> tuple[Tensor, Tensor]:
+    def graph_vectors(self):
         """Vectors of operators [N, W] in operator order, and of the graph [W] (§3.1)."""
         views = []
         tied = not self.has("encoder.hops.1.incoming")
@@ -53,7 +47,7 @@ class Reference:
         nodes = torch.stack([torch.cat([up, down]) for up, down in zip(*views, strict=True)])
         return nodes, torch.stack([self.linear("encoder.pool", h) for h in nodes]).amax(0)
 
-    def one_update(self, hop: str, h: list[Tensor], v: int, forward: bool) -> Tensor:
+    def one_update(self, hop, h, v, forward):
         """Equation 1 for one operator and one view."""
         arriving = []
         for u, w in self.ends:
@@ -64,7 +58,7 @@ class Reference:
         mean = torch.stack(arriving).mean(0) if arriving else nothing
         return torch.tanh(self.linear(f"{hop}.update_view", torch.cat([h[v], mean])))
 
-    def sequence_vectors(self, order: list[int]) -> tuple[Tensor, Tensor]:
+    def sequence_vectors(self, order):
         """Vectors of operators [N, W] in operator order, and of the graph [W], of B."""
         recurrent = self.parameters["encoder.recurrent"]
         state = cell = recurrent.new_zeros(recurrent.shape[1])
@@ -74,7 +68,7 @@ class Reference:
             nodes[v] = state, cell = lstm(gates + recurrent @ state, cell)
         return torch.stack([nodes[v][0] for v in range(len(nodes))]), state
 
-    def probabilities(self, placement: dict[int, int], order: list[int], canonical: bool) -> Tensor:
+    def probabilities(self, placement, order, canonical):
         """P(d_v | decisions before) [N, D], in the order of decision, along a placement (§3.2)."""
         graph = self.has("encoder.pool")
         nodes, state = self.graph_vectors() if graph else self.sequence_vectors(order)
@@ -109,17 +103,17 @@ class Reference:
             previous = devices[placement[v]]
         return torch.stack(rows)
 
-    def log_probability(self, placement: dict[int, int], order: list[int]) -> Tensor:
+    def log_probability(self, placement, order):
         """The logarithm of equation 2."""
         rows = self.probabilities(placement, order, canonical=False)
         return torch.stack([rows[t, placement[v]].log() for t, v in enumerate(order)]).sum()
 
-    def upstream_mean(self, v: int, decided: dict[int, int], devices: Tensor) -> Tensor:
+    def upstream_mean(self, v, decided, devices):
         """D^(up)(v): mean embedding of the devices of v's upstream neighbours, once decided."""
         known = [devices[decided[u]] for u in {u for u, w in self.ends if w == v} if u in decided]
         return torch.stack(known).mean(0) if known else devices.new_zeros(devices.shape[1])
 
-    def described(self, v: int, decided: dict[int, int], order: list[int]) -> Tensor:
+    def described(self, v, decided, order):
         """What every device is and holds [D, 20] before the decision about v: `DeviceTrait`."""
         problem, n = self.problem, self.n_devices
         instance, unit = problem.instance, yardstick(problem)
@@ -128,7 +122,7 @@ class Reference:
         usual = wire.sum() / max(n * (n - 1), 1)
         streams = list(zip(self.ends, instance.traffic.tolist(), strict=True))
 
-        def held(places: dict[int, int]) -> tuple[Tensor, Tensor]:
+        def held(places):
             """Loads of devices and links."""
             devices, links = torch.zeros(n).double(), torch.zeros(n, n).double()
             for u, device in places.items():
@@ -138,7 +132,7 @@ class Reference:
                     links[places[u], places[w]] += traffic * wire[places[u], places[w]]
             return devices, links
 
-        def peak(places: dict[int, int]) -> float:
+        def peak(places):
             return max(float(part.max()) for part in held(places))
 
         now, peak_now = held(decided), 0.0
@@ -196,9 +190,7 @@ class Reference:
             )
         return torch.tensor(rows, dtype=torch.float64).clamp(max=4)
 
-    def summary(
-        self, v: int, decided: dict[int, int], features: Tensor, is_open: list[bool]
-    ) -> Tensor:
+    def summary(self, v, decided, features, is_open):
         """Mean, least and most over the open devices, and the mean over the devices upstream."""
         among = features[torch.tensor(is_open)]
         upstream = [decided[u] for u in {u for u, w in self.ends if w == v} if u in decided]
@@ -206,7 +198,7 @@ class Reference:
         mean = torch.stack(of_upstream).mean(0) if upstream else torch.zeros_like(among[0])
         return torch.cat([among.mean(0), among.amin(0), among.amax(0), mean])
 
-    def is_open(self, device: int, decided: dict[int, int], canonical: bool) -> bool:
+    def is_open(self, device, decided, canonical):
         """If canonical, of interchangeable devices only the first unused is open; without rules."""
         if device >= self.problem.n_devices:
             return False
@@ -215,12 +207,12 @@ class Reference:
         return not canonical or all(other in used for other in alike if other < device)
 
 
-def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+def lstm(gates, cell):
     i, f, o, g = gates.chunk(4)
     cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
     return o.sigmoid() * cell.tanh(), cell
 
 
-def random_samples(epoch: int, memory_is_empty: bool) -> int:
+def random_samples(epoch, memory_is_empty):
     """20 in the first epoch, exponentially fewer, 20 while nothing good is known (§3.3)."""
     return 20 if memory_is_empty else round(20 * math.exp(-epoch))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.flow import flow_of
-from streamsim.instance import Instance, WindowedOperator, build_instance
+from streamsim.instance import WindowedOperator, build_instance
 
 Ints = NDArray[np.int64]
 
@@ -16,7 +16,7 @@ SHAPES = [(1, 4), (1, 9), (2, 2), (5, 2), (2, 5), (3, 4), (6, 2), (2, 7), (3, 6)
 SHAPES += [(2, 10), (7, 3), (4, 6), (5, 5), (8, 3), (2, 12)]
 
 
-def source_and_sink(**changes: Any) -> Instance:
+def source_and_sink(**changes):
     """A source of 100 tuples/s and a sink on two devices; each needs 0.4 of a core per second."""
     usual: dict[str, Any] = {
         "rate": [100, 0],
@@ -29,7 +29,7 @@ def source_and_sink(**changes: Any) -> Instance:
     return build_instance(**{**usual, **changes})
 
 
-def chain(*seconds: float, rate: float = 100.0, devices: int = 1, **more: Any) -> Instance:
+def chain(*seconds, rate=100.0, devices=1, **more):
     """A pipeline of operators with the given core seconds per tuple; links are infinitely fast."""
     n = len(seconds)
     return build_instance(
@@ -42,14 +42,12 @@ def chain(*seconds: float, rate: float = 100.0, devices: int = 1, **more: Any) -
     )
 
 
-def golden() -> Instance:
+def golden():
     """The published example: source → f1 → f2 → sink on one device of 1000 MIPS."""
     return chain(1e-6, 2.5e-6, 8e-6, 1e-6, rate=1e5, selectivity=[1, 0.5, 0.1])
 
 
-def branched(
-    rng: np.random.Generator, shape: tuple[int, int], rate: float, **more: Any
-) -> Instance:
+def branched(rng, shape, rate, **more):
     """One source, k branches of d stages, one sink; CPU and payloads as in the benchmark."""
     k, d = shape
     n, needed = k * d + 2, 2 + SHAPES.index(shape) // 4
@@ -76,7 +74,7 @@ def branched(
     )
 
 
-def random_dag(rng: np.random.Generator, n: int, devices: int = 3, **more: Any) -> Instance:
+def random_dag(rng, n, devices=3, **more):
     """A random graph with one source, in which every other operator has one to three inputs."""
     source, target = [], []
     for v in range(1, n):
@@ -100,12 +98,12 @@ def random_dag(rng: np.random.Generator, n: int, devices: int = 3, **more: Any) 
     )
 
 
-def random_placements(rng: np.random.Generator, instance: Instance, runs: int) -> Ints:
+def random_placements(rng, instance, runs):
     """Uniformly random devices."""
     return rng.integers(0, instance.n_devices, (runs, instance.n_operators))
 
 
-def cut_placements(rng: np.random.Generator, instance: Instance, runs: int) -> Ints:
+def cut_placements(rng, instance, runs):
     """Operators in topological order, cut into runs of equal length, a device for each."""
     n, d = instance.n_operators, instance.n_devices
     placements = np.empty((runs, n), int)
@@ -115,15 +113,13 @@ def cut_placements(rng: np.random.Generator, instance: Instance, runs: int) -> I
     return placements
 
 
-def mixed_placements(rng: np.random.Generator, instance: Instance, runs: int) -> Ints:
+def mixed_placements(rng, instance, runs):
     """Random and chain-like placements, half and half."""
     makers: list[Callable[..., Ints]] = [random_placements, cut_placements]
     return np.concatenate([make(rng, instance, runs // 2) for make in makers])
 
 
-def anything(
-    rng: np.random.Generator, sources: int = 1, windows: int = 0
-) -> tuple[dict[str, Any], NDArray[np.int32]]:
+def anything(rng, sources=1, windows=0):
     """Arguments of `build_instance` for a random problem of 10 to 10⁶ tuples/s, and a placement.
 
     Loads are around 1 on devices of one to four cores, links and cards, whatever the rates.
@@ -175,7 +171,7 @@ def anything(
     return arguments, rng.integers(0, d, n).astype(np.int32)
 
 
-def _window(rng: np.random.Generator, operator: int) -> WindowedOperator:
+def _window(rng, operator):
     """A window whose output is in proportion to its input."""
     advance = float(rng.choice([0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0]))
     size, factor = advance * int(rng.integers(1, 6)), rng.uniform(0.01, 1.0)

@@ -28,7 +28,7 @@ ODD_NAMES = (
 ODD_GRAPH = "o'd\"d {0} */ \\u000a } static { System.exit(3); } // \\user"
 
 
-def shop() -> Problem:
+def shop():
     """Two sources, tags, groups, an operator of two subtasks, devices of several kinds."""
     operators = [
         Operator("clicks", ipt=5e3, payload=300, rate=2e4, kind="source"),
@@ -53,7 +53,7 @@ def shop() -> Problem:
     return Problem(StreamGraph.of("shop", operators, streams), Cluster.of(devices), rules)
 
 
-def odd() -> Deployment:
+def odd():
     """A chain of operators, and devices, that are called whatever no format likes."""
     operators = [Operator(name, ipt=1e4, payload=1e3) for name in ODD_NAMES]
     operators[0] = Operator(ODD_NAMES[0], rate=100.0)
@@ -63,20 +63,20 @@ def odd() -> Deployment:
     return Deployment(problem, problem.placement(range(len(ODD_NAMES))))
 
 
-def legal(name: str) -> Deployment:
+def legal(name):
     """A legal placement of one of the named problems."""
     problem = PROBLEMS[name]
     rows = [v % problem.n_devices for v in range(problem.n_operators)]
     return Deployment(problem, problem.placement(problem.repaired(rows)))
 
 
-def spread() -> Deployment:
+def spread():
     """Six operators on five devices, neighbours apart."""
     problem = Problem(fork_join(2), Cluster.uniform(5))
     return Deployment(problem, problem.placement([v % 5 for v in range(6)]))
 
 
-def tasks() -> Deployment:
+def tasks():
     """A task graph: two tasks between two, one of them where there is a GPU."""
     operators = [
         Operator("load", ipt=1e6, payload=4e6),
@@ -90,7 +90,7 @@ def tasks() -> Deployment:
     return Deployment.of(Problem(graph, cluster), TASKS)
 
 
-def schedule() -> Deployment:
+def schedule():
     """The same task graph with an order that its devices hold."""
     problem, placement = tasks().problem, tasks().placement
     return Deployment(problem, problem.placement(placement.index, [4, 2, 3, 1], "order"))

@@ -12,32 +12,28 @@ streamplace.engines.flink.rest.client.NoAnswer: Flink answers 503: a.B: busy
 
 import json
 import math
-import socket
 import sys
 import threading
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote
 
 import httpx
-import pytest
 
-from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure import windows
-from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.names import resource
@@ -48,36 +44,36 @@ from streamplace.planning.problem import PlannerSettings
 JSON = "application/json"
 
 
-def as_it_is(connection: socket.socket) -> socket.socket:
+def as_it_is(connection):
     """Leave a connection as it is."""
     return connection
 
 
 @contextmanager
 def http_server(
-    answer: Callable[[BaseHTTPRequestHandler], None],
-    connected: Callable[[socket.socket], socket.socket] = as_it_is,
-) -> Iterator[str]:
+    answer,
+    connected=as_it_is,
+):
     """Address of a server that answers every request in this way while the block runs.
 
     Connections are used as ``connected`` returns them; one that breaks is no error.
     """
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             answer(self)
 
         do_POST = do_PATCH = do_DELETE = do_GET
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Keep quiet."""
 
     class Server(ThreadingHTTPServer):
-        def process_request_thread(self, request: Any, client_address: Any) -> None:
+        def process_request_thread(self, request, client_address):
             with request, suppress(OSError):
                 super().process_request_thread(connected(request), client_address)
 
-        def handle_error(self, request: Any, client_address: Any) -> None:
+        def handle_error(self, request, client_address):
             if not isinstance(sys.exception(), OSError):
                 super().handle_error(request, client_address)
 
@@ -95,10 +91,10 @@ def http_server(
 class InTurn:
     """Answers that are given one after the other; the last one stays."""
 
-    def __init__(self, *answers: Any) -> None:
+    def __init__(self, *answers):
         self.left = [*answers]
 
-    def next(self) -> Any:
+    def next(self):
         """Answer whose turn it is."""
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
@@ -110,7 +106,7 @@ class Raw:
     content: bytes
     more: bytes = b""  # what follows again and again, until the other end has had enough
 
-    def send(self, connection: socket.socket) -> socket.socket:
+    def send(self, connection):
         """Send them."""
         connection.sendall(self.content)
         while self.more:
@@ -118,14 +114,14 @@ class Raw:
         return connection
 
 
-def said(content: bytes, status: int = 200, location: str | None = None) -> httpx.Response:
+def said(content, status=200, location=None):
     """An answer that is no document."""
     return httpx.Response(
         status, content=content, headers={"Location": location} if location else {}
     )
 
 
-def failure(*errors: str, status: int = 400) -> httpx.Response:
+def failure(*errors, status=400):
     """An error that Flink answers."""
     return said(json.dumps({"errors": errors}).encode(), status)
 
@@ -157,7 +153,7 @@ class FakeFlink:
         Where it is served.
     """
 
-    def __init__(self, answers: dict[str, Any] | None = None, otherwise: Any = NOT_FOUND) -> None:
+    def __init__(self, answers=None, otherwise=NOT_FOUND):
         self.answers = {} if answers is None else answers
         self.otherwise = otherwise
         self.asked: list[tuple[str, Any]] = []
@@ -165,11 +161,11 @@ class FakeFlink:
         self.url = ""
         self._looks: Counter[str] = Counter()
 
-    def requests(self, method: str) -> list[str]:
+    def requests(self, method):
         """Paths that were asked by a method."""
         return [r.partition(" ")[2] for r, _ in self.asked if r.startswith(f"{method} ")]
 
-    def answer(self, request: str, document: Any = None) -> Any:
+    def answer(self, request, document=None):
         """Answer to a request by method and path, which is remembered."""
         self.asked.append((request, document))
         key = request if request in self.answers else request.partition("?")[0]
@@ -180,9 +176,7 @@ class FakeFlink:
         return _grown(answer, self._looks[key])
 
     @contextmanager
-    def served(
-        self, connected: Callable[[socket.socket], socket.socket] = as_it_is
-    ) -> Iterator[Self]:
+    def served(self, connected=as_it_is):
         """Answer over connections to this machine while the block runs.
 
         Parameters
@@ -194,21 +188,19 @@ class FakeFlink:
             yield self
 
     @property
-    def rest(self) -> Rest:
+    def rest(self):
         """A client that needs no connection."""
         rest = Rest("http://flink:8081")
         vars(rest)["_client"] = self
         return rest
 
     @contextmanager
-    def stream(
-        self, method: str, _: str, *, content: bytes | None, extensions: Any, **more: Any
-    ) -> Iterator[httpx.Response]:
+    def stream(self, method, _, *, content, extensions, **more):
         """Answer to a request of that client."""
         document = None if content is None else json.loads(content)
         yield _spoken(self.answer(f"{method} {extensions['target'].decode()}", document))
 
-    def _respond(self, handler: BaseHTTPRequestHandler) -> None:
+    def _respond(self, handler):
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         document = json.loads(body) if handler.headers["Content-Type"] == JSON else None
         self.headers.append(handler.headers)
@@ -228,13 +220,13 @@ class FakeFlink:
         handler.wfile.write(spoken.content)
 
 
-def _spoken(answer: Any) -> httpx.Response:
+def _spoken(answer):
     if isinstance(answer, httpx.Response):
         return answer
     return said(json.dumps(answer, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
-def _grown(document: Any, looks: int) -> Any:
+def _grown(document, looks):
     """Metrics after so many looks; other documents are as they were."""
     if not isinstance(document, list):
         return document
@@ -246,7 +238,7 @@ def _grown(document: Any, looks: int) -> Any:
     ]
 
 
-def task_manager(device: str, devices: list[str], managed: int = 100) -> dict[str, Any]:
+def task_manager(device, devices, managed=100):
     """A TaskManager that is prepared for spreading over some devices, by one group."""
     limits = {f"lim-0-{other}": 1e6 if other == device else 1e12 for other in devices}
     offered = {resource(device): 100.0} | ({"lim-0": 1e6, **limits} if limits else {})
@@ -261,28 +253,28 @@ def task_manager(device: str, devices: list[str], managed: int = 100) -> dict[st
     }
 
 
-def job(name: str, state: str, vertices: dict[str, str]) -> dict[str, Any]:
+def job(name, state, vertices):
     """A job's document; vertices with their states."""
     rows = [{"id": v, "name": v, "parallelism": 1, "status": s} for v, s in vertices.items()]
     return {"name": name, "state": state, "schedulerType": "Default", "vertices": rows}
 
 
-def jobs(states: Mapping[str, str]) -> dict[str, Any]:
+def jobs(states):
     """The list of all jobs, by their ids."""
     return {"jobs": [{"id": name, "status": state} for name, state in states.items()]}
 
 
-def config(settings: Mapping[str, str]) -> list[dict[str, str]]:
+def config(settings):
     """Settings of a JobManager."""
     return [{"key": key, "value": value} for key, value in settings.items()]
 
 
-def failed_by(stack_trace: str) -> dict[str, Any]:
+def failed_by(stack_trace):
     """Exceptions of a job that has failed once."""
     return {"exceptionHistory": {"entries": [{"stacktrace": stack_trace}]}}
 
 
-def healthy(*devices: str) -> dict[str, Any]:
+def healthy(*devices):
     """Answers of a cluster of these devices on which the job "new" comes up."""
     managers = [task_manager(device, [*devices]) for device in devices]
     return {
@@ -354,29 +346,29 @@ UNDER_WAY = {"status": {"id": "IN_PROGRESS"}}
 """Of a savepoint."""
 
 
-def savepoint_at(path: str) -> dict[str, Any]:
+def savepoint_at(path):
     """A savepoint that is complete."""
     return {"status": {"id": "COMPLETED"}, "operation": {"location": path}}
 
 
-def no_savepoint(stack_trace: str) -> dict[str, Any]:
+def no_savepoint(stack_trace):
     """One that has failed."""
     failed = {"failure-cause": {"stack-trace": stack_trace}}
     return {"status": {"id": "COMPLETED"}, "operation": failed}
 
 
-def checkpoints(number: int = 0, /, **latest: Any) -> dict[str, Any]:
+def checkpoints(number=0, /, **latest):
     """How many a job has completed, and the latest ones by their kind; for a path, a file's."""
     rows = {k: {"external_path": row} if isinstance(row, str) else row for k, row in latest.items()}
     return {"counts": {"completed": number}, "latest": {"completed": None} | rows}
 
 
-def stopped(path: str, number: int = 8) -> dict[str, Any]:
+def stopped(path, number=8):
     """The savepoint with which a job was stopped, in its place among checkpoints."""
     return {"id": number, "external_path": path, "checkpoint_type": "SYNC_SAVEPOINT"}
 
 
-def on_devices(name: str, tasks: Mapping[str, Sequence[str]], status: str = "") -> dict[str, Any]:
+def on_devices(name, tasks, status=""):
     """Answers on where the subtasks of a job run, and in which state if that is given."""
     more = {"status": status} if status else {}
     return {
@@ -387,12 +379,12 @@ def on_devices(name: str, tasks: Mapping[str, Sequence[str]], status: str = "") 
     }
 
 
-def cluster_jar(rest: Rest, name: str) -> ClusterJar:
+def cluster_jar(rest, name):
     """A jar that is on the cluster."""
     return ClusterJar(rest, Path(name), name)
 
 
-def write_program(folder: Path) -> None:
+def write_program(folder):
     """Write a jar with a main class, and the Flink from which it is submitted, into a folder."""
     with zipfile.ZipFile(folder / "job.jar", "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
@@ -406,23 +398,23 @@ START, MIPS = 100.0, 1000.0
 class Clock:
     """Time that passes only while somebody sleeps, and then at least so many seconds."""
 
-    def __init__(self, now: float = START, least: float = 0.0) -> None:
+    def __init__(self, now=START, least=0.0):
         self.now, self.least = now, least
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         """Seconds."""
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         """Let time pass."""
         self.now += max(seconds, self.least)
 
 
 def with_threads(
-    patch: pytest.MonkeyPatch,
-    threads: Callable[[int], list[JavaThread]],
-    processes: Mapping[str, int],
-) -> None:
+    patch,
+    threads,
+    processes,
+):
     """Let TaskManagers be processes of this machine with these threads."""
     for module in (windows, clusters):
         patch.setattr(module, "processes_of", lambda rest: processes)
@@ -482,7 +474,7 @@ class LazyFlink(FakeFlink):
     # What it says otherwise of a subtask, by its task and number.
     otherwise_of: Callable[[Vertex, int], dict[str, Any]] = lambda vertex, i: {}
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         super().__init__(
             {
                 "GET /jobs": jobs({self.job: "RUNNING"}),
@@ -496,12 +488,12 @@ class LazyFlink(FakeFlink):
             }
         )
 
-    def answer(self, request: str, document: Any = None) -> Any:
+    def answer(self, request, document=None):
         """Answer to a request; what no test has set follows from the job."""
         found = super().answer(request, document)
         return self._answer(request.partition(" ")[2]) if found is self.otherwise else found
 
-    def _answer(self, path: str) -> Any:
+    def _answer(self, path):
         if path == "/jobmanager/config":
             return config(self.settings)
         if path == "/taskmanagers":
@@ -525,7 +517,7 @@ class LazyFlink(FakeFlink):
         vertices, nodes = map(self._vertex, self.vertices), map(self._node, self.vertices)
         return facts | {"vertices": [*vertices], "plan": {"nodes": [*nodes]}} | self.facts
 
-    def _subtasks(self, vertex: Vertex) -> list[dict[str, Any]]:
+    def _subtasks(self, vertex):
         """Subtasks, dealt out in turn; each is as busy as its vertex in the mean."""
         busy = vertex.rates.get("accumulateBusyTimeMs", 0.0)
         if not isinstance(busy, str):
@@ -541,7 +533,7 @@ class LazyFlink(FakeFlink):
             for i in range(vertex.parallelism)
         ]
 
-    def _read(self, vertex: Vertex, subtask: int) -> dict[str, float]:
+    def _read(self, vertex, subtask):
         rate = vertex.rates.get("numRecordsIn" if vertex.inputs else "numRecordsOut", 0.0)
         if not vertex.shares or not isinstance(rate, int | float):
             return {}
@@ -551,7 +543,7 @@ class LazyFlink(FakeFlink):
         spent = {f"accumulated-{kind}-time": 1e3 * t * self.clock.now for kind, t in times.items()}
         return counts | spent
 
-    def _dump(self, device: str) -> Any:
+    def _dump(self, device):
         """Dump in which threads are on a core as often as they are, evenly over time."""
         if device not in self.on_core:
             return failure("forbidden", status=403)
@@ -564,7 +556,7 @@ class LazyFlink(FakeFlink):
             rows.append({"threadName": name, "stringifiedThreadInfo": text})
         return {"threadInfos": rows}
 
-    def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
+    def _of_process(self, device, wanted):
         cpu = self._busy() if self.process_cpu is None else self.process_cpu
         at = 10 * (self.clock.now // 10)  # Flink fetches them every ten seconds
         texts = self.gauges[device](at) if device in self.gauges else []
@@ -575,7 +567,7 @@ class LazyFlink(FakeFlink):
             return [{"id": name} for name in values]
         return [{"id": name, "value": values[name]} for name in wanted.split(",")]
 
-    def _busy(self) -> dict[str, float]:
+    def _busy(self):
         """TaskManager → busy seconds per second of its subtasks."""
         cores = dict.fromkeys(self.devices, 0.0)
         for vertex in self.vertices.values():
@@ -585,7 +577,7 @@ class LazyFlink(FakeFlink):
                 cores[device] += float(busy) / 1000 / vertex.parallelism
         return cores
 
-    def _by_subtask(self, v: str, wanted: str) -> list[dict[str, Any]]:
+    def _by_subtask(self, v, wanted):
         vertex, names = self.vertices[v], wanted.split(",")
         if not wanted:
             return [{"id": name} for name in vertex.offsets]
@@ -593,18 +585,18 @@ class LazyFlink(FakeFlink):
         known = {name: lag(self.clock.now) for name, lag in lags.items()} | vertex.offsets
         return [{"id": name, "value": str(known[name])} for name in names if name in known]
 
-    def _node(self, v: str) -> dict[str, Any]:
+    def _node(self, v):
         inputs = [{"id": u, "ship_strategy": ship} for u, ship in self.vertices[v].inputs]
         return {"id": v, "description": self.vertices[v].tree, "inputs": inputs}
 
-    def _vertex(self, v: str) -> dict[str, Any]:
+    def _vertex(self, v):
         vertex = self.vertices[v]
         status = "FINISHED" if self.clock.now >= vertex.ends else "RUNNING"
         facts = {"name": vertex.name, "parallelism": vertex.parallelism}
         more = {"maxParallelism": self.key_groups, "slotSharingGroupId": vertex.group}
         return {"id": v, "status": status, **facts, **{k: x for k, x in more.items() if x}}
 
-    def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
+    def _metrics(self, v, wanted):
         rates = self.vertices[v].rates
         if self.clock.now >= self.vertices[v].ends:
             return []
@@ -632,13 +624,11 @@ class LazyFlink(FakeFlink):
         ]
 
 
-def _counted(rate: float | Callable[[float], float], at: float) -> float:
+def _counted(rate, at):
     return rate(at) if callable(rate) else rate * at
 
 
-def rates(
-    read: float = 0, wrote: float = 0, read_bytes: float = 0, wrote_bytes: float = 0, **more: float
-) -> dict[str, float | str]:
+def rates(read=0, wrote=0, read_bytes=0, wrote_bytes=0, **more):
     """Metrics of a task; ``busy`` and ``blocked`` are seconds per second."""
     return {
         "numRecordsIn": read,
@@ -651,11 +641,11 @@ def rates(
 
 
 def made_threads(
-    vertices: Mapping[str, Vertex],
-    cpu: Mapping[str, float],
-    now: float,
-    delay: Mapping[str, float] = MappingProxyType({}),
-) -> list[JavaThread]:
+    vertices,
+    cpu,
+    now,
+    delay=MappingProxyType({}),
+):
     """Threads of all tasks, in order; each has its part of the CPU and run delay of its task."""
     threads = []
     for v, vertex in vertices.items():
@@ -672,16 +662,14 @@ OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], over
 SETTINGS = PlannerSettings(clusters.HEADROOM, budget=Budget(None, 5_000))
 
 
-def source(
-    name: str, rate: float, size: float = 0.0, pending: float | str | None = None, **activity: float
-) -> Vertex:
+def source(name, rate, size=0.0, pending=None, **activity):
     """A source that emits tuples of so many bytes at a rate, and may report what waits for it."""
     told = {f"Source__{name}.numRecordsOut": rate, f"Source__{name}.pendingRecords": pending}
     told = {metric: value for metric, value in told.items() if value is not None}
     return Vertex(f"Source: {name}", rates(0, rate, 0, rate * size, **activity) | told)
 
 
-def shop_vertices(blocked: float = 0.0, pending: float | None = None) -> dict[str, Vertex]:
+def shop_vertices(blocked=0.0, pending=None):
     """A source, which may report what waits for it, a splitter and a sink."""
     split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
     return {
@@ -691,7 +679,7 @@ def shop_vertices(blocked: float = 0.0, pending: float | None = None) -> dict[st
     }
 
 
-def writing_shop(clock: Clock, blocked: float = 0.0) -> LazyFlink:
+def writing_shop(clock, blocked=0.0):
     """A pipeline of a source, a splitter and a sink that is called as sinks are."""
     vertices = shop_vertices(blocked)
     vertices["v2"].name, vertices["v2"].inputs = "out: Writer", [("v1", "FORWARD")]
@@ -703,12 +691,12 @@ Shop = Callable[..., LazyFlink]
 
 
 def advised(
-    flink: LazyFlink,
-    rate: str = "2x",
-    machines: Any = OFFERS,
-    program: Program | None = None,
-    **facts: Any,
-) -> Advice:
+    flink,
+    rate="2x",
+    machines=OFFERS,
+    program=None,
+    **facts,
+):
     """Advice on the job of a cluster, by an engine with these facts."""
     engine = FlinkEngine(flink.rest, **facts)
     return engine.advise("job", rate, machines, SETTINGS, program=program)

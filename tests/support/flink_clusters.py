@@ -7,13 +7,11 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from command_lines import settings_file
@@ -21,7 +19,6 @@ from fake_flink import http_server
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.savepoints import resumable, stop
@@ -54,7 +51,7 @@ TALLY: Layout = Layout(
 """Where tests put the subtasks of TallyJob."""
 
 
-def awaited(happens: Callable[[], Any], seconds: float = 90.0) -> None:
+def awaited(happens, seconds=90.0):
     """Wait until something happens."""
     deadline = time.monotonic() + seconds
     while not happens():
@@ -62,13 +59,13 @@ def awaited(happens: Callable[[], Any], seconds: float = 90.0) -> None:
         time.sleep(0.1)
 
 
-def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:
+def come_back(rest, cluster, device):
     """Start a TaskManager that has ended, and wait until the cluster knows the new one for good.
 
     Heartbeats to the old one, which has the same id, may fail late; Flink then drops the new one.
     """
 
-    def address() -> str | None:
+    def address():
         return {one["id"]: one["path"] for one in rest.task_managers()}.get(device)
 
     before = address()
@@ -80,12 +77,12 @@ def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:
         time.sleep(0.1)
 
 
-def await_flow(rest: Rest, job: str) -> None:
+def await_flow(rest, job):
     """Wait until Flink tells that the sources of a job send something."""
     awaited(lambda: (flow := source_flow(rest, job)) is not None and flow.rate > 0)
 
 
-def flink_run(flink: Flink, folder: Path, url: str, *words: str) -> None:
+def flink_run(flink, folder, url, *words):
     """Submit a job by Flink's own command, in a folder that gets its configuration."""
     (folder / "config.yaml").write_text("rest.address: 127.0.0.1\n")
     java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
@@ -122,13 +119,13 @@ class FaultyProxy:
         Are called before that request is passed on, and before its answer is.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url):
         self.target, self.url = urlsplit(url), ""
         self.at: int | str | Meant = -1
         self._lock = threading.Lock()
         self.disturb(-1, "")
 
-    def disturb(self, at: int | str | Meant, fault: str) -> None:
+    def disturb(self, at, fault):
         """Disturb one of the requests that come from now on."""
         with self._lock:
             self.requests: list[str] = []
@@ -136,7 +133,7 @@ class FaultyProxy:
             self.before: Callable[[], None] = lambda: None
             self.after: Callable[[], None] = lambda: None
 
-    def treat(self, handler: BaseHTTPRequestHandler) -> None:
+    def treat(self, handler):
         """Pass a request on, or not."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         with self._lock:
@@ -170,7 +167,7 @@ class FaultyProxy:
         handler.end_headers()
         handler.wfile.write(content)
 
-    def _passed(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, str, bytes]:
+    def _passed(self, handler, body):
         connection = HTTPConnection(self.target.hostname or "", self.target.port, timeout=60)
         try:
             headers = {"Content-Type": handler.headers.get("Content-Type", "application/json")}
@@ -182,11 +179,11 @@ class FaultyProxy:
 
 
 @contextmanager
-def faulty_proxy(url: str) -> Iterator[FaultyProxy]:
+def faulty_proxy(url):
     """Serve a proxy on this machine while the block runs."""
     proxy = FaultyProxy(url)
 
-    def respond(handler: BaseHTTPRequestHandler) -> None:
+    def respond(handler):
         with suppress(OSError, HTTPException):
             proxy.treat(handler)
         handler.close_connection = True
@@ -195,7 +192,7 @@ def faulty_proxy(url: str) -> Iterator[FaultyProxy]:
         yield proxy
 
 
-def pipeline(*parallelism: int, rate: float = 100) -> dict[str, Any]:
+def pipeline(*parallelism, rate=100):
     """Graph for the job of known costs: operators op0 → op1 → … of these parallelisms."""
     operators = [{"name": f"op{i}", "parallelism": p} for i, p in enumerate(parallelism)]
     operators[0]["rate"] = rate
@@ -204,15 +201,13 @@ def pipeline(*parallelism: int, rate: float = 100) -> dict[str, Any]:
     return {"name": "pipeline", "operators": operators, "streams": streams}
 
 
-def posted(rest: Rest, jar: Path, entry: str, *arguments: str, **more: Any) -> str:
+def posted(rest, jar, entry, *arguments, **more):
     """Id of a job that is submitted as others do, by its main class."""
     request = {"entryClass": entry, "programArgsList": [*arguments], **more}
     return str(rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"])
 
 
-def submitted(
-    rest: Rest, jar: Path, entry: str, *arguments: str, settings: Mapping[str, str] | None = None
-) -> str:
+def submitted(rest, jar, entry, *arguments, settings=None):
     """Id of such a job, of which every subtask runs."""
     job = posted(rest, jar, entry, *arguments, flinkConfiguration=dict(settings or {}))
     rest.wait_running(job)
@@ -220,35 +215,35 @@ def submitted(
 
 
 def mover(
-    rest: Rest,
-    program: Program,
-    folder: Path,
-    tell: Callable[[str], None] = lambda _: None,
-) -> FlinkMove:
+    rest,
+    program,
+    folder,
+    tell=lambda _: None,
+):
     """What moves a job by savepoints in a folder, and does not watch it afterwards."""
     saved = (folder / "saved").as_uri()
     return FlinkMove(rest, program, tell, MoveSettings(saved, settle=0.0))
 
 
-def chained(chaining: str, backend: str) -> dict[str, str]:
+def chained(chaining, backend):
     """Settings of a job whose operators are chained, or not, and keep their state somewhere."""
     return {"pipeline.operator-chaining.enabled": chaining, "state.backend.type": backend}
 
 
-def committed(folder: Path) -> list[str]:
+def committed(folder):
     """Lines that a job has told for good in a folder."""
     files = (path for path in folder.rglob("*") if path.name[0] not in "._")
     texts = (path.read_text() for path in files if path.is_file())
     return [line for text in texts for line in text.splitlines()]
 
 
-def tells_more(folder: Path) -> None:
+def tells_more(folder):
     """Wait until a job has told something more for good."""
     before = len(committed(folder))
     awaited(lambda: len(committed(folder)) > before, 120)
 
 
-def spread_job(path: Path, rest: Rest, job: str, devices: Sequence[str], step: int) -> str:
+def spread_job(path, rest, job, devices, step):
     """Write a placement by which no operators or subtasks that are neighbours are together."""
     assignment, parallelism = {}, {}
     for i, (name, now) in enumerate(layout_of(rest, job, rest.job(job)).items()):
@@ -281,32 +276,32 @@ class Watched:
     before: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def arguments(self, per_second: int) -> list[str]:
+    def arguments(self, per_second):
         """What the job is told."""
         return [*self.before, str(COUNT), str(per_second), self.folder.as_uri()]
 
-    def start(self, per_second: int, savepoint: str | None = None) -> str:
+    def start(self, per_second, savepoint=None):
         """Submit it as others do; returns its id."""
         given = {"parallelism": PARALLELISM, "flinkConfiguration": dict(self.settings)}
         more = {"savepointPath": savepoint} if savepoint else {}
         arguments = self.arguments(per_second)
         return posted(self.rest, self.jar, self.entry, *arguments, **given, **more)
 
-    def tells_more(self) -> None:
+    def tells_more(self):
         """Wait until it has told something more."""
         tells_more(self.folder)
 
-    def finished(self, job: str) -> list[str]:
+    def finished(self, job):
         """Everything that a job has told when it has come to its end."""
         assert self.rest.wait(job, ENDED, 120) == "FINISHED", self.rest.failure(job)
         return sorted(committed(self.folder))
 
-    def resumed(self, job: str) -> list[str]:
+    def resumed(self, job):
         """Everything that it tells when it is stopped and goes on, as it was first started."""
         path = stop(self.rest, job, f"{self.folder.as_uri()}-saved")
         return self.finished(self.start(FAST, path))
 
-    def move(self, run: Callable[..., Any], *options: str, settings: Mapping[str, str]) -> str:
+    def move(self, run, *options, settings):
         """Move it by the command; returns its new id."""
         more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
         given = settings_file(self.folder.parent, settle=0, seconds=2)
@@ -331,22 +326,20 @@ class Tally:
     folder: Path
     rate: str = "500"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.told.mkdir()
 
     @property
-    def told(self) -> Path:
+    def told(self):
         """Folder of what it tells."""
         return self.folder / "told"
 
-    def program(
-        self, settings: Mapping[str, str] | None = None, jar: Path | None = None, **more: Any
-    ) -> Program:
+    def program(self, settings=None, jar=None, **more):
         """The job with settings, by its jar if no other is given."""
         arguments = (str(self.told), self.rate)
         return Program(jar or self.jar, "TallyJob", arguments, settings=settings or {}, **more)
 
-    def retained(self) -> Program:
+    def retained(self):
         """The job with checkpoints that outlive it, and restarts without end."""
         settings = {
             "execution.checkpointing.interval": "300 ms",
@@ -358,35 +351,35 @@ class Tally:
         }
         return self.program(settings)
 
-    def start(self, settings: Mapping[str, str] | None = None) -> str:
+    def start(self, settings=None):
         """Submit it as others do, and wait until it tells something; returns its id."""
         arguments = self.program().arguments
         job = submitted(self.rest, self.jar, "TallyJob", *arguments, settings=settings)
         self.tells_more()
         return job
 
-    def place(self, program: Program, layout: Layout) -> str:
+    def place(self, program, layout):
         """Id of the job when it runs where it is placed, and has saved its state."""
         job = apply(self.rest, program, layout)
         awaited(lambda: resumable(self.rest, job) is not None)
         return job
 
-    def lines(self, kind: str) -> list[list[int]]:
+    def lines(self, kind):
         """Numbers that it told."""
         texts = (path.read_text() for path in self.told.glob(f"{kind}-*"))
         rows = [line.split() for text in texts for line in text.splitlines()]
         return [[int(word) for word in row] for row in rows]
 
-    def tells_more(self, rounds: int = 3) -> None:
+    def tells_more(self, rounds=3):
         """Wait until it has told so many windows more of each key."""
         wanted = len(self.lines("windows")) + rounds * KEYS
         awaited(lambda: len(self.lines("windows")) >= wanted)
 
-    def check_counts(self) -> None:
+    def check_counts(self):
         """Every key was seen as often as it must have been."""
         assert all(seen == due for seen, due in self.lines("counts"))
 
-    def check_windows(self) -> None:
+    def check_windows(self):
         """Every window was told once, with all of its tuples, however often it was started."""
         windows = self.lines("windows")
         assert {number for _, _, number in windows} == {WINDOW // KEYS}
@@ -394,7 +387,7 @@ class Tally:
         last = {key: max(n for k, n in found if k == key) for key in range(KEYS)}
         assert found == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
 
-    def ends(self, job: str) -> None:
+    def ends(self, job):
         """Stop it: everything adds up."""
         stop(self.rest, job, self.folder.as_uri())
         self.check_counts()

@@ -1,13 +1,11 @@
 """Graphs and problems in the formats of other tools."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 from streamplace.io.registry import FORMATS
 
 
-def read_as(format_name: str, file: str, folder: Path, content: Any) -> Any:
+def read_as(format_name, file, folder, content):
     """Graph or problem of a file of these bytes, of this text, or of this document as JSON."""
     if not isinstance(content, str | bytes):
         content = json.dumps(content)

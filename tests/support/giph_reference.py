@@ -3,13 +3,10 @@
 Nodes are pairs (task, device), or (task, the task's device) where tasks alone are chosen.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from streamsim.passes import GIPH, schedule
-
-from streamplace.model import Problem
 
 Pair = tuple[int, int]
 Edge = tuple[Pair, Pair, int]
@@ -23,20 +20,20 @@ class Net(NamedTuple):
     edges: dict[Edge, Vector]
 
 
-def devices_of(problem: Problem, v: int) -> list[int]:
+def devices_of(problem, v):
     """Devices on which a task may run."""
     rules = problem.rules
     d = range(problem.n_devices)
     return [a for a in d if rules is None or rules.allowed[rules.unit[v], a]]
 
 
-def gp_net(problem: Problem, place: Any, criticality: Any, *, pairs: bool = True) -> Net:
+def gp_net(problem, place, criticality, *, pairs=True):
     """Nodes and edges under a placement; their features as they are, unscaled."""
     n, streams = problem.n_operators, ends(problem)
     timing = schedule(problem.one_pass, place, GIPH)
     work, importance = seconds(problem), importances(problem, criticality)
 
-    def potential(v: int, a: int) -> float:
+    def potential(v, a):
         ways = [e for e, (_, w) in enumerate(streams) if w == v]
         if not ways:
             return 0.0
@@ -65,25 +62,25 @@ def gp_net(problem: Problem, place: Any, criticality: Any, *, pairs: bool = True
     return Net(nodes, edges)
 
 
-def as_printed(net: Net) -> Net:
+def as_printed(net):
     """Features (1) to (4) of appendix B.7: those of the published code without criticality."""
     nodes = {node: row[:4] for node, row in net.nodes.items()}
     return Net(nodes, {edge: row[:4] for edge, row in net.edges.items()})
 
 
-def ends(problem: Problem) -> list[Pair]:
+def ends(problem):
     """Sender and receiver of every stream."""
     instance = problem.instance
     return list(zip(instance.source.tolist(), instance.target.tolist(), strict=True))
 
 
-def seconds(problem: Problem) -> Any:
+def seconds(problem):
     """Seconds of every task on every device."""
     compiled = problem.one_pass
     return compiled.work[:, compiled.devices["type"]]
 
 
-def sending(problem: Problem, e: int, a: int, b: int) -> float:
+def sending(problem, e, a, b):
     """Seconds that a stream takes from a to b."""
     compiled = problem.one_pass
     if a == b:
@@ -93,7 +90,7 @@ def sending(problem: Problem, e: int, a: int, b: int) -> float:
     return float(link["latency"] + stream["size"] * link["seconds_per_byte"] + each)
 
 
-def of_edge(problem: Problem, e: int, a: int, b: int, criticality: Any) -> Vector:
+def of_edge(problem, e, a, b, criticality):
     """What an edge looks like."""
     compiled = problem.one_pass
     link = compiled.links[a, b]
@@ -108,7 +105,7 @@ def of_edge(problem: Problem, e: int, a: int, b: int, criticality: Any) -> Vecto
     )
 
 
-def importances(problem: Problem, criticality: Any) -> list[float]:
+def importances(problem, criticality):
     """Criticality of the tasks."""
     found: dict[int, float] = {}
     for v in problem.graph.order.tolist():
@@ -117,7 +114,7 @@ def importances(problem: Problem, criticality: Any) -> list[float]:
     return [found[v] for v in range(problem.n_operators)]
 
 
-def first_criticality(problem: Problem) -> list[float]:
+def first_criticality(problem):
     """Softmax of 10 · bytes / most over the streams out of every task."""
     streams, size = ends(problem), problem.one_pass.streams["size"]
     found = []
@@ -129,7 +126,7 @@ def first_criticality(problem: Problem) -> list[float]:
     return found
 
 
-def heeded(problem: Problem, place: Any, criticality: Any) -> list[float]:
+def heeded(problem, place, criticality):
     """Criticality of the streams after a simulation."""
     timing, streams, found = schedule(problem.one_pass, place, GIPH), ends(problem), [*criticality]
     index = problem.one_pass.stream_index
@@ -149,7 +146,7 @@ def heeded(problem: Problem, place: Any, criticality: Any) -> list[float]:
         v = u
 
 
-def scaled(rows: Mapping[Any, Vector]) -> dict[Any, Vector]:
+def scaled(rows):
     """Every feature between -1 and 1; 0 where all are equal."""
     if not rows:
         return {}
@@ -159,23 +156,23 @@ def scaled(rows: Mapping[Any, Vector]) -> dict[Any, Vector]:
     return dict(zip(rows, flat, strict=True))
 
 
-def linear(tensors: Mapping[str, Any], name: str, x: Vector) -> Vector:
+def linear(tensors, name, x):
     """Linear map of a vector, with a bias where there is one."""
     return tensors[f"{name}.weight"] @ x + tensors.get(f"{name}.bias", 0.0)
 
 
-def relu(x: Vector) -> Vector:
+def relu(x):
     """Whatever is above 0."""
     return np.maximum(x, 0)
 
 
-def log_softmax(scores: Any) -> Any:
+def log_softmax(scores):
     """Logarithm of the softmax."""
     scores = np.asarray(scores) - np.max(scores)
     return scores - np.log(np.exp(scores).sum())
 
 
-def scores(net: Net, tensors: Mapping[str, Any], order: Any) -> dict[Pair, float]:
+def scores(net, tensors, order):
     """Score of every node by equation 1, from features scaled to [-1, 1]."""
     backwards = {(j, i, e): x for (i, j, e), x in net.edges.items()}
     against = Net(net.nodes, backwards)
@@ -188,7 +185,7 @@ def scores(net: Net, tensors: Mapping[str, Any], order: Any) -> dict[Pair, float
     return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
 
 
-def sage_scores(net: Net, tensors: Mapping[str, Any]) -> dict[Pair, float]:
+def sage_scores(net, tensors):
     """Score of every node by three layers of GraphSAGE along the edges, and the MLP."""
     states = {u: np.concatenate([x, mean_out(net, u)]) for u, x in scaled(net.nodes).items()}
     for layer in ("layers.0", "layers.1", "layers.2"):
@@ -207,25 +204,23 @@ def sage_scores(net: Net, tensors: Mapping[str, Any]) -> dict[Pair, float]:
     return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
 
 
-def mean_out(net: Net, u: Pair) -> Vector:
+def mean_out(net, u):
     """Mean of the scaled features of the edges out of a node; 0 where there is none."""
     return np.mean([x for (i, _, _), x in scaled(net.edges).items() if i == u] or [np.zeros(5)], 0)
 
 
-def summaries(
-    net: Net, tensors: Mapping[str, Any], direction: str, order: Any
-) -> dict[Pair, Vector]:
+def summaries(net, tensors, direction, order):
     """What every node knows in the end."""
     return known_by(scaled(net.nodes), scaled(net.edges), tensors, direction, order)
 
 
 def known_by(
-    nodes: Mapping[Pair, Vector],
-    edges: Mapping[Edge, Vector],
-    tensors: Mapping[str, Any],
-    direction: str,
-    order: Any,
-) -> dict[Pair, Vector]:
+    nodes,
+    edges,
+    tensors,
+    direction,
+    order,
+):
     """What every node knows in the end, from features as the network takes them."""
     own = {
         u: linear(tensors, f"{direction}.lift", relu(linear(tensors, f"{direction}.enter", x)))
@@ -233,7 +228,7 @@ def known_by(
     }
     states = dict(own)
 
-    def received(u: Pair) -> Vector:
+    def received(u):
         messages = [
             relu(linear(tensors, f"{direction}.message", np.concatenate([states[i], x])))
             for (i, j, _), x in edges.items()

@@ -6,19 +6,19 @@ from html.parser import HTMLParser
 class Elements(HTMLParser):
     """Elements of a page with their attributes, and the texts of some of them."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: dict[str, str] = {}
         self._open = ""
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         """Note an element."""
         given = dict(attrs)
         self.elements.append((tag, given))
         self._open = f"{tag}#{given['id']}" if given.get("id") else tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         """Note the text of the element that began last."""
         self.texts[self._open] = self.texts.get(self._open, "") + data

@@ -31,7 +31,7 @@ STREAMS = {
 }  # fmt: skip
 
 
-def ten_tasks() -> Problem:
+def ten_tasks():
     """The example of the HEFT paper: one byte per second takes one second."""
     streams = [Stream(f"n{a}", f"n{b}", payload=size) for (a, b), size in STREAMS.items()]
     tasks = [Operator(f"n{i}") for i in range(1, 11)]
@@ -39,7 +39,7 @@ def ten_tasks() -> Problem:
     return Problem(graph, Cluster.uniform(3, bandwidth="8 bps"), seconds=SECONDS)
 
 
-def value(placer: str, problem: Problem) -> float:
+def value(placer, problem):
     """Makespan of a placer's answer."""
     budget = Budget(None, 200)
     return named_placer(placer).place(problem, MAKESPAN, seed=1, budget=budget).value
@@ -49,7 +49,7 @@ TOGETHER = Constraints(colocate=[["v0", "v1"]])
 
 
 @st.composite
-def problems(draw: st.DrawFn, most_cores: int = 2, rules: Constraints = TOGETHER) -> Problem:
+def problems(draw, most_cores=2, rules=TOGETHER):
     """Small task graphs on uneven devices of one or two cores, some of them with rules."""
     n, d = draw(st.integers(2, 7)), draw(st.integers(1, 3))
     pairs = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=9))
@@ -69,7 +69,7 @@ def problems(draw: st.DrawFn, most_cores: int = 2, rules: Constraints = TOGETHER
     return Problem(graph, cluster, rules if draw(st.booleans()) else None)
 
 
-def least_of_all(problem: Problem) -> float:
+def least_of_all(problem):
     """Shortest pass of all legal placements under all orders of the tasks."""
     places, tasks = all_legal(problem), range(problem.n_operators)
     orders = [np.array(order, np.float64) for order in itertools.permutations(tasks)]
@@ -79,7 +79,7 @@ def least_of_all(problem: Problem) -> float:
     )
 
 
-def giph(count: int, setting: str = "multiple_networks") -> list[Problem]:
+def giph(count, setting="multiple_networks"):
     """Some problems of the benchmark."""
     family = FAMILIES["giph"]
     parameters = family.parameters(setting=setting, problems=120)

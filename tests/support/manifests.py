@@ -1,7 +1,6 @@
 """Manifests as they are read, and whether the files of a data set are what they say."""
 
 import json
-from pathlib import Path
 
 from streamplace.families.dataset import (
     Manifest,
@@ -12,14 +11,14 @@ from streamplace.families.dataset import (
 )
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path):
     """Manifest from its file."""
     facts = json.loads(path.read_text())
     shards = tuple(Shard(**one) for one in facts.pop("shards", ()))
     return Manifest(**facts, shards=shards)
 
 
-def verify(path: Path) -> Manifest:
+def verify(path):
     """Manifest of a data set, whose files it describes."""
     manifest = read_manifest(manifest_path(path))
     for file, told in ((path, manifest), *((path.with_name(s.name), s) for s in manifest.shards)):

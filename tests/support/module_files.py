@@ -1,11 +1,9 @@
 """Modules that are files outside every package."""
 
 import importlib.util
-from pathlib import Path
-from types import ModuleType
 
 
-def module_of(file: Path) -> ModuleType:
+def module_of(file):
     """Run a file as a module of its name, which no other module sees."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None

@@ -3,8 +3,8 @@
 Whatever befalls a request is an act, which answers it, or raises what the command meets.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ from fake_flink import (
 )
 
 from streamplace.engines.flink.program.jars import SPENT
-from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED
 
 Answer = Callable[[], Any]
@@ -51,7 +50,7 @@ class FakeJob:
     checkpoints: Any = None  # answer on its checkpoints
     policy: Any = None  # on those that outlive it
 
-    def end(self, state: str, path: str | None = None) -> None:
+    def end(self, state, path=None):
         """End, with a savepoint if there is a path."""
         self.state = self.task = state
         if path is not None:
@@ -81,7 +80,7 @@ class MovingFlink(FakeFlink):
         Whether the command was killed.
     """
 
-    def __init__(self, name: str, job: FakeJob, managers: Sequence[str], saves: str) -> None:
+    def __init__(self, name, job, managers, saves):
         super().__init__(healthy())
         for request in ("GET /jobs", "GET /taskmanagers"):
             del self.answers[request]
@@ -95,17 +94,17 @@ class MovingFlink(FakeFlink):
         self.is_dead = False
 
     @property
-    def alive(self) -> dict[str, bool]:
+    def alive(self):
         """Jobs that have not ended, and whether all of their subtasks run."""
         live = {name: job for name, job in self.jobs.items() if job.state not in ENDED}
         return {name: self._task(job) == job.state == "RUNNING" for name, job in live.items()}
 
-    def upload(self, places: Mapping[str, Sequence[str]]) -> AbstractContextManager[ClusterJar]:
+    def upload(self, places):
         """Upload a jar that says by its name where the subtasks run."""
         (devices,) = places.values()
         return nullcontext(cluster_jar(self.rest, ".".join(devices)))
 
-    def answer(self, request: str, document: Any = None) -> Any:
+    def answer(self, request, document=None):
         """Answer to a request, from the state of the jobs unless it has an answer of its own."""
         if self.is_dead:
             raise Killed
@@ -133,17 +132,17 @@ class MovingFlink(FakeFlink):
                 return self._of_job(method, name, steps, document)
         return UNKNOWN
 
-    def _act(self, kind: str, answer: Answer) -> Any:
+    def _act(self, kind, answer):
         """Let befall a request what is due."""
         due = self.acts.get(kind)
         return due.pop(0)(self, answer) if due else answer()
 
-    def _task(self, job: FakeJob) -> str:
+    def _task(self, job):
         """State of the subtasks of a job: they wait for TaskManagers that are not there."""
         is_whole = {*job.devices} <= {*self.managers}
         return job.task if is_whole or job.task != "RUNNING" else "SCHEDULED"
 
-    def _run(self, jar: str, document: Any) -> Any:
+    def _run(self, jar, document):
         name, path = document["jobId"], document.get("savepointPath")
         if name in self.used:
             return failure(DUPLICATE)
@@ -157,7 +156,7 @@ class MovingFlink(FakeFlink):
             self.jobs[name].task = "SCHEDULED"
         return {"jobid": name}
 
-    def _of_job(self, method: str, name: str, steps: list[str], document: Any) -> Any:
+    def _of_job(self, method, name, steps, document):
         known = self.jobs[name]
         match [method, *steps]:
             case ["GET"]:
@@ -182,13 +181,13 @@ class MovingFlink(FakeFlink):
                 return self._act("cancel", lambda: known.end("CANCELED") or {})
         return UNKNOWN
 
-    def _stop(self, known: FakeJob, document: Any) -> Any:
+    def _stop(self, known, document):
         if self._task(known) == "SCHEDULED":
             return failure("not all of its tasks run", status=409)
         known.stop = UNDER_WAY
         return {"request-id": document["triggerId"]}
 
-    def _stopping(self, known: FakeJob) -> Any:
+    def _stopping(self, known):
         """Answer on a stop, which ends the next time."""
         answer = known.stop() if callable(known.stop) else known.stop
         if answer is UNDER_WAY and known.state == "RUNNING":
@@ -200,54 +199,54 @@ class MovingFlink(FakeFlink):
         return answer
 
 
-def refuses(_: MovingFlink, __: Answer) -> Any:
+def refuses(_, __):
     """An error, and no effect."""
     return failure("no slots")
 
 
-def loses(_: MovingFlink, __: Answer) -> Any:
+def loses(_, __):
     """A request that does not arrive."""
     return SILENCE
 
 
-def stays_silent(_: MovingFlink, answer: Answer) -> Any:
+def stays_silent(_, answer):
     """An effect, and no answer."""
     answer()
     return SILENCE
 
 
-def interrupts(_: MovingFlink, __: Answer) -> Any:
+def interrupts(_, __):
     """Ctrl-C before the request is sent."""
     raise KeyboardInterrupt
 
 
-def interrupts_then(_: MovingFlink, answer: Answer) -> Any:
+def interrupts_then(_, answer):
     """Ctrl-C before the answer comes."""
     answer()
     raise KeyboardInterrupt
 
 
-def kills(flink: MovingFlink, _: Answer) -> Any:
+def kills(flink, _):
     """The command is killed before the request is sent."""
     flink.is_dead = True
     raise Killed
 
 
-def kills_then(flink: MovingFlink, answer: Answer) -> Any:
+def kills_then(flink, answer):
     """The command is killed before the answer comes."""
     answer()
     return kills(flink, answer)
 
 
-def loses_device(device: str) -> Act:
+def loses_device(device):
     """A TaskManager is lost once the request is answered."""
     return after(lambda flink: flink.managers.remove(device))
 
 
-def after(act: Callable[[MovingFlink], object]) -> Act:
+def after(act):
     """What Flink does anyway, and then what others do."""
 
-    def both(flink: MovingFlink, answer: Answer) -> Any:
+    def both(flink, answer):
         spoken = answer()
         act(flink)
         return spoken
@@ -255,10 +254,10 @@ def after(act: Callable[[MovingFlink], object]) -> Act:
     return both
 
 
-def before(act: Callable[[MovingFlink], object]) -> Act:
+def before(act):
     """What others do, and then what Flink does."""
 
-    def both(flink: MovingFlink, answer: Answer) -> Any:
+    def both(flink, answer):
         act(flink)
         return answer()
 

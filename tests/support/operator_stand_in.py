@@ -9,18 +9,16 @@ the jobs instead.
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
 
 import httpx
 import pytest
 from flink_clusters import awaited
-from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE, PodCluster
+from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 
 PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
 MODE = "taskmanager.load-balance.mode"
@@ -34,7 +32,7 @@ OPERATED = {
 """Settings that the operator makes; the cluster stays when its job is stopped."""
 
 
-def specification(**configuration: str) -> dict[str, Any]:
+def specification(**configuration):
     """Specification of a job that counts."""
     return {
         "image": "flink:2.3",
@@ -51,7 +49,7 @@ def specification(**configuration: str) -> dict[str, Any]:
     }
 
 
-def kubeconfig(folder: Path, server: str, patch: pytest.MonkeyPatch) -> None:
+def kubeconfig(folder, server, patch):
     """Let a kubeconfig name a server."""
     own = {"name": "own"}
     config = {
@@ -65,9 +63,7 @@ def kubeconfig(folder: Path, server: str, patch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def reconciled(
-    pods: PodCluster, name: str, spec: dict[str, Any] | None = None, *, runs: bool = False
-) -> Iterator["StandIn"]:
+def reconciled(pods, name, spec=None, *, runs=False):
     """A resource that is taken up while the block runs."""
     document = {
         "apiVersion": "flink.apache.org/v1beta1",
@@ -91,7 +87,7 @@ def reconciled(
             awaited(lambda: not _is_there(pods, name), 60.0)
 
 
-def _end_of(spec: dict[str, Any]) -> str:
+def _end_of(spec):
     """State in which the operator ends with a specification."""
     settings = spec["flinkConfiguration"]
     if settings.get(MODE) == "BROKEN" or spec["image"].startswith("none"):
@@ -100,14 +96,14 @@ def _end_of(spec: dict[str, Any]) -> str:
     return "UPGRADING" if settings.get(MODE) == "SLOW" or "/proc/" in saved else "STABLE"
 
 
-def _is_there(pods: PodCluster, name: str) -> bool:
+def _is_there(pods, name):
     with suppress(httpx.HTTPStatusError):
         pods.call("GET", f"{PATH}/{name}")
         return True
     return False
 
 
-def _for_operator(pods: PodCluster, spec: dict[str, Any]) -> dict[str, Any]:
+def _for_operator(pods, spec):
     """Specification with what the stand-in gives to Flink itself."""
     own = ("kubernetes.", "jobmanager.memory", "taskmanager.memory")
     settings = {key: value for key, value in SETTINGS.items() if not key.startswith(own)}
@@ -124,7 +120,7 @@ def _for_operator(pods: PodCluster, spec: dict[str, Any]) -> dict[str, Any]:
 class StandIn:
     """The operator of one resource."""
 
-    def __init__(self, pods: PodCluster, name: str, runs: bool) -> None:
+    def __init__(self, pods, name, runs):
         self.pods, self.name, self.runs = pods, name, runs
         self._application, self._running = ExitStack(), ()
         self.spec: dict[str, Any] = self.get()["spec"]
@@ -132,27 +128,27 @@ class StandIn:
         self._ends, self._thread = Event(), Thread(target=self._run, daemon=True)
         self._is_away = Event()
 
-    def start(self) -> None:
+    def start(self):
         """Take up the first specification, and go on."""
         self._take_up(self.get())
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self):
         """End, as an operator that is gone."""
         self._ends.set()
         if self._thread.is_alive():
             self._thread.join()
         self._application.close()
 
-    def get(self) -> dict[str, Any]:
+    def get(self):
         """The resource."""
         document: dict[str, Any] = self.pods.call("GET", f"{PATH}/{self.name}")
         return document
 
-    def await_stable(self, seconds: float = 240.0) -> None:
+    def await_stable(self, seconds=240.0):
         """Wait until the specification as it is has been taken up and the job runs."""
 
-        def is_stable() -> bool:
+        def is_stable():
             document = self.get()
             status = document.get("status", {})
             is_new = document["metadata"]["generation"] == status.get("observedGeneration")
@@ -160,16 +156,16 @@ class StandIn:
 
         awaited(is_stable, seconds)
 
-    def change(self, **configuration: str | None) -> None:
+    def change(self, **configuration):
         """Change settings as another user does."""
         self.patch({"flinkConfiguration": configuration})
 
-    def patch(self, change: dict[str, Any]) -> None:
+    def patch(self, change):
         """Change the specification as another user does."""
         self.pods.call("PATCH", f"{PATH}/{self.name}", {"spec": change})
 
     @contextmanager
-    def gone(self, seconds: float) -> Iterator[None]:
+    def gone(self, seconds):
         """Take up nothing for some seconds, from the beginning of the block."""
         timer = Timer(seconds, self._is_away.clear)
         self._is_away.set()
@@ -179,7 +175,7 @@ class StandIn:
         finally:
             timer.join()
 
-    def _run(self) -> None:
+    def _run(self):
         while not self._ends.wait(0.05):
             if self._is_away.is_set():
                 continue
@@ -189,7 +185,7 @@ class StandIn:
                 if document["metadata"]["generation"] != seen:
                     self._take_up(document)
 
-    def _take_up(self, document: dict[str, Any]) -> None:
+    def _take_up(self, document):
         self.taken_up.append(document["spec"])
         self._report(document, "UPGRADING", observed=False)
         state = _end_of(document["spec"])
@@ -199,14 +195,14 @@ class StandIn:
             self._ends.wait(UPGRADE_SECONDS)
         self._report(document, state, observed=True)
 
-    def _report(self, document: dict[str, Any], state: str, *, observed: bool) -> None:
+    def _report(self, document, state, *, observed):
         generation = document["metadata"]["generation"]
         status: dict[str, Any] = {"lifecycleState": state, "jobStatus": {"state": "RUNNING"}}
         status |= {"observedGeneration": generation} if observed else {}
         status |= {"error": "no such class" if state == "FAILED" else None}
         self.pods.call("PATCH", f"{PATH}/{self.name}/status", {"status": status})
 
-    def _start(self, spec: dict[str, Any]) -> None:
+    def _start(self, spec):
         """Run the job as specified, from the savepoint of the last one if there is one."""
         pods = spec["taskManager"]["resource"]
         settings = {
@@ -227,11 +223,11 @@ class StandIn:
         application = self.pods.application(self.name, *job.get("args", ()), of=of, **settings)
         self._running = self._application.enter_context(application)
 
-    def _stop(self, rest: Rest, job: str) -> str:
+    def _stop(self, rest, job):
         """Savepoint with which a job was stopped, or the last checkpoint if that failed."""
         operation: dict[str, Any] = {}
 
-        def has_ended(request: str) -> bool:
+        def has_ended(request):
             answer = rest.get(f"/jobs/{job}/savepoints/{request}")
             operation.update(answer.get("operation") or {})
             return bool(operation)
@@ -248,12 +244,12 @@ class StandIn:
 class Operated(StandIn):
     """A resource of a real operator."""
 
-    def start(self) -> None:
+    def start(self):
         """Wait until the job runs, and look on."""
         self.await_stable()
         super().start()
 
-    def _take_up(self, document: dict[str, Any]) -> None:
+    def _take_up(self, document):
         """Remember a specification once the operator has taken it up."""
         is_new = document["spec"] not in self.taken_up[-1:]
         observed = document["status"].get("observedGeneration")
@@ -261,12 +257,12 @@ class Operated(StandIn):
             self.taken_up.append(document["spec"])
 
     @contextmanager
-    def gone(self, seconds: float) -> Iterator[None]:
+    def gone(self, seconds):
         """Stop the operator's process for some seconds, from the beginning of the block."""
         with self.pods.stopped("operator", seconds):
             yield
 
-    def _run(self) -> None:
+    def _run(self):
         while not self._ends.wait(0.2):
             with suppress(httpx.HTTPError):
                 self._take_up(self.get())

@@ -1,17 +1,15 @@
 """Passes for the tests: task graphs by hand, golden cases, and random problems for hypothesis."""
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from passes_reference import Task
-from streamsim import Instance, build_instance
+from streamsim import build_instance
 from streamsim.passes import Pass, compile_pass, stream_records
 from streamsim_strategies import Description, descriptions
 
@@ -19,14 +17,14 @@ GOLDEN = Path(__file__).parents[1] / "streamsim" / "passes" / "golden"
 
 
 def tasks(
-    seconds: ArrayLike,
-    edges: Sequence[tuple[int, int]],
-    size: ArrayLike = 0.0,
+    seconds,
+    edges,
+    size=0.0,
     *,
-    devices: int = 2,
-    wire: ArrayLike = 1.0,
-    **more: Any,
-) -> Instance:
+    devices=2,
+    wire=1.0,
+    **more,
+):
     """Every operator fires once: its seconds (per device type), and bytes on its streams."""
     cost = np.asarray(seconds, float)
     cost = cost[:, None] if cost.ndim == 1 else cost
@@ -47,13 +45,13 @@ def tasks(
     return instance._replace(input_rate=once, tuples=np.ones(m), traffic=instance.payload)
 
 
-def golden(name: str) -> Iterator[dict[str, Any]]:
+def golden(name):
     """The problems of one golden file."""
     with (GOLDEN / f"{name}.jsonl").open() as lines:
         yield from map(json.loads, lines)
 
 
-def giph(problem: dict[str, Any]) -> Pass:
+def giph(problem):
     """Compile a problem of GiPH's; its units are taken for seconds and bytes."""
     compute = np.array([task["compute"] for task in problem["tasks"]])
     rate = np.array(problem["comp_rate"])
@@ -69,7 +67,7 @@ def giph(problem: dict[str, Any]) -> Pass:
     return compile_pass(instance)
 
 
-def placeto(problem: dict[str, Any]) -> tuple[Pass, list[int]]:
+def placeto(problem):
     """Compile a graph of Placeto's in seconds, and the task of each row.
 
     Its simulator breaks ties by names, which are texts, so that is the order of our rows.
@@ -108,7 +106,7 @@ class Situation:
     message: list[int]
     rests: bool  # whether cores and channels pause
 
-    def task(self, i: int) -> Task:
+    def task(self, i):
         """What the transcription takes for placement i."""
         compiled, back = self.compiled, np.argsort(self.compiled.stream_index)
         streams, instance = compiled.streams[back], self.problem.instance
@@ -126,12 +124,12 @@ class Situation:
 
 
 @st.composite
-def situations(draw: DrawFn, count: int = 3) -> Situation:
+def situations(draw, count=3):
     """Random problems with placements, noise and outputs that are shared."""
     plain = draw(descriptions(max_operators=8, max_devices=3))
     n, m, d = plain.n_operators, len(plain.source), plain.n_devices
 
-    def some(values: Sequence[float], size: int) -> list[float]:
+    def some(values, size):
         return draw(st.lists(st.sampled_from(values), min_size=size, max_size=size))
 
     latency = [some([0.0, 0.0, 0.01], d) for _ in range(d)] if draw(st.booleans()) else None
@@ -155,7 +153,7 @@ def situations(draw: DrawFn, count: int = 3) -> Situation:
     )
 
 
-def _outputs(compiled: Pass) -> list[int]:
+def _outputs(compiled):
     """Number streams alike that could carry one output: equal in operator, bytes and tuples."""
     numbers: dict[tuple[float, ...], int] = {}
     streams = compiled.streams[np.argsort(compiled.stream_index)]
@@ -163,7 +161,7 @@ def _outputs(compiled: Pass) -> list[int]:
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
-def tied(rng: np.random.Generator) -> tuple[Pass, list[int], Task]:
+def tied(rng):
     """A task graph whose times are small whole numbers, so that nearly all is tied; a placement."""
     n, d = 14, 3
     edges = [(u, v) for v in range(n) for u in range(v) if rng.random() < 0.25]

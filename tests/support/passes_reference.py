@@ -26,22 +26,22 @@ class Task:
     send_factor: tuple[float, ...]
     along: tuple[int, ...]  # operators in topological order, which decides between equals in a line
 
-    def seconds(self, v: int, d: int) -> float:
+    def seconds(self, v, d):
         """Seconds that operator v runs on device d."""
         problem = self.problem
         return self.inputs[v] * problem.seconds[v][problem.device_type[d]] * self.work_factor[v]
 
-    def alone(self, e: int, a: int, b: int) -> float:
+    def alone(self, e, a, b):
         """Seconds that stream e takes on an empty channel, without noise."""
         problem, (size, tuples) = self.problem, self.flows[e]
         slowest = max(problem.seconds_per_byte[a][b], problem.egress[a], problem.ingress[b])
         return size * slowest + tuples * problem.gap
 
-    def held(self, e: int, a: int, b: int) -> float:
+    def held(self, e, a, b):
         """Seconds that stream e takes on an empty channel."""
         return self.alone(e, a, b) * self.send_factor[e]
 
-    def besides(self, e: int, a: int, b: int) -> float:
+    def besides(self, e, a, b):
         """Seconds that stream e takes before and after the channel."""
         latency = self.problem.latency[a][b] if self.problem.latency else 0.0
         size, tuples = self.flows[e]
@@ -67,7 +67,7 @@ class Simulation:
     departure: dict[int, float] = field(default_factory=dict)
     arrival: dict[int, float] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         problem = self.task.problem
         self.free = list(problem.cores)
         self.waiting: dict[int, list[Any]] = defaultdict(list)
@@ -81,11 +81,11 @@ class Simulation:
         self.wave = 0
         self.network = NETWORKS[self.rules.network](self)
 
-    def at(self, time: float, step: Step, *arguments: Any) -> None:
+    def at(self, time, step, *arguments):
         """Put a step into the heap."""
         heappush(self.heap, (time, next(self.numbers), step, arguments))
 
-    def run(self) -> float:
+    def run(self):
         """Makespan."""
         for v in range(self.task.problem.n_operators):  # the start is an input like any other
             self.at(0.0, self.started, v)
@@ -101,7 +101,7 @@ class Simulation:
                 return self.now
             self.now = min(upcoming)
 
-    def all_there(self, v: int) -> None:
+    def all_there(self, v):
         """All inputs of v are there."""
         d = self.place[v]
         if self.rules.queue != "fifo":
@@ -113,12 +113,12 @@ class Simulation:
         else:
             self.waiting[d].append(v)
 
-    def begin(self, v: int) -> None:
+    def begin(self, v):
         """Operator v has a core."""
         self.start[v] = self.now
         self.at(self.now + self.task.seconds(v, self.place[v]), self.end, v)
 
-    def end(self, v: int) -> None:
+    def end(self, v):
         """Operator v is done."""
         self.finish[v] = self.now
         if self.rules.pause and self.task.seconds(v, self.place[v]):
@@ -127,7 +127,7 @@ class Simulation:
             self.give_up_core(self.place[v])
         self.at(self.now, self.send, v)
 
-    def give_up_core(self, d: int) -> None:
+    def give_up_core(self, d):
         """A core goes to the head of the queue, or is free."""
         if self.rules.queue == "fifo" and self.waiting[d]:
             self.at(self.now, self.begin, self.waiting[d].pop(0))
@@ -136,7 +136,7 @@ class Simulation:
             if self.rules.queue != "fifo":
                 self.touch(d)
 
-    def send(self, v: int) -> None:
+    def send(self, v):
         """Outputs go out in the order of streams."""
         problem = self.task.problem
         posted = set()
@@ -151,17 +151,17 @@ class Simulation:
                     posted.add(self.task.message[e])
                 self.network.post(e)
 
-    def started(self, v: int) -> None:
+    def started(self, v):
         """The pass has started, for which every operator waits."""
         self.at(self.now, self.counted, v, -1)
 
-    def came(self, e: int) -> None:
+    def came(self, e):
         """Stream e is there."""
         self.arrival[e] = self.now
         problem = self.task.problem
         self.at(self.now, self.counted, problem.target[e], problem.source[e])
 
-    def counted(self, v: int, producer: int) -> None:
+    def counted(self, v, producer):
         """Count an input of v."""
         self.missing[v] -= 1
         self.inputs[v].append((self.now, producer))
@@ -169,7 +169,7 @@ class Simulation:
             self.last[v] = max(self.inputs[v])[1]
             self.at(self.now, self.all_there, v)
 
-    def rank(self, v: int) -> tuple[float, ...]:
+    def rank(self, v):
         """The lower, the sooner."""
         depth = self.depth(v)
         return {
@@ -180,18 +180,18 @@ class Simulation:
             "order": (-self.task.priority[v], self.task.along.index(v)),
         }[self.rules.queue]
 
-    def depth(self, v: int) -> int:
+    def depth(self, v):
         """Most streams from an operator without inputs."""
         problem = self.task.problem
         ends = zip(problem.source, problem.target, strict=True)
         return max((self.depth(u) + 1 for u, w in ends if w == v), default=0)
 
-    def touch(self, d: int) -> None:
+    def touch(self, d):
         """Something may start on device d at the end of the instant."""
         if d not in self.touched:
             self.touched.append(d)
 
-    def grant(self) -> bool:
+    def grant(self):
         """Start what can start on the devices touched in this instant."""
         touched, self.touched = self.touched, []
         self.wave += bool(touched)
@@ -206,12 +206,12 @@ class Simulation:
                 self.begin(first[1])
         return bool(touched)
 
-    def ends(self, e: int) -> tuple[int, int]:
+    def ends(self, e):
         """Devices that send and receive stream e."""
         problem = self.task.problem
         return self.place[problem.source[e]], self.place[problem.target[e]]
 
-    def remote(self, e: int) -> list[list[int]]:
+    def remote(self, e):
         """Streams that need the output of stream e elsewhere: a list per receiving device."""
         same = [i for i, m in enumerate(self.task.message) if m == self.task.message[e]]
         groups: dict[int, list[int]] = {}
@@ -221,11 +221,11 @@ class Simulation:
                 groups.setdefault(b, []).append(i)
         return list(groups.values())
 
-    def held(self, transfer: list[int]) -> float:
+    def held(self, transfer):
         """Seconds that a transfer keeps its channel."""
         return max(self.task.held(e, *self.ends(e)) for e in transfer)
 
-    def depart(self, transfer: list[int], begin: float) -> None:
+    def depart(self, transfer, begin):
         """Begin a transfer that has its channel to itself."""
         for e in transfer:
             self.departure[e] = begin
@@ -236,18 +236,18 @@ class Simulation:
 class Free:
     """All transfers at once, every stream by itself."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation):
         self.simulation = simulation
 
-    def post(self, e: int) -> None:
+    def post(self, e):
         """Take over the output that stream e carries."""
         self.simulation.depart([e], self.simulation.now)
 
-    def settle(self) -> bool:
+    def settle(self):
         """Decide at the end of an instant who sends; whether anything changed."""
         return False
 
-    def upcoming(self) -> list[float]:
+    def upcoming(self):
         """When something will happen that no step in the heap says."""
         return []
 
@@ -255,19 +255,19 @@ class Free:
 class Link(Free):
     """One transfer at a time on every channel, in the order in which they are posted."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation):
         super().__init__(simulation)
         self.until: dict[Any, float] = defaultdict(float)
 
-    def channel(self, transfer: list[int]) -> Any:
+    def channel(self, transfer):
         """What a transfer needs to itself."""
         return self.simulation.ends(transfer[0])
 
-    def transfers(self, e: int) -> list[list[int]]:
+    def transfers(self, e):
         """Transfers that carry the output of stream e."""
         return self.simulation.remote(e)
 
-    def post(self, e: int) -> None:
+    def post(self, e):
         """Let the output that stream e carries begin as soon as its channel is free."""
         simulation = self.simulation
         for transfer in self.transfers(e):
@@ -281,11 +281,11 @@ class Link(Free):
 class Sender(Link):
     """One transfer at a time out of a device, to all who need it."""
 
-    def channel(self, transfer: list[int]) -> Any:
+    def channel(self, transfer):
         """What a transfer needs to itself."""
         return self.simulation.ends(transfer[0])[0]
 
-    def transfers(self, e: int) -> list[list[int]]:
+    def transfers(self, e):
         """Transfers that carry the output of stream e."""
         return [sorted(i for streams in self.simulation.remote(e) for i in streams)]
 
@@ -293,28 +293,28 @@ class Sender(Link):
 class Port(Free):
     """One transfer out of a device and one into it at a time."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation):
         super().__init__(simulation)
         self.busy: set[tuple[str, int]] = set()
         self.line: list[list[int]] = []
         self.changed = False
 
-    def ports(self, transfer: list[int]) -> set[tuple[str, int]]:
+    def ports(self, transfer):
         """What a transfer needs to itself."""
         a, b = self.simulation.ends(transfer[0])
         return {("out", a), ("in", b)}
 
-    def post(self, e: int) -> None:
+    def post(self, e):
         """Let the output that stream e carries wait in line."""
         self.line += self.simulation.remote(e)
         self.changed = True
 
-    def clear(self, transfer: list[int]) -> None:
+    def clear(self, transfer):
         """A transfer has left its ports."""
         self.busy -= self.ports(transfer)
         self.changed = True
 
-    def settle(self) -> bool:
+    def settle(self):
         """Go through the line at the end of an instant; whether anything changed."""
         changed, self.changed = self.changed, False
         for transfer in list(self.line) if changed else []:
@@ -343,12 +343,12 @@ class Flow:
 class Shared(Free):
     """Transfers share links and cards: all gain until something they use is full."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation):
         super().__init__(simulation)
         self.flows: list[Flow] = []
         self.changed, self.settled = False, 0.0
 
-    def post(self, e: int) -> None:
+    def post(self, e):
         """Take over the output that stream e carries."""
         simulation = self.simulation
         for streams in simulation.remote(e):
@@ -361,7 +361,7 @@ class Shared(Free):
                 self.flows.append(flow)
                 self.changed = True
 
-    def uses(self, e: int) -> dict[tuple[str, int, int], float]:
+    def uses(self, e):
         """What full speed takes of a link and two cards."""
         task, (a, b) = self.simulation.task, self.simulation.ends(e)
         problem, (size, tuples) = task.problem, task.flows[e]
@@ -372,14 +372,14 @@ class Shared(Free):
             ("in", b, -1): size * problem.ingress[b] / alone,
         }
 
-    def deliver(self, flow: Flow) -> None:
+    def deliver(self, flow):
         """All streams of a transfer arrive."""
         simulation = self.simulation
         for e in flow.streams:
             besides = simulation.task.besides(e, *simulation.ends(e))
             simulation.at(simulation.now + besides, simulation.came, e)
 
-    def settle(self) -> bool:
+    def settle(self):
         """Decide at the end of an instant who sends; whether anything changed."""
         if not self.changed and self.simulation.now not in self.upcoming():
             return False
@@ -396,7 +396,7 @@ class Shared(Free):
             flow.due = now + flow.left * flow.alone / flow.share
         return True
 
-    def fill(self) -> None:
+    def fill(self):
         """Raise all shares together."""
         gaining, used = list(self.flows), defaultdict(float)
         while gaining:
@@ -418,7 +418,7 @@ class Shared(Free):
                     used[resource] += use * level
             gaining = [flow for flow in gaining if flow not in stays]
 
-    def upcoming(self) -> list[float]:
+    def upcoming(self):
         """When something will happen that no step in the heap says."""
         return [min(flow.due for flow in self.flows)] if self.flows else []
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.learn.models.pilot.features import MOST, PilotFeatures
-from streamplace.model import Problem
+from streamplace.learn.models.pilot.features import MOST
 from streamplace.model.devices import SLACK
 
 Place = Mapping[int, int]
@@ -26,7 +25,7 @@ class Look(NamedTuple):
     open: list[bool]
 
 
-def partial_loads(problem: Problem, place: Place) -> Loads:
+def partial_loads(problem, place):
     """Load of every resource at full rate, of what has a device."""
     instance, loads = problem.instance, defaultdict[tuple[object, ...], float](float)
     for v, a in place.items():
@@ -38,7 +37,7 @@ def partial_loads(problem: Problem, place: Place) -> Loads:
     return loads
 
 
-def look(problem: Problem, view: PilotFeatures, place: Place, t: int, last: int) -> Look:
+def look(problem, view, place, t, last):
     """See every device at decision t, for the unit that comes then.
 
     All other units that have a device are in ``place``; the decision before was for device ``last``
@@ -74,9 +73,7 @@ def look(problem: Problem, view: PilotFeatures, place: Place, t: int, last: int)
     return Look(devices, step, [_is_open(problem, place, members, a) for a in range(d)])
 
 
-def _of_loads(
-    problem: Problem, view: PilotFeatures, place: Place, members: list[int], a: int
-) -> dict[str, float]:
+def _of_loads(problem, view, place, members, a):
     """Features that compare the loads before and after the unit came to device a."""
     y = view.yardstick
     before = partial_loads(problem, place)
@@ -102,9 +99,7 @@ def _of_loads(
     }
 
 
-def _of_flows(
-    problem: Problem, view: PilotFeatures, place: Place, members: list[int], a: int
-) -> dict[str, float]:
+def _of_flows(problem, view, place, members, a):
     """Features of the bytes/s between the unit and the rest."""
     instance = problem.instance
     wire = sum(instance.seconds_per_byte[a]) / max(1, problem.n_devices - 1) / view.yardstick
@@ -128,21 +123,19 @@ def _of_flows(
     }
 
 
-def _of_unit(problem: Problem, view: PilotFeatures, unit: int, a: int) -> dict[str, float]:
+def _of_unit(problem, view, unit, a):
     """Features of the unit on the device, whoever else is there."""
     own = _load(problem, view, unit, problem.instance.device_type[a])
     least = _least_load(problem, view, unit)
     return {"own": min(MOST, own / view.yardstick), "speed": least / own if own > 0 else 1.0}
 
 
-def _room_over_coming(
-    problem: Problem, place: Place, members: list[int], a: int, y: float, coming: float
-) -> float:
+def _room_over_coming(problem, place, members, a, y, coming):
     after = partial_loads(problem, {**place, **dict.fromkeys(members, a)})["device", a] / y
     return min(MOST, (1 - after) / (coming + 1e-3)) if after < 1 else 0.0
 
 
-def _is_open(problem: Problem, place: Place, members: list[int], a: int) -> bool:
+def _is_open(problem, place, members, a):
     """Allowed, no rival there, room enough, and not the same as an empty device before it."""
     classes, rules = problem.interchangeable, problem.rules
     empty = [b for b in range(problem.n_devices) if b not in place.values()]
@@ -161,7 +154,7 @@ def _is_open(problem: Problem, place: Place, members: list[int], a: int) -> bool
     return bool(rules.allowed[unit, a]) and not rivals & met
 
 
-def _used(problem: Problem, place: Place, members: list[int], a: int) -> set[tuple[object, ...]]:
+def _used(problem, place, members, a):
     """Links and NICs that carry anything between the unit on device a and what is placed."""
     instance, used = problem.instance, set[tuple[object, ...]]()
     after = {**place, **dict.fromkeys(members, a)}
@@ -172,7 +165,7 @@ def _used(problem: Problem, place: Place, members: list[int], a: int) -> set[tup
     return used
 
 
-def _way(problem: Problem, a: int, b: int) -> list[tuple[tuple[object, ...], float]]:
+def _way(problem, a, b):
     """What bytes from device a to device b pass, and seconds per byte there."""
     instance = problem.instance
     return [
@@ -182,19 +175,19 @@ def _way(problem: Problem, a: int, b: int) -> list[tuple[tuple[object, ...], flo
     ]
 
 
-def _pairs(problem: Problem) -> list[tuple[int, int]]:
+def _pairs(problem):
     return [(int(a), int(b)) for a, b in np.ndindex(problem.n_devices, problem.n_devices)]
 
 
-def _peak(loads: Loads) -> float:
+def _peak(loads):
     return max(loads.values(), default=0.0)
 
 
-def _load(problem: Problem, view: PilotFeatures, unit: int, kind: int) -> float:
+def _load(problem, view, unit, kind):
     members = np.flatnonzero(view.unit_of == unit)
     return float(problem.instance.full_load[members, kind].sum())
 
 
-def _least_load(problem: Problem, view: PilotFeatures, unit: int) -> float:
+def _least_load(problem, view, unit):
     kinds = range(problem.instance.load.shape[1])
     return min(_load(problem, view, unit, kind) for kind in kinds)

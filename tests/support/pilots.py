@@ -1,8 +1,5 @@
 """Untrained pilots with opinions of their own, and what tests do with them."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,11 +7,10 @@ from numpy.typing import NDArray
 from streamplace.io.weights import write_weights
 from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
 from streamplace.learn.models.pilot import PilotConfig
-from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP, PilotFeatures
+from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.learner import PilotModule
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollouts import (
-    PilotNetwork,
     heads_of,
     network_of,
     places_after,
@@ -28,7 +24,7 @@ SHARPNESS = 20.0
 """Untrained, a pilot hardly prefers any device; its last layer is multiplied by this."""
 
 
-def pilot_module(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotModule:
+def pilot_module(seed=0, width=8, rounds=2):
     """Pilot with random weights that prefers some devices to others."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
@@ -37,12 +33,12 @@ def pilot_module(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotModule:
     return module
 
 
-def pilot_network(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotNetwork:
+def pilot_network(seed=0, width=8, rounds=2):
     """Return the same in numpy."""
     return network_of(arrays_of(pilot_module(seed, width, rounds)))
 
 
-def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
+def weights_file(path, seed=0, **changes):
     """Write the weights of such a pilot, some parts of the document changed."""
     document = {
         "model": "pilot",
@@ -54,9 +50,7 @@ def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
     return path
 
 
-def explore(
-    view: PilotFeatures, network: PilotNetwork, given: Any, seed: int | None = None
-) -> tuple[Ints, NDArray[np.float64], DecisionRecord]:
+def explore(view, network, given, seed=None):
     """Devices [S, T] drawn where none is given (or the likeliest), and what is seen on the way."""
     asked = np.array(given, np.int32)
     uniform = np.full(asked.shape, -1, np.float32)
@@ -67,60 +61,56 @@ def explore(
     return chosen, likelihood, record
 
 
-def follow(view: PilotFeatures, network: PilotNetwork, chosen: Any) -> NDArray[np.float64]:
+def follow(view, network, chosen):
     """Log-probabilities of devices [S, T]."""
     followed, likelihood, _ = explore(view, network, chosen)
     assert np.array_equal(followed, chosen)
     return likelihood
 
 
-def draw(
-    view: PilotFeatures, network: PilotNetwork, samples: int, *, seed: int = 0, sweeps: int = 1
-) -> tuple[Ints, DecisionRecord]:
+def draw(view, network, samples, *, seed=0, sweeps=1):
     """Devices [S, T] as the policy draws them, and what it sees on the way."""
     given = np.full((samples, sweeps * len(view.order)), -1)
     chosen, _, record = explore(view, network, given, seed)
     return chosen, record
 
 
-def draw_whole(
-    view: PilotFeatures, network: PilotNetwork, samples: int
-) -> tuple[Ints, DecisionRecord]:
+def draw_whole(view, network, samples):
     """The same, of rollouts that the rules did not stop."""
     chosen, record = draw(view, network, samples)
     whole = chosen[:, 0] >= 0
     return chosen[whole], DecisionRecord(*(part[whole] for part in record))
 
 
-def places(view: PilotFeatures, chosen: Ints) -> Ints:
+def places(view, chosen):
     """Devices of the operators [S, N] at the end of rollouts [S, T]."""
     return places_after(view, chosen, chosen.shape[1] // len(view.order))
 
 
-def answer(problem: Problem, seed: int = 0, *, rollouts: int = 1, sweeps: int = 2) -> Ints:
+def answer(problem, seed=0, *, rollouts=1, sweeps=2):
     """Devices of the operators [N] that an untrained pilot thinks likeliest in the end."""
     return TrainedPilot(pilot_network(seed)).greedy(problem, rollouts, sweeps)[-1]
 
 
-def answers(problem: Problem, samples: int, seed: int) -> Ints:
+def answers(problem, samples, seed):
     """Devices of the operators [S, N] that an untrained pilot draws."""
     return TrainedPilot(pilot_network()).sampled(problem, samples, seed)
 
 
-def along(view: PilotFeatures, placements: Any, sweeps: int = 1) -> Ints:
+def along(view, placements, sweeps=1):
     """Decisions [S, T] that lead to placements of the operators [S, N] and stay there."""
     units = np.empty((len(placements), len(view.order)), np.int32)
     units[:, view.unit_of] = placements
     return np.tile(units[:, view.order], sweeps)
 
 
-def some_placements(problem: Problem, count: int, seed: int = 0) -> Ints:
+def some_placements(problem, count, seed=0):
     """Legal placements of the operators [S, N], at random."""
     size = (count, problem.n_operators)
     return problem.repaired(np.random.default_rng(seed).integers(problem.n_devices, size=size))
 
 
-def tangle(n: int = 9, seed: int = 0) -> StreamGraph:
+def tangle(n=9, seed=0):
     """One source, every other operator fed by up to three before it; no two streams are alike."""
     rng = np.random.default_rng(seed)
     operators = [
@@ -135,7 +125,7 @@ def tangle(n: int = 9, seed: int = 0) -> StreamGraph:
     return StreamGraph.of("tangle", operators, streams)
 
 
-def uneven(order: tuple[int, ...] = (0, 1, 2, 3)) -> Cluster:
+def uneven(order=(0, 1, 2, 3)):
     """Four devices, no two alike, behind links that are not either; in this order."""
     devices = [
         Device("fast", mips=4000),
@@ -148,7 +138,7 @@ def uneven(order: tuple[int, ...] = (0, 1, 2, 3)) -> Cluster:
     return Cluster.of([devices[d] for d in rows], bandwidth=bandwidth[np.ix_(rows, rows)])
 
 
-def torn() -> Problem:
+def torn():
     """Three operators that must not meet, two devices for each: a first choice may be a trap.
 
     All together on the last device, which the rules forbid, would be best.

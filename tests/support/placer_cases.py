@@ -1,13 +1,10 @@
 """Every placer on every tiny problem."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import reject
 from hypothesis import strategies as st
 from problems import PROBLEMS
@@ -15,8 +12,7 @@ from streamsim import throughput
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.model.arrays import Ints
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
@@ -37,14 +33,12 @@ VARIED = (
 """Problems with names in sets, devices that differ, several sources and joins."""
 
 
-def question(placer: str) -> Objective:
+def question(placer):
     """The first of the two questions that a placer can answer."""
     return next(OBJECTIVES[name] for name in QUESTIONS if PLACERS[placer].judges(OBJECTIVES[name]))
 
 
-def answer(
-    placer: str, problem: str, objective: str, evaluations: int = EVALUATIONS
-) -> Result | PlacementError:
+def answer(placer, problem, objective, evaluations=EVALUATIONS):
     """Result of a placer within a number of evaluations, or why it has none."""
     budget = Budget(seconds=None, evaluations=evaluations)
     try:
@@ -59,19 +53,19 @@ first_answer = cache(answer)
 """What `answer` said first in this process."""
 
 
-def devices(result: Result | PlacementError) -> list[int] | str:
+def devices(result):
     """Device of every operator, or why there is no placement; to be compared across processes."""
     return result.placement.index.tolist() if isinstance(result, Result) else str(result)
 
 
 def placed(
-    placer: str,
-    problem: Problem,
-    evaluations: int = 3000,
-    seed: int = 0,
-    objective: Objective = OBJECTIVES["throughput"],
-    **options: Any,
-) -> Result:
+    placer,
+    problem,
+    evaluations=3000,
+    seed=0,
+    objective=OBJECTIVES["throughput"],
+    **options,
+):
     """Place within a number of evaluations."""
     budget = Budget(None, evaluations)
     return (
@@ -79,28 +73,28 @@ def placed(
     )
 
 
-def all_legal(problem: Problem) -> Ints:
+def all_legal(problem):
     """All placements that the rules allow."""
     every = np.array(list(np.ndindex((problem.n_devices,) * problem.n_operators)), np.int32)
     return every[problem.legal(every)]
 
 
-def best_of_all(problem: Problem) -> float:
+def best_of_all(problem):
     """Highest throughput of all legal placements."""
     return float(throughput(problem.instance, all_legal(problem)).max())
 
 
-def make_busy(patch: pytest.MonkeyPatch) -> None:
+def make_busy(patch):
     """Let more than any budget pass between two looks at the clock."""
     looks = itertools.count()
     patch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))
 
 
-def interrupt(patch: pytest.MonkeyPatch, after: int, error: type[BaseException]) -> None:
+def interrupt(patch, after, error):
     """Let the first search that spends so many evaluations be interrupted, once."""
     spend, spent = Meter.spend, list[int]()
 
-    def interrupted(meter: Meter, evaluations: int) -> None:
+    def interrupted(meter, evaluations):
         spend(meter, evaluations)
         if meter.spent > after and not spent:
             spent.append(meter.spent)
@@ -109,11 +103,11 @@ def interrupt(patch: pytest.MonkeyPatch, after: int, error: type[BaseException])
     patch.setattr(Meter, "spend", interrupted)
 
 
-def counted(rows: list[int]) -> Objective:
+def counted(rows):
     """Throughput that notes how many placements it is asked about."""
     throughput = OBJECTIVES["throughput"]
 
-    def evaluate(problem: Problem, placements: Any) -> Any:
+    def evaluate(problem, placements):
         rows.append(len(placements))
         return throughput.evaluate(problem, placements)
 
@@ -124,7 +118,7 @@ WEIGHTS = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
 
 
 @st.composite
-def _graphs(draw: Callable[..., Any], sources: int, most: int, is_limited: bool) -> StreamGraph:
+def _graphs(draw, sources, most, is_limited):
     """Small graphs in which some weights are equal and some are zero."""
     n = draw(st.integers(sources + 1, most))
     constants = st.sampled_from([0.0, 0.0, 0.1, 0.4] if is_limited else [0.0])
@@ -160,7 +154,7 @@ def _graphs(draw: Callable[..., Any], sources: int, most: int, is_limited: bool)
 
 
 @st.composite
-def _clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
+def _clusters(draw, n):
     """Clusters of every kind: equal devices, mixed ones, capped NICs, several cores, overheads."""
     if draw(st.booleans()):
         return Cluster.uniform(n, mips=1, bandwidth="8 kbps")
@@ -185,9 +179,7 @@ def _clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
 
 
 @st.composite
-def small_problems(
-    draw: Callable[..., Any], sources: int = 1, most: int = 6, is_limited: bool = False
-) -> Problem | None:
+def small_problems(draw, sources=1, most=6, is_limited=False):
     """Problems of few operators, with constraints that can be met.
 
     In limited ones, operators use CPU at any rate, and have largest rates.

@@ -1,30 +1,26 @@
 """Small planning problems, and all plans of the smallest by brute force."""
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 from streamsim import throughput
 
 from streamplace.model import Operator, Problem, Stream, StreamGraph
-from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
 from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
-from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import packing_of, uses
-from streamplace.planning.result import PlanResult
 
 MOST_MACHINES = 3
 
 
-def chain(*operators: Operator, kind: str = "") -> StreamGraph:
+def chain(*operators, kind=""):
     """Operators one after the other, joined by streams of a kind."""
     ends = itertools.pairwise(operator.name for operator in operators)
     return StreamGraph.of("chain", operators, [Stream(a, b, partitioning=kind) for a, b in ends])
@@ -38,7 +34,7 @@ class SmallQuestion(NamedTuple):
     keeps: bool | frozenset[str]
 
     @property
-    def kept(self) -> frozenset[str]:
+    def kept(self):
         """Operators that keep the parallelism of the graph."""
         if isinstance(self.keeps, frozenset):
             return self.keeps
@@ -46,7 +42,7 @@ class SmallQuestion(NamedTuple):
 
 
 @st.composite
-def small_questions(draw: st.DrawFn) -> SmallQuestion:
+def small_questions(draw):
     """Draw up to three operators of unequal parts, and up to two types of machines."""
     n = draw(st.integers(1, 3))
     keeps = draw(st.sampled_from([False, True, frozenset({f"v{n - 1}"})]))
@@ -101,7 +97,7 @@ def small_questions(draw: st.DrawFn) -> SmallQuestion:
     return SmallQuestion(graph, catalogue, keeps)
 
 
-def question(seed: int) -> dict[str, Any]:
+def question(seed):
     """Draw arguments of `streamplace.plan`: any graph, machines and flags, and a small budget.
 
     Half of the questions are about offers of which several machines are needed, the others about
@@ -124,10 +120,10 @@ def question(seed: int) -> dict[str, Any]:
     }
 
 
-def _any_offers(random: np.random.Generator) -> Catalogue:
+def _any_offers(random):
     """Two types of machines, with limits of every kind or none."""
 
-    def limit(*values: float) -> float:
+    def limit(*values):
         return float(random.choice([np.inf, np.inf, *values]))
 
     offers = [
@@ -149,7 +145,7 @@ def _any_offers(random: np.random.Generator) -> Catalogue:
     return Catalogue.of(offers[:count], overhead, slot_sharing=bool(random.random() < 0.5))
 
 
-def _any_cluster(random: np.random.Generator) -> Cluster:
+def _any_cluster(random):
     """Six machines, many of whose links are too slow for what a plan would send."""
     devices = [
         Device(
@@ -165,7 +161,7 @@ def _any_cluster(random: np.random.Generator) -> Cluster:
     return Cluster.of(devices, bandwidth=speeds, overhead=float(random.choice([0.0, 1e-6])))
 
 
-def _any_graph(random: np.random.Generator, keep: bool, heavy: bool) -> StreamGraph:
+def _any_graph(random, keep, heavy):
     """One or two sources, windows, key groups, memory, and every kind of stream."""
     n = int(random.integers(2, 6))
     sources = {0, 1} if n > 2 and random.random() < 0.3 else {0}
@@ -196,7 +192,7 @@ def _any_graph(random: np.random.Generator, keep: bool, heavy: bool) -> StreamGr
     return StreamGraph.of("asked", operators, streams)
 
 
-def _beside_constants(graph: StreamGraph, random: np.random.Generator, mips: float) -> StreamGraph:
+def _beside_constants(graph, random, mips):
     """Some operators of every third graph use a part of a core at any rate."""
     if random.random() < 2 / 3:
         return graph
@@ -205,7 +201,7 @@ def _beside_constants(graph: StreamGraph, random: np.random.Generator, mips: flo
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
-def _with_messages(graph: StreamGraph, random: np.random.Generator, mips: float) -> StreamGraph:
+def _with_messages(graph, random, mips):
     """Messages cost up to a percent of a core in every third graph; some ``ipt`` contain some."""
     if random.random() < 2 / 3:
         return graph
@@ -217,7 +213,7 @@ def _with_messages(graph: StreamGraph, random: np.random.Generator, mips: float)
     return replace(graph, attributes=attributes)
 
 
-def _with_limits(graph: StreamGraph, random: np.random.Generator) -> StreamGraph:
+def _with_limits(graph, random):
     """Subtasks of some operators of every third graph read a part of the tuples at most."""
     if random.random() < 2 / 3:
         return graph
@@ -225,7 +221,7 @@ def _with_limits(graph: StreamGraph, random: np.random.Generator) -> StreamGraph
     return graph.with_operators(replace(graph.operators, max_rate=parts * graph.input_rate))
 
 
-def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:
+def all_contents(parallelism, machines):
     """Every way to put the subtasks onto machines, [D, N]."""
     ways = [
         [row for row in itertools.product(range(p + 1), repeat=machines) if sum(row) == p]
@@ -235,7 +231,7 @@ def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:
         yield np.array(rows, np.int32).T.copy()
 
 
-def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int, finest: int) -> float:
+def cheapest_by_brute_force(demand, catalogue, most, finest):
     """Cost of the cheapest of all plans of up to so many machines; infinite where none carries.
 
     Operators that may have any parallelism have up to ``finest``.
@@ -268,9 +264,7 @@ def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int, fin
     return float("inf")
 
 
-def _fitting(
-    demand: Demand, catalogue: Catalogue, p: tuple[int, ...]
-) -> list[list[tuple[int, ...]]]:
+def _fitting(demand, catalogue, p):
     """Contents that fit on a machine of each type, at these parallelisms."""
     packing = packing_of(demand, catalogue, np.array(p, np.int32))
     rows = np.array(list(itertools.product(*(range(n + 1) for n in p))), np.int32)
@@ -281,13 +275,13 @@ def _fitting(
     return fitting
 
 
-def machine_counts(catalogue: Catalogue, most: int) -> Iterator[tuple[int, ...]]:
+def machine_counts(catalogue, most):
     """Numbers of machines of each type that may be bought, up to so many in all."""
     ranges = [range(o.at_least, o.at_most + 1) for o in catalogue.offers]
     return (c for c in itertools.product(*ranges) if 0 < sum(c) <= most)
 
 
-def pipeline(rate: float = 1000.0) -> StreamGraph:
+def pipeline(rate=1000.0):
     """Source, keyed count, sink."""
     return StreamGraph.of(
         "pipeline",
@@ -300,7 +294,7 @@ def pipeline(rate: float = 1000.0) -> StreamGraph:
     )
 
 
-def carried(result: PlanResult, rate: float | None = None) -> float:
+def carried(result, rate=None):
     """Share of a rate, or its own, that the placement carries in the simulator, links included."""
     graph = result.graph if rate is None else result.graph.at_rate(rate)
     instance = Problem(expand(graph).graph, result.cluster).instance

@@ -12,7 +12,6 @@ import ssl
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 import httpx
 from flink_clusters import awaited
 
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import find_java
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 VARIABLE = "STREAMPLACE_KUBERNETES"
@@ -63,9 +62,7 @@ class PodCluster:
     java: tuple[str, ...]  # command line of Java with Flink's classes
 
     @contextmanager
-    def application(
-        self, name: str, *arguments: str, of: tuple[str, str] = COUNT, **settings: str
-    ) -> Iterator[tuple[Rest, str]]:
+    def application(self, name, *arguments, of=COUNT, **settings):
         """REST interface and job of an application, which counts, while the block runs.
 
         ``of``: its main class and its jar.
@@ -76,9 +73,7 @@ class PodCluster:
             yield rest, self._running(rest)
 
     @contextmanager
-    def session(
-        self, name: str, *arguments: str, job: str | None = None, **settings: str
-    ) -> Iterator[tuple[Rest, str]]:
+    def session(self, name, *arguments, job=None, **settings):
         """REST interface of a session cluster, and a job that counts numbers on it, likewise.
 
         ``job``: id that the job gets.
@@ -89,7 +84,7 @@ class PodCluster:
             rest.post(f"/jars/{jar}/run", request | ({} if job is None else {"jobId": job}))
             yield rest, self._running(rest)
 
-    def call(self, method: str, path: str, document: object = None) -> Any:
+    def call(self, method, path, document=None):
         """Answer of the API server."""
         config = json.loads((self.work / "kubeconfig").read_text())
         server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -107,7 +102,7 @@ class PodCluster:
         answer.raise_for_status()
         return answer.json()
 
-    def kubectl(self, *arguments: str) -> str:
+    def kubectl(self, *arguments):
         """What kubectl prints."""
         command = [os.environ[VARIABLE] + "/bin/kubeall", "kubectl", *arguments]
         environment = {**os.environ, "KUBECONFIG": str(self.work / "kubeconfig")}
@@ -116,7 +111,7 @@ class PodCluster:
         return done.stdout
 
     @contextmanager
-    def stopped(self, name: str, seconds: float) -> Iterator[None]:
+    def stopped(self, name, seconds):
         """Stop a process of Kubernetes for some seconds, from the beginning of the block."""
         process, _ = json.loads((self.work / "pids.json").read_text())[name]
         timer = Timer(seconds, os.kill, (process, signal.SIGCONT))
@@ -130,11 +125,11 @@ class PodCluster:
     @contextmanager
     def _deployed(
         self,
-        name: str,
-        settings: Mapping[str, str],
-        begin: tuple[str, ...],
-        end: tuple[str, ...] = (),
-    ) -> Iterator[Rest]:
+        name,
+        settings,
+        begin,
+        end=(),
+    ):
         """Let Flink deploy itself, and delete all of it when the block ends."""
         given = SETTINGS | {"kubernetes.cluster-id": name} | settings
         if TEMPLATE not in given:
@@ -166,7 +161,7 @@ class PodCluster:
                 self.call("DELETE", deployment, {"propagationPolicy": "Foreground"})
                 awaited(lambda: not self._left(name), START_SECONDS)
 
-    def _left(self, name: str) -> list[Any]:
+    def _left(self, name):
         """Pods of a deployment; on a node that is lost, nothing but force removes them."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         pods: list[Any] = self.call("GET", f"{path}?labelSelector=app%3D{name}")["items"]
@@ -176,7 +171,7 @@ class PodCluster:
                     self.call("DELETE", f"{path}/{pod['metadata']['name']}?gracePeriodSeconds=0")
         return pods
 
-    def template_spec(self) -> dict[str, Any]:
+    def template_spec(self):
         """Specification of all pods, which share a folder."""
         mount = {"name": "state", "mountPath": STATE}
         shared = self.work / "state"
@@ -186,7 +181,7 @@ class PodCluster:
             "volumes": [{"name": "state", "hostPath": {"path": str(shared)}}],
         }
 
-    def template(self, given: Mapping[str, Any] | None = None) -> Path:
+    def template(self, given=None):
         """File of a template of pods; those without a folder of their own share one."""
         spec = self.template_spec()
         for key, rows in (given or {}).get("spec", {}).items():
@@ -200,7 +195,7 @@ class PodCluster:
         template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
         return template
 
-    def _running(self, rest: Rest) -> str:
+    def _running(self, rest):
         """Id of the only job, of which all subtasks run."""
         awaited(rest.live_jobs, START_SECONDS)
         (job,) = rest.live_jobs()
@@ -208,7 +203,7 @@ class PodCluster:
         return job
 
 
-def _answers(rest: Rest) -> bool:
+def _answers(rest):
     with suppress(FlinkError):
         rest.jobs()
         return True
@@ -216,7 +211,7 @@ def _answers(rest: Rest) -> bool:
 
 
 @contextmanager
-def kubernetes(flink: Flink, folder: Path) -> Iterator[PodCluster]:
+def kubernetes(flink, folder):
     """Start Kubernetes while the block runs."""
     up, number = Path(os.environ[VARIABLE]) / "up.py", os.getpid() % 200
     home = _home(flink, folder)
@@ -238,7 +233,7 @@ def kubernetes(flink: Flink, folder: Path) -> Iterator[PodCluster]:
         subprocess.run([*command, "down", str(work)], capture_output=True, timeout=START_SECONDS)
 
 
-def _home(flink: Flink, folder: Path) -> Path:
+def _home(flink, folder):
     """Flink as its image has it: the libraries, with scripts from the package of PyFlink."""
     home, wheels = folder / "flink", folder / "wheels"
     pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]

@@ -1,7 +1,6 @@
 """Tiny named problems of every kind that a placer meets."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from streamplace.model import (
 MBPS = 1e6
 
 
-def chain(n: int = 4, ipt: float = 1e5, payload: float = 2e4, rate: float = 1e4) -> StreamGraph:
+def chain(n=4, ipt=1e5, payload=2e4, rate=1e4):
     """Source, stages and sink in a row."""
     operators = [
         Operator(f"v{i}", ipt=ipt, payload=payload, rate=rate if i == 0 else 0.0) for i in range(n)
@@ -32,7 +31,7 @@ def chain(n: int = 4, ipt: float = 1e5, payload: float = 2e4, rate: float = 1e4)
     )
 
 
-def diamond() -> StreamGraph:
+def diamond():
     """A source that feeds two operators that feed a sink."""
     operators = [
         Operator("src", ipt=1e4, payload=3e4, rate=1e4),
@@ -49,7 +48,7 @@ def diamond() -> StreamGraph:
     return StreamGraph.of("diamond", operators, streams)
 
 
-def fork_join(branches: int = 4) -> StreamGraph:
+def fork_join(branches=4):
     """A source that splits its tuples among branches of two stages."""
     operators = [Operator("src", ipt=1e4, payload=4e4, rate=1e4), Operator("sink", ipt=1e4)]
     streams = []
@@ -66,12 +65,12 @@ def fork_join(branches: int = 4) -> StreamGraph:
     return StreamGraph.of("fork-join", operators, streams)
 
 
-def lone() -> StreamGraph:
+def lone():
     """A single operator, too heavy for one device."""
     return StreamGraph.of("lone", [Operator("only", ipt=5e5, rate=1e4)])
 
 
-def disconnected() -> StreamGraph:
+def disconnected():
     """Two pipelines that share nothing but the cluster."""
     operators = [
         Operator("a1", ipt=1e5, payload=1e4, rate=1e4),
@@ -82,7 +81,7 @@ def disconnected() -> StreamGraph:
     return StreamGraph.of("disconnected", operators, [Stream("a1", "a2"), Stream("b1", "b2")])
 
 
-def many_sources() -> StreamGraph:
+def many_sources():
     """Five sources of different rates into one join and two sinks."""
     operators = [
         Operator(f"s{i}", ipt=2e4, payload=1e4 * (i + 1), rate=2e3 * (i + 1)) for i in range(5)
@@ -94,14 +93,14 @@ def many_sources() -> StreamGraph:
     )
 
 
-def parallel_streams() -> StreamGraph:
+def parallel_streams():
     """Two streams between the same two operators."""
     operators = [Operator("src", ipt=1e5, payload=4e4, rate=1e4), Operator("sink", ipt=2e5)]
     streams = [Stream("src", "sink", 0.5), Stream("src", "sink", 0.25, payload=1e5)]
     return StreamGraph.of("parallel", operators, streams)
 
 
-def heterogeneous() -> Cluster:
+def heterogeneous():
     """A fast device, a many-core one, a slow one with tags, behind unequal links."""
     devices = [
         Device("fast", mips=4000),
@@ -112,7 +111,7 @@ def heterogeneous() -> Cluster:
     return Cluster.of(devices, bandwidth=bandwidth, latency="1 ms", overhead="1 us", gap="2 us")
 
 
-def constrained() -> Problem:
+def constrained():
     """Pins, groups and allowed devices all at once."""
     rules = Constraints(
         pin={"src": "d1"},
@@ -123,7 +122,7 @@ def constrained() -> Problem:
     return Problem(fork_join(3), Cluster.uniform(4), rules)
 
 
-def tagged() -> Problem:
+def tagged():
     """An operator that only one device of an uneven cluster can run."""
     operators = [
         Operator("src", ipt=1e4, payload=1e3, rate=1e3),
@@ -134,7 +133,7 @@ def tagged() -> Problem:
     return Problem(graph, heterogeneous())
 
 
-def layered(n: int, n_sources: int = 1, devices: int = 6, **rules: Any) -> Problem:
+def layered(n, n_sources=1, devices=6, **rules):
     """A graph of n operators, each fed by two of those just before it."""
     rng = np.random.default_rng(0)
     operators = Operators(
@@ -150,7 +149,7 @@ def layered(n: int, n_sources: int = 1, devices: int = 6, **rules: Any) -> Probl
     return Problem(graph, Cluster.uniform(devices), Constraints(**rules))
 
 
-def joined() -> StreamGraph:
+def joined():
     """Two sources whose tuples meet in a join, one way straight, one way through a stage."""
     operators = [
         Operator("left", ipt=2e5, payload=2e3, rate=4e3),
@@ -163,7 +162,7 @@ def joined() -> StreamGraph:
     return StreamGraph.of("joined", operators, [Stream(*ends) for ends in ways])
 
 
-def hungry() -> Problem:
+def hungry():
     """Branches of differing memory that fill three unequal devices to the last byte but one GB."""
     graph = fork_join(2)
     sizes = {"src": 1e9, "sink": 0.0, "b0s1": 4e9, "b0s2": 3e9, "b1s1": 2e9, "b1s2": 2e9}
@@ -176,7 +175,7 @@ def hungry() -> Problem:
     return Problem(StreamGraph.of("hungry", operators, list(graph.streams)), Cluster.of(devices))
 
 
-def ruled_and_hungry() -> Problem:
+def ruled_and_hungry():
     """Little memory, and rules besides."""
     graph = fork_join(3)
     operators = [replace(row, memory=1e9) for row in graph.operators]
@@ -187,7 +186,7 @@ def ruled_and_hungry() -> Problem:
     return Problem(StreamGraph.of("ruled", operators, list(graph.streams)), cluster, rules)
 
 
-def full_and_fair() -> Problem:
+def full_and_fair():
     """Many sources on devices whose memory is exactly full."""
     graph = many_sources()
     operators = [replace(row, memory=1.0) for row in graph.operators]
@@ -197,7 +196,7 @@ def full_and_fair() -> Problem:
     return Problem(StreamGraph.of("full", operators, list(graph.streams)), Cluster.of(devices))
 
 
-def held() -> Problem:
+def held():
     """Half of the operators use CPU at any rate, on devices of which some have several cores."""
     graph = fork_join(2)
     parts = [300.0, 0.0, 800.0, 0.0, 1200.0, 0.0]
@@ -207,7 +206,7 @@ def held() -> Problem:
     return Problem(StreamGraph.of("held", operators, list(graph.streams)), heterogeneous())
 
 
-def held_and_fair() -> Problem:
+def held_and_fair():
     """Many sources beside operators that use CPU at any rate."""
     graph = many_sources()
     operators = [replace(row, constant=300.0 * (v % 3)) for v, row in enumerate(graph.operators)]
@@ -239,7 +238,7 @@ PROBLEMS = {
 }
 
 
-def whole() -> StreamGraph:
+def whole():
     """A graph in which every field of operators, streams and windows has a value of its own."""
     window = Window(2, 1, base=3, factor=0.25, limit=9)
     operators = [
@@ -257,7 +256,7 @@ def whole() -> StreamGraph:
     return StreamGraph.of("whole", operators, streams, {"split": "train"})
 
 
-def same(one: Problem, other: Problem) -> bool:
+def same(one, other):
     """Whether two problems were made of the same."""
     costs = [each.seconds for each in (one, other)]
     alike = all(c is None for c in costs) or np.array_equal(*costs)  # type: ignore[arg-type]
@@ -265,6 +264,6 @@ def same(one: Problem, other: Problem) -> bool:
     return parts[0] == parts[1] and alike
 
 
-def parse_graph(content: bytes, where: str) -> StreamGraph:
+def parse_graph(content, where):
     """Graph of the text of a native document; errors begin with ``where``."""
     return Document.of(content, where).graph()

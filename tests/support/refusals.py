@@ -1,21 +1,17 @@
 """Refusals: messages of one line that begin with what is refused."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from streamplace.errors import StreamplaceError
 
 
 def refusal_of(
-    name: str | Path,
-    read: Callable[..., object],
-    *given: Any,
-    kind: type[StreamplaceError] = StreamplaceError,
-    **named: Any,
-) -> str:
+    name,
+    read,
+    *given,
+    kind=StreamplaceError,
+    **named,
+):
     """What a call is refused with, behind the name of what it reads; a line number may follow."""
     with pytest.raises(kind) as caught:
         read(*given, **named)

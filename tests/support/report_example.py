@@ -24,7 +24,7 @@ _DESCRIBED = TypeAdapter(ReportDocument)
 RATE = ObjectivePart(name="throughput", sense="max", unit="")
 
 
-def check_document(text: str) -> dict[str, Any]:
+def check_document(text):
     """Return the document of a text whose fields are all described and of their types."""
     document: dict[str, Any] = json.loads(text)
     described = _DESCRIBED.validate_json(text, strict=True)
@@ -32,7 +32,7 @@ def check_document(text: str) -> dict[str, Any]:
     return document
 
 
-def example_problem() -> Problem:
+def example_problem():
     """Two sources, a window, a join of subtasks, and unequal devices and links."""
     graph = StreamGraph.of(
         "clicks",
@@ -77,7 +77,7 @@ def example_problem() -> Problem:
     return Problem(graph, cluster, rules)
 
 
-def example() -> ReportDocument:
+def example():
     """Document about a problem, with made-up numbers in the other parts."""
     problem = example_problem()
     placed = [
@@ -97,7 +97,7 @@ def example() -> ReportDocument:
     )
 
 
-def _comparison() -> ComparisonPart:
+def _comparison():
     paired = {
         "graphs": 2, "better": 2, "equal": 0, "worse": 0, "sign_test": 0.5, "ratio": 1.1952,
         "interval": None,
@@ -126,7 +126,7 @@ def _comparison() -> ComparisonPart:
     )
 
 
-def _plan() -> PlanPart:
+def _plan():
     return PlanPart(
         rate=25000,
         cost=0.6,

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 
-def is_running(process: int) -> bool:
+def is_running(process):
     """Whether a process runs; one that has ended and that nobody waited for does not."""
     try:
         status = Path(f"/proc/{process}/stat").read_text()
@@ -15,7 +15,7 @@ def is_running(process: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-def assert_end(*processes: int) -> None:
+def assert_end(*processes):
     """Check that processes end within a minute; those that do not are killed."""
     deadline = time.monotonic() + 60
     while any(map(is_running, processes)) and time.monotonic() < deadline:
@@ -26,6 +26,6 @@ def assert_end(*processes: int) -> None:
     assert not left
 
 
-def lines_in(path: Path) -> int:
+def lines_in(path):
     """How many lines a file has by now."""
     return path.read_bytes().count(b"\n") if path.exists() else 0

@@ -1,16 +1,13 @@
 """List schedules said literally: slow, plain Python, with nothing in common with the kernels."""
 
-from collections.abc import Sequence
 from functools import cache
 
 from giph_reference import devices_of, ends, seconds, sending
 
-from streamplace.model import Problem
-
 Way = tuple[float, list[int]]
 
 
-def mean_sending(problem: Problem) -> list[float]:
+def mean_sending(problem):
     """Seconds that every stream takes over the mean of the links between two devices."""
     one, devices = problem.one_pass, range(problem.n_devices)
     pairs = [(a, b) for a in devices for b in devices if a != b]
@@ -23,7 +20,7 @@ def mean_sending(problem: Problem) -> list[float]:
     return [latency + s * wire + more for s, more in zip(sizes, besides.tolist(), strict=True)]
 
 
-def longest_ways(problem: Problem, work: Sequence[float], *, to_exit: bool = True) -> list[Way]:
+def longest_ways(problem, work, *, to_exit=True):
     """Longest way from every task, to an exit or to an entry: its seconds, and its tasks.
 
     ``work`` are the mean seconds of every task.
@@ -33,7 +30,7 @@ def longest_ways(problem: Problem, work: Sequence[float], *, to_exit: bool = Tru
         streams = [(w, u) for u, w in streams]
 
     @cache
-    def longest(v: int) -> Way:
+    def longest(v):
         ways = []
         for e, (u, w) in enumerate(streams):
             if u == v:
@@ -51,7 +48,7 @@ class ScheduleInProgress:
     the core has to do which is free first.
     """
 
-    def __init__(self, problem: Problem, *, appends: bool = False) -> None:
+    def __init__(self, problem, *, appends=False):
         self.problem, self.appends = problem, appends
         self.streams, self.work = ends(problem), seconds(problem)
         self.place: dict[int, int] = {}
@@ -61,15 +58,15 @@ class ScheduleInProgress:
             [[] for _ in range(cores)] for cores in problem.one_pass.devices["cores"]
         ]
 
-    def into(self, v: int) -> list[int]:
+    def into(self, v):
         """Streams into a task."""
         return [e for e, (_, w) in enumerate(self.streams) if w == v]
 
-    def out_of(self, v: int) -> list[int]:
+    def out_of(self, v):
         """Streams out of a task."""
         return [e for e, (u, _) in enumerate(self.streams) if u == v]
 
-    def open(self, v: int) -> list[int]:
+    def open(self, v):
         """Devices on which a task may run: where it is allowed, and its unit is."""
         rules = self.problem.rules
         homes = {
@@ -77,7 +74,7 @@ class ScheduleInProgress:
         }
         return [a for a in devices_of(self.problem, v) if not homes or a in homes]
 
-    def ready(self, v: int, a: int) -> float:
+    def ready(self, v, a):
         """When the inputs of a task are there."""
         arrivals = [
             self.finish[u] + sending(self.problem, e, self.place[u], a)
@@ -86,7 +83,7 @@ class ScheduleInProgress:
         ]
         return max([0.0, *arrivals])
 
-    def begin(self, v: int, a: int) -> tuple[float, int]:
+    def begin(self, v, a):
         """Soonest start on a device, and the core."""
         ready, work = self.ready(v, a), float(self.work[v, a])
         starts = []
@@ -101,16 +98,16 @@ class ScheduleInProgress:
         begin, _, core = min(starts)
         return begin, core
 
-    def ends(self, v: int) -> dict[int, float]:
+    def ends(self, v):
         """Soonest end on every open device."""
         return {a: self.begin(v, a)[0] + float(self.work[v, a]) for a in self.open(v)}
 
-    def soonest(self, v: int) -> int:
+    def soonest(self, v):
         """First of the devices on which a task ends soonest."""
         ends = self.ends(v)
         return min(ends, key=ends.__getitem__)
 
-    def run(self, v: int, a: int) -> None:
+    def run(self, v, a):
         """Decide about a task."""
         begin, core = self.begin(v, a)
         self.place[v], self.start[v] = a, begin

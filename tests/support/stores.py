@@ -1,16 +1,13 @@
 """A store without room."""
 
 import sqlite3
-from typing import Any
-
-import pytest
 
 
-def fill_disk(patch: pytest.MonkeyPatch) -> None:
+def fill_disk(patch):
     """Let the files of stores not grow any more."""
     connect = sqlite3.connect
 
-    def full(*given: Any, **options: Any) -> sqlite3.Connection:
+    def full(*given, **options):
         database = connect(*given, **options)
         pages = database.execute("PRAGMA page_count").fetchone()[0]
         database.execute(f"PRAGMA max_page_count = {pages}")

@@ -1,8 +1,6 @@
 """Random graphs, clusters and problems for tests of laws that hold for all of them."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import reject
 from hypothesis import strategies as st
@@ -35,12 +33,12 @@ windows = st.builds(
 
 @st.composite
 def graphs(
-    draw: Callable[..., Any],
-    most: int = 7,
-    most_subtasks: int = 1,
-    windowed: bool = False,
-    any_names: bool = False,
-) -> StreamGraph | None:
+    draw,
+    most=7,
+    most_subtasks=1,
+    windowed=False,
+    any_names=False,
+):
     """DAGs with one source or several, parallel streams and operators of every kind."""
     n = draw(st.integers(1, most))
     n_sources = draw(st.integers(1, min(n, 3)))
@@ -85,7 +83,7 @@ def graphs(
 
 
 @st.composite
-def clusters(draw: Callable[..., Any], most: int = 5) -> Cluster | None:
+def clusters(draw, most=5):
     """Clusters of few kinds of devices and links, so that some devices are interchangeable."""
     n = draw(st.integers(1, most))
     kinds = [
@@ -103,7 +101,7 @@ def clusters(draw: Callable[..., Any], most: int = 5) -> Cluster | None:
 
 
 @st.composite
-def problems(draw: Callable[..., Any], **kinds: Any) -> Problem | None:
+def problems(draw, **kinds):
     """Problems, about half of them constrained."""
     graph, cluster = draw(graphs(**kinds)), draw(clusters())
     if draw(st.booleans()):
@@ -120,7 +118,7 @@ def problems(draw: Callable[..., Any], **kinds: Any) -> Problem | None:
         reject()
 
 
-def placements(problem: Problem) -> Any:
+def placements(problem):
     """Any placement of a problem, as device rows."""
     devices = st.integers(0, problem.n_devices - 1)
     return st.lists(devices, min_size=problem.n_operators, max_size=problem.n_operators)

@@ -1,18 +1,16 @@
 """The steady state spelled out in exact fractions, with nothing in common with the kernels."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction as F
 from math import isfinite
-
-from streamsim_strategies import Description
 
 Resource = tuple[str, int, int]
 Flows = dict[int, F]  # by group of sources, named after one of them
 LoadsBySource = Mapping[Resource, Flows]
 
 
-def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource:
+def loads_by_source(problem, place):
     """Load of every resource due to each group of sources at full rate."""
     loads: dict[Resource, Flows] = defaultdict(lambda: defaultdict(F))
     arriving = [_arriving(problem, v) for v in range(problem.n_operators)]
@@ -42,7 +40,7 @@ def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource
     return loads
 
 
-def constants(problem: Description, place: Sequence[int]) -> dict[Resource, F]:
+def constants(problem, place):
     """Part of every device, and of the core of every operator, that is taken at any rate."""
     taken: dict[Resource, F] = defaultdict(F)
     for v, d in enumerate(place):
@@ -52,14 +50,14 @@ def constants(problem: Description, place: Sequence[int]) -> dict[Resource, F]:
     return taken
 
 
-def source_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
+def source_rates(problem, place):
     """Fraction of its rate that each source reaches: progressive filling, one stop at a time."""
     groups = _groups(problem)
     reached = _group_rates(problem, place)
     return {s: reached[groups[s]] for s, rate in enumerate(problem.rate) if rate > 0}
 
 
-def _group_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
+def _group_rates(problem, place):
     loads = {
         r: {s: load for s, load in flows.items() if load > 0}
         for r, flows in loads_by_source(problem, place).items()
@@ -85,7 +83,7 @@ def _group_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
     return reached
 
 
-def _stuck(problem: Description, place: Sequence[int]) -> set[int]:
+def _stuck(problem, place):
     """Groups with an operator whose device or core has less than what is taken at any rate."""
     taken = constants(problem, place)
     return {
@@ -97,14 +95,14 @@ def _stuck(problem: Description, place: Sequence[int]) -> set[int]:
     }
 
 
-def throughput(problem: Description, place: Sequence[int]) -> float:
+def throughput(problem, place):
     """Relative throughput, Σ x_s R_s / Σ R_s."""
     reached = source_rates(problem, place)
     nominal = sum((F(problem.rate[s]) for s in reached), F(0))
     return float(sum((x * F(problem.rate[s]) for s, x in reached.items()), F(0)) / nominal)
 
 
-def _arriving(problem: Description, v: int) -> Flows:
+def _arriving(problem, v):
     """Tuples/s (or sets) that operator v takes in, by the group of sources that they come from."""
     flows: Flows = defaultdict(F)
     group = _groups(problem)
@@ -120,7 +118,7 @@ def _arriving(problem: Description, v: int) -> Flows:
     return flows
 
 
-def _groups(problem: Description) -> dict[int, int]:
+def _groups(problem):
     """Group of every operator: all that lead to one join are one."""
     group = {v: v for v in range(problem.n_operators)}
     for v in range(problem.n_operators):
@@ -130,12 +128,12 @@ def _groups(problem: Description) -> dict[int, int]:
     return group
 
 
-def _ancestors(problem: Description, v: int) -> set[int]:
+def _ancestors(problem, v):
     feeders = {problem.source[e] for e, target in enumerate(problem.target) if target == v}
     return {v}.union(*(_ancestors(problem, u) for u in feeders))
 
 
-def _emission(problem: Description, u: int) -> F:
+def _emission(problem, u):
     """Output tuples of u per input tuple, at full rate: 1 but for windowed operators."""
     for window in problem.windows:
         if window.operator == u:

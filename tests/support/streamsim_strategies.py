@@ -1,13 +1,11 @@
 """Random problems for hypothesis, as plain descriptions that every form of the model can read."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
-from streamsim import Instance, WindowedOperator, build_instance
+from streamsim import WindowedOperator, build_instance
 from streamsim.topology import topological_order
 
 Ints = NDArray[np.int32]
@@ -39,47 +37,47 @@ class Description:
     free_cores: list[float] | None = None
 
     @property
-    def instance(self) -> Instance:
+    def instance(self):
         """The compiled problem."""
         return build_instance(**vars(self))
 
     @property
-    def n_operators(self) -> int:
+    def n_operators(self):
         """Number of operators."""
         return len(self.rate)
 
     @property
-    def n_devices(self) -> int:
+    def n_devices(self):
         """Number of devices."""
         return len(self.device_type)
 
-    def but(self, **changes: Any) -> "Description":
+    def but(self, **changes):
         """Return this problem with some arguments changed."""
         return replace(self, **changes)
 
 
-def _some(*values: float) -> SearchStrategy[float]:
+def _some(*values):
     """One of a few round values, so that exact ties happen, or anything in their range."""
     least = min(value for value in values if value > 0)
     return st.one_of(st.sampled_from(values), st.floats(least, max(values)))
 
 
-def _taken() -> SearchStrategy[float]:
+def _taken():
     """Cores that are taken at any rate: none, or parts that add up exactly to one or more."""
     return st.sampled_from([0.0, 0.0, 0.0, 0.125, 0.25, 0.5, 1.5])
 
 
 @st.composite
 def descriptions(
-    draw: DrawFn,
+    draw,
     *,
-    max_operators: int = 9,
-    max_devices: int = 4,
-    max_sources: int = 3,
-    plain: bool = False,
-    constants: bool = False,
-    limits: bool = False,
-) -> Description:
+    max_operators=9,
+    max_devices=4,
+    max_sources=3,
+    plain=False,
+    constants=False,
+    limits=False,
+):
     """A DAG with parallel streams on a cluster.
 
     ``plain``: only devices and links limit; ``constants``: operators may use cores at any rate;
@@ -96,7 +94,7 @@ def descriptions(
     free = [0.0] * d
     costs = not plain and draw(st.booleans())
 
-    def each(values: SearchStrategy[Any], size: int) -> list[Any]:
+    def each(values, size):
         return draw(st.lists(values, min_size=size, max_size=size))
 
     type_cores = [1] * kinds if plain else each(st.sampled_from([1, 1, 2, 4]), kinds)
@@ -128,7 +126,7 @@ def descriptions(
 
 
 @st.composite
-def joining(draw: DrawFn, **options: Any) -> Description:
+def joining(draw, **options):
     """A DAG in which some operators join, fed at equal rates by all of their streams."""
     plain = draw(descriptions(**options))
     n = plain.n_operators
@@ -149,7 +147,7 @@ def joining(draw: DrawFn, **options: Any) -> Description:
     return plain.but(rate=own, selectivity=selectivity, joins=joins)
 
 
-def placements(description: Description, count: int = 1) -> SearchStrategy[Ints]:
+def placements(description, count=1):
     """Batches [count, N] of placements of a problem."""
     n, d = description.n_operators, description.n_devices
     row = st.lists(st.integers(0, d - 1), min_size=n, max_size=n)
@@ -158,20 +156,20 @@ def placements(description: Description, count: int = 1) -> SearchStrategy[Ints]
 
 
 @st.composite
-def placed(draw: DrawFn, count: int = 1, **options: Any) -> tuple[Description, Ints]:
+def placed(draw, count=1, **options):
     """A problem and a batch [count, N] of placements for it."""
     description = draw(descriptions(**options))
     return description, draw(placements(description, count))
 
 
 @st.composite
-def placed_joins(draw: DrawFn, count: int = 1, **options: Any) -> tuple[Description, Ints]:
+def placed_joins(draw, count=1, **options):
     """A problem with joins and a batch [count, N] of placements for it."""
     description = draw(joining(**options))
     return description, draw(placements(description, count))
 
 
-def flowing(problem: Description) -> Description:
+def flowing(problem):
     """The same without constant loads of operators that nothing reaches."""
     if problem.constant is None:
         return problem

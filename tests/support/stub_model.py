@@ -1,20 +1,17 @@
 """The smallest learner: a line through noisy points, one point per problem, with a memory."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.learn.config import Config, Preset, TrainingConfig
-from streamplace.learn.learner import ALL, Selection, StepReport
-from streamplace.learn.registry import LearnedModel, LearningTask
-from streamplace.model import Problem
-from streamplace.model.arrays import Floats, Longs
+from streamplace.learn.learner import ALL, StepReport
+from streamplace.learn.registry import LearnedModel
+from streamplace.model.arrays import Floats
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 FEATURES = ("operators", "heaviest")
 
@@ -29,7 +26,7 @@ class StubConfig(Config):
 class Stub:
     """Learns how heavy a graph's heaviest operator is; reward falls with the squared error."""
 
-    def __init__(self, task: LearningTask, config: StubConfig, seen: list[LearningTask]) -> None:
+    def __init__(self, task, config, seen):
         import torch
 
         seen.append(task)
@@ -44,16 +41,16 @@ class Stub:
                 parameter.normal_(generator=random)
 
     @property
-    def n_problems(self) -> int:
+    def n_problems(self):
         """One point each."""
         return len(self._y)
 
     @property
-    def sizes(self) -> Longs:
+    def sizes(self):
         """First feature of every point."""
         return (10 * self._x[:, 0]).astype(np.int64)
 
-    def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
+    def loss(self, rows, epoch, seed):
         """Squared errors, with noise from the seed."""
         import torch
 
@@ -66,7 +63,7 @@ class Stub:
         report = StepReport(len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0)
         return errors.sum(), report
 
-    def validate(self, rows: Selection = ALL) -> Floats:
+    def validate(self, rows=ALL):
         """Reward without noise."""
         import torch
 
@@ -76,29 +73,27 @@ class Stub:
         rewards: Floats = 1 / (1 + (found - y) ** 2)
         return rewards
 
-    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+    def state(self, rows=ALL):
         """The memory."""
         return {"best": self._best[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+    def restore(self, state, rows=ALL):
         """Take the memory back."""
         self._best[rows] = state["best"]
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self):
         """Nothing is standardised."""
         features = {"names": list(FEATURES), "mean": [0.0, 0.0], "std": [1.0, 1.0]}
         return {"config": self._config.model_dump(), "features": features}
 
 
-def _points(problems: tuple[Problem, ...]) -> tuple[Floats, Floats]:
+def _points(problems):
     x = [(p.n_operators / 10, p.instance.load.max()) for p in problems]
     points = np.array(x, np.float64).reshape(-1, 2)
     return points, 0.3 + 0.5 * points[:, 1]
 
 
-def model(
-    seen: list[LearningTask] | None = None, *, name: str = "stub", supervised: bool = False
-) -> LearnedModel:
+def model(seen=None, *, name="stub", supervised=False):
     """Return the stub as a model; ``seen`` collects the tasks that it is given."""
     training = TrainingConfig(
         epochs=6, batch=4, learning_rate=0.2, final_learning_rate=0.02, validation=0.25

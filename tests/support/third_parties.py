@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     err: str
 
 
-def installed(package: Path, site: Path) -> Path:
+def installed(package, site):
     """Install a package of modules into a folder, with its entry points."""
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     about = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
@@ -36,7 +36,7 @@ def installed(package: Path, site: Path) -> Path:
     return site
 
 
-def run_with(site: Path, folder: Path, *arguments: str) -> Answer:
+def run_with(site, folder, *arguments):
     """Run a command of this checkout in a folder, where a site's packages are installed."""
     path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
     found = subprocess.run(

@@ -1,5 +1,4 @@
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from streamplace.training.trained import Trained, answers_of
 DEVICES = Cluster.uniform(3)
 
 
-def trained(model: str, objective: str, problems: list[Problem], folder: Path) -> Trained:
+def trained(model, objective, problems, folder):
     """A training that ended with the weights that it began from."""
     weights = shipped(model)
     shutil.copy(weights, folder / "best.safetensors")
@@ -23,7 +22,7 @@ def trained(model: str, objective: str, problems: list[Problem], folder: Path) -
     return Trained(*row, tuple(problems), True, objective, 0, weights, "2 graphs")
 
 
-def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path: Path) -> None:
+def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path):
     problems = [Problem(fork_join(), DEVICES), Problem(chain(9), DEVICES)]
     result = answers_of(trained("pilot", "throughput", problems, tmp_path))
     assert result is not None
@@ -34,7 +33,7 @@ def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path: Path) -> 
     assert (result.reference, result.problems) == ("metis", 2)
 
 
-def test_the_first_problems_are_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_problems_are_placed(tmp_path, monkeypatch):
     many = [Problem(chain(n), DEVICES) for n in range(2, 26)]
     monkeypatch.setattr("streamplace.training.trained.EVALUATIONS", 2)
     result = answers_of(trained("pilot", "throughput", many, tmp_path))
@@ -42,7 +41,7 @@ def test_the_first_problems_are_placed(tmp_path: Path, monkeypatch: pytest.Monke
     assert (result.problems, result.total) == (20, 24)
 
 
-def test_for_the_makespan_the_reference_is_heft(tmp_path: Path) -> None:
+def test_for_the_makespan_the_reference_is_heft(tmp_path):
     problems = [Problem(fork_join(), DEVICES)]
     result = answers_of(trained("pilot-makespan", "makespan", problems, tmp_path))
     assert result is not None

@@ -2,16 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from problems import chain, diamond
 from strategies import placements, problems
 
@@ -26,7 +22,7 @@ from streamplace.placers.registry import Budget
 SMALL = "[model]\nwidth = 16\nembedding = 4\nexploration = 8.0\n[training]\nbatch = 4\n"
 
 
-def tasks(seed: int, devices: int = 3) -> Problem:
+def tasks(seed, devices=3):
     """Six tasks that each need some of those before, on unequal devices."""
     rng = np.random.default_rng(seed)
     operators = [
@@ -40,14 +36,14 @@ def tasks(seed: int, devices: int = 3) -> Problem:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path):
     """Options of a small model."""
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
 
 
-def test_dream_learns_makespan(tmp_path: Path, config: Path) -> None:
+def test_dream_learns_makespan(tmp_path, config):
     """Task graphs suggest it; it does better than when it began, and says what it learned."""
     graphs = [tasks(seed) for seed in range(12)]
     trained = train("dream", graphs, tmp_path / "run", config=config, epochs=12)
@@ -61,7 +57,7 @@ def test_dream_learns_makespan(tmp_path: Path, config: Path) -> None:
     assert result.value >= OBJECTIVES["makespan"].bound(graphs[0]) * (1 - 1e-9)
 
 
-def test_validation_is_compared_with_proven_makespans(tmp_path: Path, config: Path) -> None:
+def test_validation_is_compared_with_proven_makespans(tmp_path, config):
     """The reward of an optimum is its bound / makespan; no placement has a larger reward."""
     problems = [tasks(seed) for seed in range(3)]
     trained = train("encdec", problems, tmp_path / "run", config=config, epochs=1)
@@ -78,11 +74,11 @@ def test_validation_is_compared_with_proven_makespans(tmp_path: Path, config: Pa
     assert 0 < held.of_optimum <= 1 + 1e-9
 
 
-def test_measured_passes_wait_for_each_other() -> None:
+def test_measured_passes_wait_for_each_other():
     """They would disturb each other, though threads ask at the same time."""
     problem, running, most = tasks(0), 0, 0
 
-    def measure(problem: Problem, places: NDArray[np.int32]) -> NDArray[np.float64]:
+    def measure(problem, places):
         nonlocal running, most
         running, most = running + 1, max(most, running + 1)
         time.sleep(0.01)
@@ -96,7 +92,7 @@ def test_measured_passes_wait_for_each_other() -> None:
     assert most == 1
 
 
-def test_what_cannot_be_proven_has_no_optimum(tmp_path: Path, config: Path) -> None:
+def test_what_cannot_be_proven_has_no_optimum(tmp_path, config):
     trained = train(
         "encdec", [tasks(0), tasks(1)], tmp_path / "run", config=config, epochs=1,
         objective="latency",
@@ -105,7 +101,7 @@ def test_what_cannot_be_proven_has_no_optimum(tmp_path: Path, config: Path) -> N
     assert [held.of_optimum for held in trained.by_rate().values()] == [None]
 
 
-def test_each_has_its_cluster(run: Callable[..., Any], config: Path, tmp_path: Path) -> None:
+def test_each_has_its_cluster(run, config, tmp_path):
     """A data set of problems, some of three devices and some of two."""
     write_problems([tasks(seed, 2 + seed % 2) for seed in range(6)], tmp_path / "p.jsonl")
     answer = run(
@@ -133,9 +129,7 @@ def test_each_has_its_cluster(run: Callable[..., Any], config: Path, tmp_path: P
         ),
     ],
 )
-def test_what_cannot_be_learned_is_told(
-    run: Callable[..., Any], tmp_path: Path, words: tuple[str, ...], complaint: str
-) -> None:
+def test_what_cannot_be_learned_is_told(run, tmp_path, words, complaint):
     write_problems([tasks(0), tasks(1)], tmp_path / "p.jsonl")
     answer = run("train", *words, "--data", "p.jsonl", "--out", "run", "--epochs", "1")
     assert answer.status == 2
@@ -144,7 +138,7 @@ def test_what_cannot_be_learned_is_told(
 
 
 @given(st.data(), st.sampled_from(["makespan", "latency", "cost", "devices"]))
-def test_rewards_are_shares_and_rank_as_the_objective_does(data: Any, name: str) -> None:
+def test_rewards_are_shares_and_rank_as_the_objective_does(data, name):
     problem, judge = data.draw(problems()), OBJECTIVES[name]
     batch = np.stack([data.draw(placements(problem)) for _ in range(4)])
     rewards = reward_of(name, "steady")(problem, batch)
@@ -157,7 +151,7 @@ def test_rewards_are_shares_and_rank_as_the_objective_does(data: Any, name: str)
 
 
 @pytest.mark.parametrize("graph", [chain(), diamond()], ids=["chain", "diamond"])
-def test_a_reward_of_one_is_the_bound(graph: StreamGraph) -> None:
+def test_a_reward_of_one_is_the_bound(graph):
     """Bound / makespan; everything on one device is worth half where nothing is proven."""
     problem = Problem(graph, Cluster.uniform(2))
     together = np.zeros((1, graph.n_operators), np.int32)

@@ -2,8 +2,6 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import stub_model
@@ -30,10 +28,10 @@ PROBLEMS = tuple(
 class Removes(Watcher):
     """Removes a node of a cluster after the third step."""
 
-    def __init__(self, cluster: Any, node: Any) -> None:
+    def __init__(self, cluster, node):
         self._cluster, self._node, self._steps = cluster, node, 0
 
-    def step(self, epoch: int, report: object) -> None:
+    def step(self, epoch, report):
         """Count."""
         self._steps += 1
         if self._steps == 3:
@@ -41,7 +39,7 @@ class Removes(Watcher):
 
 
 @pytest.fixture
-def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainRequest:
+def training(monkeypatch, tmp_path):
     """A supervised stub, with four shards."""
     assert list(MODELS) is not None
     pupil = stub_model.model(name="pupil", supervised=True)
@@ -53,9 +51,7 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainRequest:
 
 
 @pytest.mark.slow
-def test_lost_nodes_alter_no_bit(
-    training: TrainRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lost_nodes_alter_no_bit(training, tmp_path, monkeypatch):
     from ray.cluster_utils import Cluster as RayCluster
 
     run_training(replace(training, folder=tmp_path / "here"))
@@ -75,6 +71,6 @@ def test_lost_nodes_alter_no_bit(
     assert_same(tmp_path / "there", tmp_path / "here", "last.safetensors")
 
 
-def test_real_passes_are_not_measured_on_ray() -> None:
+def test_real_passes_are_not_measured_on_ray():
     with pytest.raises(SettingError, match="reward ray"):
         TrainSettings.of({"on": "ray", "reward": "ray"})

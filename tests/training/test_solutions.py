@@ -1,7 +1,5 @@
 import sys
-from collections.abc import Iterator, Sequence
 from multiprocessing.spawn import get_preparation_data
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 from problems import chain
 
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.runner import ComparisonRun
 from streamplace.model import Cluster, Problem
 from streamplace.training import solutions
 from streamplace.training.solutions import Solver
@@ -23,20 +20,16 @@ ANSWERS = {
 
 
 @pytest.fixture
-def prepared() -> list[dict[str, Any]]:
+def prepared():
     """What worker processes would be told to load."""
     return []
 
 
 @pytest.fixture
-def solver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: list[dict[str, Any]]
-) -> Solver:
+def solver(tmp_path, monkeypatch, prepared):
     """A solver that reads its answers from a table."""
 
-    def records_of(
-        comparison: ComparisonRun, problems: Sequence[Problem], file: Path, *, on: str | None
-    ) -> Iterator[list[Record]]:
+    def records_of(comparison, problems, file, *, on):
         prepared.append(get_preparation_data("worker"))
         for problem in problems:
             graph = problem.graph
@@ -49,19 +42,17 @@ def solver(
     return Solver("throughput", 0, tmp_path)
 
 
-def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solver: Solver) -> None:
+def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solver):
     np.testing.assert_array_equal(solver.optima(GRAPHS), [0.5, np.nan])
     targets = solver.targets(GRAPHS)
     assert [None if t is None else t.tolist() for t in targets] == [[0, 1], [0, 1, 2]]
 
 
-def test_a_search_of_so_many_evaluations_is_all_that_a_memory_begins_with(
-    solver: Solver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_of_so_many_evaluations_is_all_that_a_memory_begins_with(solver, monkeypatch):
     budgets: list[int | None] = []
     records_of = solutions.records_of
 
-    def spied(comparison: ComparisonRun, *arguments: Any, **keywords: Any) -> Any:
+    def spied(comparison, *arguments, **keywords):
         budgets.append(comparison.budget.evaluations)
         return records_of(comparison, *arguments, **keywords)
 
@@ -72,7 +63,7 @@ def test_a_search_of_so_many_evaluations_is_all_that_a_memory_begins_with(
     assert budgets == [70]
 
 
-def test_workers_leave_the_script_alone(solver: Solver, prepared: list[dict[str, Any]]) -> None:
+def test_workers_leave_the_script_alone(solver, prepared):
     """Without a guard it would train again in each of them."""
     before = get_preparation_data("worker")
     solver.targets(GRAPHS)
@@ -80,7 +71,7 @@ def test_workers_leave_the_script_alone(solver: Solver, prepared: list[dict[str,
     assert get_preparation_data("worker").keys() == before.keys()
 
 
-def test_a_program_needs_no_script(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_needs_no_script(solver, monkeypatch):
     """As an interactive one is; Ray takes a script that is nowhere for one that has no name."""
     main = sys.modules["__main__"]
     monkeypatch.delattr(main, "__file__", raising=False)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fake_flink import Clock, LazyFlink, Shop, shop_vertices
+from fake_flink import Clock, LazyFlink, shop_vertices
 
 from streamplace.engines.flink.cpu import dumps, reporter
 from streamplace.engines.flink.measure import cluster as clusters
@@ -15,7 +15,7 @@ collect_ignore = ["python"]
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
     for timed in (sampling, windows, steadiness, dumps, reporter):
@@ -26,14 +26,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(clock, monkeypatch):
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each.
 
     Their CPU is what they are busy, which is no error.
     """
     monkeypatch.setattr(profiling, "BY_BUSY_TIME", CpuOrigin("busy time"))
 
-    def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> LazyFlink:
+    def make(blocked=0.0, pending=None, **facts):
         devices = ("dev-0", "dev-1", "dev-2")
         usual: dict[str, Any] = {
             "devices": devices,

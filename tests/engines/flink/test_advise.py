@@ -4,10 +4,8 @@ The cluster answers as lazily as Flink does.
 """
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_lines import settings_file
@@ -15,9 +13,7 @@ from fake_flink import (
     ANSWERS,
     CPU,
     OFFERS,
-    Clock,
     FakeFlink,
-    Shop,
     Vertex,
     advised,
     config,
@@ -29,7 +25,6 @@ from fake_flink import (
 )
 
 from streamplace.engines.flink.advise import advise as advising
-from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.advise.fixed_parallelism import PlannedProgram
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steadiness import steady_profile
@@ -42,12 +37,12 @@ from streamplace.model import Cluster
 from streamplace.planning.offers import Catalogue, Offer
 
 
-def program_plan(splitters: int) -> PlannedProgram:
+def program_plan(splitters):
     """A program that sets the parallelism of 'split'."""
     return PlannedProgram({"v1": "split"}, {"v1": splitters}, set())
 
 
-def test_advice_is_the_truth_and_changes_nothing(shop: Shop) -> None:
+def test_advice_is_the_truth_and_changes_nothing(shop):
     """Rate, CPU, key groups, today's cost, the plan's and its bound, and what changing takes."""
     flink = shop()
     advice = advised(flink)
@@ -75,7 +70,7 @@ def test_advice_is_the_truth_and_changes_nothing(shop: Shop) -> None:
         assert flink.requests("GET").count(path) <= most
 
 
-def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
+def test_a_live_job_shares_slots_within_its_groups(shop):
     """Whatever the offers say; TaskManagers need the slots of the plan's fullest machine."""
     offers = Catalogue.of([Offer("small", 0.1, slots=1)])
     alone = advised(shop(), machines=offers)
@@ -95,7 +90,7 @@ def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
     assert apart.plan.graph.operators.slot_sharing_group == ("group-0", "group-0", "group-1")
 
 
-def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
+def test_receivers_of_a_broadcast_keep_their_parallelism(shop):
     """Each subtask gets a copy of every tuple, so fewer subtasks would get fewer tuples."""
     flink = shop()
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 500 * 40, busy=CPU["v1"])
@@ -106,7 +101,7 @@ def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
     assert any(note.endswith("so the plan keeps the parallelism of 'out'") for note in advice.notes)
 
 
-def test_the_report_says_it_in_words(shop: Shop) -> None:
+def test_the_report_says_it_in_words(shop):
     """On 24 lines of 80; what is not known is in notes."""
     usual = advised(shop())
     text = " ".join(str(usual).split())
@@ -133,19 +128,19 @@ def test_the_report_says_it_in_words(shop: Shop) -> None:
     assert any("the plan may change" in note for note in usual.notes)
 
 
-def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop: Shop) -> None:
+def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop):
     """The model says 970 tuples/s for a device; further off, something else limits the job.
 
     It does not matter whether the source tells what waits for it.
     """
 
-    def planned_at(share: float, blocked: float = 1.0, pending: float | None = None) -> Advice:
+    def planned_at(share, blocked=1.0, pending=None):
         flink = shop(blocked=blocked, pending=pending)
         busy = CPU["v1"] * 9.7 / share
         flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=busy)
         return advised(flink, "300")
 
-    def told(advice: Advice) -> list[str]:
+    def told(advice):
         return [one for one in advice.notes if "all costs count" in one]
 
     for other in (planned_at(1.2), planned_at(1.2, pending=50.0)):
@@ -156,9 +151,7 @@ def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop: Shop) ->
     assert any("outside of its interval" in one for one in planned_at(1.5).notes)
 
 
-def test_a_plan_counts_what_each_of_its_subtasks_takes_at_any_rate(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_counts_what_each_of_its_subtasks_takes_at_any_rate(shop, monkeypatch):
     """Two subtasks take a tenth of a core whatever they get, and one takes half of it."""
     fixed = {"v0": 0.0, "v1": 0.1, "v2": 0.0}
     monkeypatch.setattr(JobProfile, "constant", property(lambda _: fixed))
@@ -168,10 +161,10 @@ def test_a_plan_counts_what_each_of_its_subtasks_takes_at_any_rate(
     assert split.ipt == pytest.approx((0.2 - 0.1) / 100 * 2.5e9, rel=0.01)
 
 
-def test_popular_keys_fill_one_subtask(shop: Shop) -> None:
+def test_popular_keys_fill_one_subtask(shop):
     """Today's machines carry less for it, and a note says that no machines help."""
 
-    def advice(*shares: float, rate: str = "6x") -> Advice:
+    def advice(*shares, rate="6x"):
         flink = shop()
         flink.vertices["v1"].shares = shares
         return advised(flink, rate)
@@ -187,7 +180,7 @@ def test_popular_keys_fill_one_subtask(shop: Shop) -> None:
         assert not any("one subtask of" in one for one in other.notes)
 
 
-def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
+def test_task_managers_are_matched_by_name_first(shop):
     """The longest name of an offer counts, then cores, speed and memory; the rest is named."""
     offers = Catalogue.of([Offer("dev", 1.0, cores=8), Offer("big", 2.0, cores=4)], OFFERS.overhead)
     advice = advised(shop(), machines=offers)
@@ -200,7 +193,7 @@ def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
     assert any("the cost of sending a tuple to another TaskManager" in one for one in none.notes)
 
 
-def test_machines_that_are_the_plan_stay(shop: Shop) -> None:
+def test_machines_that_are_the_plan_stay(shop):
     """Where today's machines carry the rate and cost no more, there is nothing to do."""
     flink = shop(devices=("dev-0",))
     advice = advised(flink, "1x", Catalogue.of([Offer("large", 0.25, cores=2)], 1e-6))
@@ -213,8 +206,8 @@ def test_machines_that_are_the_plan_stay(shop: Shop) -> None:
     [("Adaptive", True, True), (None, True, True), ("Adaptive", False, True), (None, False, False)],
 )
 def test_with_the_adaptive_scheduler_the_advice_is_a_parallelism_of_every_operator(
-    shop: Shop, scheduler: str | None, shows: bool, is_rescaled: bool
-) -> None:
+    shop, scheduler, shows, is_rescaled
+):
     """Before version 2, only settings name the scheduler, which gateways may hide."""
     flink = shop(facts={"schedulerType": scheduler})
     if not shows:
@@ -229,7 +222,7 @@ def test_with_the_adaptive_scheduler_the_advice_is_a_parallelism_of_every_operat
         )
 
 
-def test_given_machines_are_counted(shop: Shop) -> None:
+def test_given_machines_are_counted(shop):
     """Without offers the plan takes as few TaskManagers as possible."""
     for machines in (None, Cluster.uniform(3)):
         advice = advised(shop(), machines=machines)
@@ -239,7 +232,7 @@ def test_given_machines_are_counted(shop: Shop) -> None:
         assert "Today: 2 machines that run the job; " in str(advice)
 
 
-def test_other_jobs_are_named(shop: Shop) -> None:
+def test_other_jobs_are_named(shop):
     """The plan leaves them out."""
     flink = shop()
     flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "b": "RUNNING"})
@@ -247,7 +240,7 @@ def test_other_jobs_are_named(shop: Shop) -> None:
     assert told in advised(flink).notes
 
 
-def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_takes_its_part_of_every_offer(shop, monkeypatch):
     """An offer that Java itself fills is refused."""
     monkeypatch.setattr(JobProfile, "java", 0.6)
     monkeypatch.setattr(JobProfile, "sending", SendingCost(1e-6, 0.0))
@@ -256,7 +249,7 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
         advised(shop(), machines=Catalogue.of([Offer("tiny", 0.1, mips=1000)]))
 
 
-def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_keeps_what_the_program_fixes(shop, monkeypatch):
     """Else it would take one subtask of each operator; another program is refused."""
     monkeypatch.setattr(advising, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
@@ -270,7 +263,7 @@ def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.M
         advised(shop(), program=program)
 
 
-def test_advice_is_the_same_on_every_computer(shop: Shop, tmp_path: Path) -> None:
+def test_advice_is_the_same_on_every_computer(shop, tmp_path):
     """Also where the job was submitted, and its predictions were far off."""
     before = advised(shop())
     jar = tmp_path / "shop.jar"
@@ -286,9 +279,7 @@ def test_advice_is_the_same_on_every_computer(shop: Shop, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mips", [2500, 5000])
-def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, mips: int
-) -> None:
+def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(shop, monkeypatch, mips):
     """Half of a core, as TaskManagers have now, needs twice the time of a whole one."""
     monkeypatch.setattr(JobProfile, "java", 0.0)
     monkeypatch.setattr(JobProfile, "sending", SendingCost(1e-6, 2e-9))
@@ -300,9 +291,7 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])
-def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, status: str
-) -> None:
+def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(shop, monkeypatch, status):
     """An empty topic, or a file that was read at the start."""
     flink = shop()
     silent = source("more", 0, busy=0.1)
@@ -319,12 +308,12 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
     assert advice.plan.graph.operators["more"].ipt == 0
 
 
-def is_corrected(advice: Advice) -> bool:
+def is_corrected(advice):
     """Whether all costs were scaled, because the job carries another rate than the model says."""
     return any("all costs count" in note for note in advice.notes)
 
 
-def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop: Shop) -> None:
+def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop):
     """Two full subtasks hold one source back at what the model says; half as much again arrives."""
     flink = shop()
     flink.vertices["v3"] = source("more", 100, 400, 50.0, busy=0.01, blocked=1.0)
@@ -336,12 +325,10 @@ def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop: Sh
 
 
 @pytest.mark.parametrize("beside", [0.0, 0.35])
-def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, beside: float
-) -> None:
+def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(shop, monkeypatch, beside):
     """They take it where the job runs now, and not where it is planned."""
 
-    def profiled(*given: Any, **more: Any) -> JobProfile:
+    def profiled(*given, **more):
         seen = steady_profile(*given, **more)
         taken = dict.fromkeys(("dev-0", "dev-1"), beside) if beside else {}
         return replace(seen, present=seen.present._replace(beside=taken))
@@ -353,8 +340,8 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
 
 
 def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(
-    shop: Shop,
-) -> None:
+    shop,
+):
     """All of what is offered twice is that of the other source."""
     flink = shop()
     flink.vertices["v3"] = source("more", 100, 400, -101.0, busy=0.01)
@@ -365,7 +352,7 @@ def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_noth
     assert advice.plan.graph.operators["src"].rate == pytest.approx(200)
 
 
-def test_a_job_of_which_some_cpu_is_unknown_is_refused(shop: Shop) -> None:
+def test_a_job_of_which_some_cpu_is_unknown_is_refused(shop):
     """A SourceFunction, of which Flink does not tell the busy time, would count as nothing."""
     flink = shop()
     source = rates() | {"Source__src.numRecordsOut": 100.0, "accumulateBusyTimeMs": "NaN"}
@@ -378,7 +365,7 @@ OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """Folder with offers."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "offers.toml").write_text(OFFERS_TOML)
@@ -386,16 +373,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def asked(folder: Path, clock: Clock) -> Iterator[tuple[str, ...]]:
+def asked(folder, clock):
     """Words of the command, for a job on a cluster that is served."""
     with FakeFlink(ANSWERS).served() as flink:
         given = ("--offers", "offers.toml", *settings_file(folder, seconds=2))
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
-def test_commands_name_the_folder_that_the_plan_is_written_to(
-    folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
-) -> None:
+def test_commands_name_the_folder_that_the_plan_is_written_to(folder, run, asked):
     printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
@@ -404,9 +389,7 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
 
 
 @pytest.mark.slow
-def test_the_command_prints_advice_and_writes_the_plan(
-    folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
-) -> None:
+def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
     """One JSON document; the placement is one for the planned cluster."""
     document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
     printed = run(*asked, "--rate", "1000")
@@ -420,7 +403,7 @@ def test_the_command_prints_advice_and_writes_the_plan(
     assert "notes on what is not known" in printed.err
 
 
-def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
+def test_back_pressure_hides_the_rate_that_is_multiplied(shop):
     """A multiple is refused; a rate is planned for, and the unknown is named."""
     with pytest.raises(SettingError, match=r"'src' may be offered more.*give --rate in tuples/s"):
         advised(shop(blocked=1.0))
@@ -438,9 +421,7 @@ def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
         ("2x", {"bandwidth": "1 Gbit per second"}),
     ],
 )
-def test_rates_and_speeds_that_are_none_are_refused_before_anything_is_asked(
-    shop: Shop, rate: str, facts: dict[str, Any]
-) -> None:
+def test_rates_and_speeds_that_are_none_are_refused_before_anything_is_asked(shop, rate, facts):
     """Not after the minutes for which the job is watched."""
     flink = shop()
     with pytest.raises(StreamplaceError):
@@ -448,7 +429,7 @@ def test_rates_and_speeds_that_are_none_are_refused_before_anything_is_asked(
     assert flink.asked == []
 
 
-def test_a_rate_that_nothing_carries_is_refused(shop: Shop) -> None:
+def test_a_rate_that_nothing_carries_is_refused(shop):
     """The message names the largest rate."""
     offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
     with pytest.raises(StreamplaceError, match="a plan was found for up to"):

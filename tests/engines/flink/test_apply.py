@@ -2,9 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.free_resources import left_without
-from streamplace.engines.flink.pin.verify import Verification, verify
+from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
@@ -42,20 +41,20 @@ BUSY = failure("a.B: busy", status=503)
 Apply = Callable[..., FakeFlink]
 
 
-def ids(flink: FakeFlink) -> list[str]:
+def ids(flink):
     """Ids of the jobs that were asked for."""
     return [document["jobId"] for _, document in flink.asked if document]
 
 
 @pytest.fixture
-def jar(tmp_path: Path) -> Path:
+def jar(tmp_path):
     """A jar that names its main class, beside the libraries of a Flink."""
     write_program(tmp_path)
     return tmp_path / "job.jar"
 
 
 @pytest.fixture
-def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
+def call(jar, monkeypatch):
     """Apply a placement on a cluster of these answers; returns what it was asked.
 
     The id of the job is "new", and "next" if that is spent.
@@ -65,13 +64,13 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
     monkeypatch.setattr(applying, "free_ids", lambda *_: iter(("new", "next")))
 
     def run(
-        answers: dict[str, Any],
-        vectors: dict[str, Any] = VECTORS,
-        refused: type[StreamplaceError] | None = None,
-        match: str = "",
-        more: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> FakeFlink:
+        answers,
+        vectors=VECTORS,
+        refused=None,
+        match="",
+        more=None,
+        **options,
+    ):
         program = Program(jar, **(more or {}))
         flink = FakeFlink(answers)
         with nullcontext() if refused is None else pytest.raises(refused, match=match):
@@ -82,7 +81,7 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
     return run
 
 
-def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call: Apply) -> None:
+def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call):
     assert call(healthy("dev-0")).requests("DELETE") == ["/jars/jar-1"]
     broken = {"POST /jars/jar-1/run": failure("java.lang.Error: no"), "GET /jobs/new": UNKNOWN}
     flink = call(healthy("dev-0") | broken, refused=FlinkError, match="no")
@@ -99,8 +98,8 @@ def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call
     ],
 )
 def test_a_cluster_that_cannot_take_the_job_is_refused_before_anything_is_sent(
-    call: Apply, key: str, value: str, place: str
-) -> None:
+    call, key, value, place
+):
     answers = healthy("dev-0") | {"GET /jobmanager/config": config({key: value})}
     assert call(answers, refused=FlinkError, match=place).requests("POST") == []
 
@@ -122,14 +121,14 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
     ],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
-    call: Apply,
-    state: str,
-    task: str,
-    more: dict[str, str],
-    causes: Any,
-    seconds: float,
-    message: str,
-) -> None:
+    call,
+    state,
+    task,
+    more,
+    causes,
+    seconds,
+    message,
+):
     """At once, unless it may still start; one that still restores its state is not cancelled."""
     document = job("new", state, {"map": task} if task else {}) | more
     looks = 3 if isinstance(causes, InTurn) else 2
@@ -154,8 +153,8 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     ids=["it runs", "it is unknown", "no answer at all", "no answer later"],
 )
 def test_a_submission_without_an_answer_is_looked_up_and_told_with_the_id(
-    call: Apply, monkeypatch: pytest.MonkeyPatch, ran: Any, document: Any, message: str
-) -> None:
+    call, monkeypatch, ran, document, message
+):
     """It is not repeated: the job might run twice."""
     monkeypatch.setattr(submission, "EFFECT_SECONDS", 0.0)
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": ran, "GET /jobs/new": document}
@@ -163,9 +162,7 @@ def test_a_submission_without_an_answer_is_looked_up_and_told_with_the_id(
     assert flink.requests("POST").count("/jars/jar-1/run") == 1
 
 
-def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
-    call: Apply, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(call, monkeypatch):
     """Flink does not list that job any more, and accepts its id no second time.
 
     One that another command is submitting appears a moment after its id is refused.
@@ -185,10 +182,10 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
     call(answers, refused=CopyRuns, match="job new", savepoint=saved)
 
 
-def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
+def test_what_the_job_is_submitted_with_reaches_flink(call):
     """Settings, classes, parallelism, arguments, and a savepoint with the leave to lose some."""
 
-    def request(**options: Any) -> dict[str, Any]:
+    def request(**options):
         asked = call(healthy("dev-0"), **options).asked
         (document,) = [document for _, document in asked if document]
         return document
@@ -215,7 +212,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
     }
 
 
-def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
+def test_a_check_submits_nothing(call, jar):
     """The pinning class says that the job fits; what else it says is a fault, however long."""
     message = f"operators {', '.join(f'op{i}' for i in range(200))} are not placed"
     broken = failure("a.B: x", f"Caused by: a.C: streamplace: {message}")
@@ -240,8 +237,8 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     ],
 )
 def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
-    jar: Path, left: int | None, settings: dict[str, str], message: str
-) -> None:
+    jar, left, settings, message
+):
     """Two buffers of 32 KiB per channel, and eight per input or output, for every slot."""
     answers = healthy("dev-0") | {"GET /jobmanager/config": config(settings)}
     if left is not None:
@@ -261,9 +258,7 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
 
 
 @pytest.mark.parametrize("listed", [UNKNOWN, job("new", "FAILED", {})], ids=["not", "as failed"])
-def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(
-    call: Apply, listed: Any
-) -> None:
+def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call, listed):
     """Whether or not Flink lists a job that it has not started."""
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace), "GET /jobs/new": listed}
@@ -286,13 +281,13 @@ TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
     ids=["for no spreading", "for an older cluster", "without room for it", "not at all"],
 )
 def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
-    call: Apply,
-    device: str,
-    knows: Sequence[str] | None,
-    refused: Sequence[str],
-    message: str,
-    fine: Sequence[Sequence[str]],
-) -> None:
+    call,
+    device,
+    knows,
+    refused,
+    message,
+    fine,
+):
     """Not a want of free group indexes; what is placed elsewhere needs nothing of it."""
     answers = healthy("dev-0", "dev-1")
     made = task_manager(device, [*(knows or ())])
@@ -305,7 +300,7 @@ def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
         call(answers, {"map": [*devices]})
 
 
-def test_an_unknown_device_is_told(call: Apply) -> None:
+def test_an_unknown_device_is_told(call):
     call(healthy("dev-0"), {"map": ["dev-9"]}, PlacementError, "'map' .*'dev-9', .*'dev-0'")
 
 
@@ -321,9 +316,7 @@ def test_an_unknown_device_is_told(call: Apply) -> None:
     ],
     ids=["group indexes", "heap", "a job without a placement"],
 )
-def test_what_other_jobs_have_taken_is_told(
-    call: Apply, left: dict[str, float], refused: list[str], message: str, fine: list[str]
-) -> None:
+def test_what_other_jobs_have_taken_is_told(call, left, refused, message, fine):
     answers = healthy("dev-0", "dev-1")
     for manager in answers["GET /taskmanagers"]["taskmanagers"]:
         external = manager["totalResource"]["extendedResources"]
@@ -334,7 +327,7 @@ def test_what_other_jobs_have_taken_is_told(
     call(answers, {"map": fine})
 
 
-def test_a_task_manager_that_leaves_while_it_is_looked_at_offers_nothing() -> None:
+def test_a_task_manager_that_leaves_while_it_is_looked_at_offers_nothing():
     answers = healthy("dev-0", "dev-1")
     (first, _) = answers["GET /taskmanagers"]["taskmanagers"]
     first["freeResource"] = first["totalResource"] | {"managedMemory": 1}
@@ -342,7 +335,7 @@ def test_a_task_manager_that_leaves_while_it_is_looked_at_offers_nothing() -> No
     assert [row["id"] for row in left_without(FakeFlink(answers).rest, "job")] == ["dev-1"]
 
 
-def running(**devices: list[str]) -> dict[str, Any]:
+def running(**devices):
     """Answers of a cluster on which "new" runs, its tasks' subtasks on these devices."""
     names = {f"v{i}": name for i, name in enumerate(devices)}
     document = job("new", "RUNNING", dict.fromkeys(names, "RUNNING"))
@@ -357,7 +350,7 @@ def running(**devices: list[str]) -> dict[str, Any]:
     return answers
 
 
-def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
+def verified(answers, vectors):
     """What verify says of the job."""
     return verify(FakeFlink(answers).rest, "new", Layout.from_json(vectors))
 
@@ -372,16 +365,14 @@ def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
         (["dev-0", "dev-1"], "dev-0", False, ("map",)),
     ],
 )
-def test_subtasks_are_counted_by_device(
-    devices: list[str], placed: list[str] | str, *, fine: bool, uncounted: tuple[str, ...]
-) -> None:
+def test_subtasks_are_counted_by_device(devices, placed, *, fine, uncounted):
     """Unless the placement leaves their number open."""
     found = verified(running(map=devices), {"map": placed})
     assert (found.fine, found.uncounted) == (fine, uncounted)
     assert found.checks[0].actual == Counter(devices)
 
 
-def test_whatever_differs_is_found() -> None:
+def test_whatever_differs_is_found():
     """Another device, other counts, no placement, no operator; an ended job has no placement."""
     answers = running(op0=["dev-0"], op1=["dev-1", "dev-2"], op2=["dev-3"])
     placed = {"op0": ["dev-1"], "op1": ["dev-1", "dev-1"], "opX": ["dev-3"]}
@@ -392,7 +383,7 @@ def test_whatever_differs_is_found() -> None:
     assert "CANCELED" in problem
 
 
-def test_tasks_are_placed_by_the_names_that_they_have_in_graphs() -> None:
+def test_tasks_are_placed_by_the_names_that_they_have_in_graphs():
     """From Python, whether a device or a list of them is given; a list must not be empty."""
     engine = FlinkEngine(FakeFlink(ANSWERS).rest)
     for devices in ("dev-0", ["dev-0"]):
@@ -409,8 +400,8 @@ DIFFERS = "map dev-0 × 4 dev-0 differs 1 of 1 operators differ."
     [({"parallelism": {"map": 4}}, 1, DIFFERS), ({}, 0, "does not say how many subtasks")],
 )
 def test_the_command_tells_what_differs_and_what_it_has_not_counted(
-    run: Callable, tmp_path: Path, more: dict[str, Any], status: int, message: str
-) -> None:
+    run, tmp_path, more, status, message
+):
     """With its exit code, and without being given the id of the job."""
     (tmp_path / "p.json").write_text(json.dumps({"assignment": {"map": "dev-0"}} | more))
     with FakeFlink(running(map=["dev-0"])).served() as flink:

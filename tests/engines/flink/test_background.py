@@ -3,8 +3,6 @@
 import os
 import socket
 import tomllib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from fake_flink import (
     Clock,
     FakeFlink,
     LazyFlink,
-    Shop,
     Vertex,
     config,
     healthy,
@@ -42,7 +39,6 @@ from streamplace.engines.flink.measure import cluster, windows
 from streamplace.engines.flink.measure.cluster import (
     ASSUMED_CPU,
     HEADROOM,
-    MeasuredCluster,
     measured_cluster,
     parse_cards,
 )
@@ -50,7 +46,7 @@ from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import ASSUMED, RemoteFlow, SendingCost, remote_flows
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import StreamplaceError
 from streamplace.model.units import bandwidth_bps
@@ -59,13 +55,13 @@ from streamplace.model.units import mips as parsed_mips
 MANAGER = TASK_MANAGER | {"id": "a", "hardware": {"cpuCores": 1}, "memoryConfiguration": {}}
 
 
-def flink(*managers: dict[str, Any]) -> Rest:
+def flink(*managers):
     """REST of a cluster on which no job runs."""
     answers = {"GET /taskmanagers": {"taskmanagers": managers}, "GET /jobs": jobs({})}
     return FakeFlink(answers).rest
 
 
-def test_ports_of_a_process_are_those_it_listens_on() -> None:
+def test_ports_of_a_process_are_those_it_listens_on():
     """By them a TaskManager is known; a port that is only connected to is none."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -86,12 +82,10 @@ def test_ports_of_a_process_are_those_it_listens_on() -> None:
         (["tm.invalid", "other.invalid"], {}),
     ],
 )
-def test_a_port_alone_does_not_make_a_task_manager_local(
-    monkeypatch: pytest.MonkeyPatch, hosts: list[str], found: dict[str, int]
-) -> None:
+def test_a_port_alone_does_not_make_a_task_manager_local(monkeypatch, hosts, found):
     """On all machines of a cluster it may be the same."""
 
-    def ip(host: str) -> str:
+    def ip(host):
         if host.endswith(".invalid"):
             raise socket.gaierror
         return host
@@ -107,9 +101,7 @@ def test_a_port_alone_does_not_make_a_task_manager_local(
     assert processes_of(flink(*managers)) == found
 
 
-def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(clock, monkeypatch):
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
@@ -128,9 +120,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     assert checked.startswith("unchecked, because threads")
 
 
-def test_a_process_that_does_not_answer_has_no_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_does_not_answer_has_no_threads(tmp_path, monkeypatch):
     """A TaskManager that was stopped, for example."""
     jcmd = tmp_path / "jcmd"
     jcmd.write_text("#!/bin/sh\nexec sleep 60\n")
@@ -141,10 +131,10 @@ def test_a_process_that_does_not_answer_has_no_threads(
 
 
 @pytest.fixture
-def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+def busy(clock, monkeypatch):
     """The shop on two TaskManagers of two cores, whose network threads take 0.1 cores each."""
 
-    def threads(_: int) -> list[JavaThread]:
+    def threads(_):
         cores = {"Flink Netty Server (0) Thread 0": 0.1, "split (1/2)#0": 0.5, "pekko": 0.01}
         return [JavaThread(1, name, own * clock.now, clock.now) for name, own in cores.items()]
 
@@ -156,16 +146,14 @@ def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
 
 
 @pytest.mark.parametrize("job", ["job", None])
-def test_a_job_that_is_named_or_runs_shows_what_java_and_crossing_cost(
-    busy: LazyFlink, job: str | None
-) -> None:
+def test_a_job_that_is_named_or_runs_shows_what_java_and_crossing_cost(busy, job):
     measured = FlinkEngine(busy.rest).cluster(job, 10.0)
     assert not measured.sending.is_assumed
     assert measured.sending.fixed == pytest.approx(0.1, rel=0.1)
     assert measured.java == pytest.approx(0.01)
 
 
-def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy: LazyFlink) -> None:
+def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy):
     """Unless it is named: then what it shows is wanted."""
     busy.states, busy.answers["GET /jobs"] = ["RESTARTING"], jobs({"job": "RESTARTING"})
     measured = FlinkEngine(busy.rest).cluster(None, 10.0)
@@ -174,7 +162,7 @@ def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy: L
         FlinkEngine(busy.rest).cluster("job", 10.0)
 
 
-def test_what_java_and_jobs_that_stay_take_is_reserved_in_the_cluster_file() -> None:
+def test_what_java_and_jobs_that_stay_take_is_reserved_in_the_cluster_file():
     """In MIPS, beside the headers, the headroom and the cost of a remote tuple."""
     given: dict[str, Any] = {"mips": "1000 MIPS", "bandwidth": "106 Mbps", "beside": {"a": 0.5}}
     assert "reserved = 500 " in measured_cluster(flink(MANAGER), **given).as_toml()
@@ -203,8 +191,8 @@ HALF = RemoteFlow(5e4, 2.5e6)
     ],
 )
 def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
-    kind: str, tuples: float, senders: str, receivers: str, flow: RemoteFlow | None
-) -> None:
+    kind, tuples, senders, receivers, flow
+):
     """They count at both ends, in tuples and in bytes.
 
     Subtask i sends to subtask i alone if it forwards; if it rescales, each subtask of the smaller
@@ -226,12 +214,12 @@ def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
 
 
-def subtask(thread: str, vertex: str, **counts: float) -> RunningSubtask:
+def subtask(thread, vertex, **counts):
     """The only subtask of a vertex."""
     return RunningSubtask("job", vertex, 0, "a", thread, 0.0, **counts)
 
 
-def loads(**cores: float) -> list[ThreadLoad]:
+def loads(**cores):
     """Threads of a TaskManager and their cores."""
     names = {
         "source": SOURCE,
@@ -264,9 +252,7 @@ def loads(**cores: float) -> list[ThreadLoad]:
         ({"source": 0.3, "garbage": 0.04}, (0.03, 0.01)),
     ],
 )
-def test_threads_are_those_of_the_task_that_they_work_for(
-    cores: dict[str, float], helpers: tuple[float, float]
-) -> None:
+def test_threads_are_those_of_the_task_that_they_work_for(cores, helpers):
     """By their names, else in proportion to the tasks' CPU."""
     threads = loads(map=0.1, **cores)
     subtasks = [subtask(SOURCE, "source", wrote=1.0), subtask(MAP, "map")]
@@ -287,9 +273,7 @@ PRODUCER = "kafka-producer-network-thread | producer"
         ("kafka-admin-client-thread | orders-0", [0.04, 0.04]),  # a source's; there is none
     ],
 )
-def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
-    thread: str, cores: list[float]
-) -> None:
+def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(thread, cores):
     """Of all subtasks of the TaskManager, in proportion to what they write."""
     writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
     threads = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
@@ -298,7 +282,7 @@ def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
     assert [found[sink.key].cores - 0.1 for sink in sinks] == pytest.approx(cores)
 
 
-def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
+def test_java_itself_is_the_mean_of_task_managers_with_subtasks():
     """Of its own threads and a little of others; where nothing runs, it uses less."""
     few = cores_by_kind(loads(java=0.02, pool=0.01, map=1))
     more = cores_by_kind(loads(java=0.04, pool=0.9, map=1))
@@ -315,9 +299,7 @@ def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
         (SendingCost(1e-6, 2e-9), {"": "40 Mbps", "d1": "10 Mbps"}, (1e-6, 2e-9)),
     ],
 )
-def test_what_is_neither_measured_nor_given_is_assumed_and_said(
-    sending: SendingCost | None, cards: dict[str, str], costs: tuple[float, float]
-) -> None:
+def test_what_is_neither_measured_nor_given_is_assumed_and_said(sending, cards, costs):
     """Where nothing crosses, crossing is not free; nor has a TaskManager a card per neighbour."""
     rest = FakeFlink(healthy("d0", "d1")).rest
     text = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=cards).as_toml()
@@ -329,7 +311,7 @@ def test_what_is_neither_measured_nor_given_is_assumed_and_said(
     assert [line.endswith("assumed") for line in lines] == [sending is None] * 6
 
 
-def containers(settings: dict[str, str], *cores: int) -> MeasuredCluster:
+def containers(settings, *cores):
     """TaskManagers with addresses of their own, whose Java sees so many cores each."""
     answers = healthy(*(f"d{i}" for i in range(len(cores))))
     for row, seen in zip(answers["GET /taskmanagers"]["taskmanagers"], cores, strict=True):
@@ -354,9 +336,7 @@ def containers(settings: dict[str, str], *cores: int) -> MeasuredCluster:
         ({"kubernetes.taskmanager.cpu": "64"}, 8, 2000.0),
     ],
 )
-def test_task_managers_on_kubernetes_have_the_cpu_of_their_settings(
-    settings: dict[str, str], cores: int, mips: float
-) -> None:
+def test_task_managers_on_kubernetes_have_the_cpu_of_their_settings(settings, cores, mips):
     """Java rounds it up to whole cores; more than a machine has is not there."""
     found = containers(settings, 8, 8)
     assert [device.cores for device in found.devices] == [cores] * 2
@@ -366,7 +346,7 @@ def test_task_managers_on_kubernetes_have_the_cpu_of_their_settings(
 
 
 @pytest.mark.parametrize("cpu", ["-1.0", "many"])
-def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
+def test_an_assumed_cpu_limit_is_told(cpu):
     """Containers of one machine have addresses of their own, and each sees all of its cores."""
     found = containers({"kubernetes.taskmanager.cpu": cpu}, 8, 8, 8, 8)
     assert sum(device.cores for device in found.devices) == 32
@@ -383,16 +363,16 @@ def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
         (("0 Mbps",), "the speed must be above 0"),
     ],
 )
-def test_bad_cards_are_one_clear_line(texts: tuple[str, ...], message: str) -> None:
+def test_bad_cards_are_one_clear_line(texts, message):
     with pytest.raises(StreamplaceError, match=message):
         parse_cards(texts)
 
 
-def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed() -> None:
+def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed():
     """An assumed bandwidth of a pair would make fast cards useless; slow ones limit as before."""
     rest = FakeFlink(healthy("d0", "d1")).rest
 
-    def bandwidth(cards: dict[str, str]) -> str:
+    def bandwidth(cards):
         return measured_cluster(rest, "2000", None, cards=cards).bandwidth
 
     assert bandwidth({}) == bandwidth({"": "40 Mbps"}) == "1000 Mbps"
@@ -410,9 +390,7 @@ def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed() -> None:
         (400.0, {"": "1 Gbps"}, "1 Gbps"),
     ],
 )
-def test_an_assumed_network_carries_what_the_job_sends(
-    shop: Shop, megabytes: float, cards: dict[str, str], speed: str
-) -> None:
+def test_an_assumed_network_carries_what_the_job_sends(shop, megabytes, cards, speed):
     """One that suffices or is given stays; the source sends all to the other TaskManager."""
     flink, passed = shop(devices=("dev-0", "dev-1")), megabytes * 1e6
     read = rates(100, 0, passed, 0, busy=0.5)
@@ -433,7 +411,7 @@ def test_an_assumed_network_carries_what_the_job_sends(
     assert notes == (message if speed == "3464 Mbps" else [])
 
 
-def test_the_command_tells_what_it_assumes(run: Callable, tmp_path: Path) -> None:
+def test_the_command_tells_what_it_assumes(run, tmp_path):
     """And knows no TaskManager that is not there."""
     with FakeFlink(ANSWERS).served() as flink:
         asked = ("flink", "cluster", "--rest", flink.url)

@@ -4,8 +4,6 @@ import json
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
     FOUND,
-    Candidate,
     Question,
     candidate,
     candidates,
@@ -28,14 +25,12 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.decide.slot_assignment import (
     MODE_SETTING,
     MODES,
-    Mode,
     balanced_bundles,
     known_modes,
     layouts,
     local_bundles,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.cluster import Measurement, capacity, placed
 from streamplace.engines.flink.measure.source_lag import SourceFlow, SubtaskFlow
@@ -55,7 +50,7 @@ TOGETHER = {"src": ["d0"] * 4, "work": ["d0"] * 4}
 SPREAD = {name: [f"d{i}" for i in range(4)] for name in TOGETHER}
 
 
-def job(payload: float = 10.0, parallelism: int = 4) -> StreamGraph:
+def job(payload=10.0, parallelism=4):
     """1,000 tuples/s, and 2.5e6 instructions for each, in two operators of so many subtasks."""
     operators = [
         Operator("src", ipt=5e5, payload=payload, rate=1000.0, parallelism=parallelism),
@@ -65,31 +60,31 @@ def job(payload: float = 10.0, parallelism: int = 4) -> StreamGraph:
 
 
 def asked(
-    cluster: Cluster,
-    present: Layout,
-    rate: float | None = None,
+    cluster,
+    present,
+    rate=None,
     *,
-    limited: bool = True,
-    spreads: bool = True,
-    slots: dict[str, int] = SLOTS,
-    **more: Any,
-) -> Question:
+    limited=True,
+    spreads=True,
+    slots=SLOTS,
+    **more,
+):
     """A question about a job that reads 1,000 tuples/s."""
     measured = Measurement(job(), cluster, LIMITED if limited else FREE)
     return Question(measured, present, slots, spreads, rate, **more)
 
 
-def found_for(question: Question, evaluations: int = 2000) -> dict[str, Candidate]:
+def found_for(question, evaluations=2000):
     """Name → candidate."""
     return {one.name: one for one in candidates(question, Budget(evaluations=evaluations))}
 
 
-def best_rate(question: Question) -> float:
+def best_rate(question):
     """Tuples/s of the best candidate."""
     return max(one.predicted.value for one in found_for(question).values())
 
 
-def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
+def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any():
     """One device carries 1,000 tuples/s, and four devices 4,000 however they are filled."""
     question = asked(EQUAL, Layout(TOGETHER))
     slots = found_for(question)["Flink's SLOTS"]
@@ -102,7 +97,7 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
         assert not found_for(other)["Flink's SLOTS"].can_be_pinned
 
 
-def test_flinks_layouts_on_task_managers_without_a_description_are_left_out() -> None:
+def test_flinks_layouts_on_task_managers_without_a_description_are_left_out():
     """One has joined since the cluster was described."""
     slots = {"d9": 4, **SLOTS}
     found = found_for(asked(EQUAL, Layout(SPREAD), slots=slots))
@@ -110,7 +105,7 @@ def test_flinks_layouts_on_task_managers_without_a_description_are_left_out() ->
     assert "Flink's SLOTS" not in found
 
 
-def test_the_best_of_flinks_possible_layouts_is_pinned() -> None:
+def test_the_best_of_flinks_possible_layouts_is_pinned():
     """NONE fills one TaskManager after another: four slots on any of them, the slowest as well."""
     question = asked(UNEQUAL, Layout(SPREAD))
     none = found_for(question)["Flink's NONE"]
@@ -120,7 +115,7 @@ def test_the_best_of_flinks_possible_layouts_is_pinned() -> None:
     assert not none.line  # it gives a slow layout as well
 
 
-def test_on_unequal_machines_search_finds_the_best_layout() -> None:
+def test_on_unequal_machines_search_finds_the_best_layout():
     """SLOTS is limited by the slowest device: four times 500 MIPS of 8,000."""
     found = found_for(asked(UNEQUAL, Layout(SPREAD), 1e6))
     best = max(found.values(), key=lambda one: one.predicted.value)
@@ -128,7 +123,7 @@ def test_on_unequal_machines_search_finds_the_best_layout() -> None:
     assert best.predicted.value > 1.5 * found["Flink's SLOTS"].predicted.value
 
 
-def test_intervals_contain_the_errors_of_the_job_and_the_orders_of_flink() -> None:
+def test_intervals_contain_the_errors_of_the_job_and_the_orders_of_flink():
     """Rates that no layout changes are certain."""
     errors = PredictionErrors.of({str(i): [np.log(0.8)] for i in range(9)}, 0.9, "9 jobs")
     question = asked(EQUAL, Layout(TOGETHER), errors=errors)
@@ -140,9 +135,7 @@ def test_intervals_contain_the_errors_of_the_job_and_the_orders_of_flink() -> No
 
 
 @pytest.mark.parametrize("unpinned", [True, False])
-def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
-    *, unpinned: bool
-) -> None:
+def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(*, unpinned):
     """Slot sharing groups of a placement go with it, and those of a program stay."""
     alone = job().with_operators(replace(job().operators, slot_sharing_group=("a", "b")))
     measured = Measurement(alone, EQUAL, LIMITED)
@@ -151,7 +144,7 @@ def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
     assert any("Flink" in name for name in found) is unpinned  # two groups of four take eight slots
 
 
-def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
+def test_a_job_is_placed_if_its_slots_request_a_task_manager():
     device = task_manager("dev-0", ["dev-0", "dev-1"])
     for requested, known in (
         ({"dev-0": 1}, True),
@@ -164,13 +157,13 @@ def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
         assert is_placed("other", [manager]) is None
 
 
-def test_the_present_layout_checks_the_model_where_sources_are_held_back() -> None:
+def test_the_present_layout_checks_the_model_where_sources_are_held_back():
     """1,000 tuples/s fill a device of 2,500 MIPS; a job that is limited on a faster one is odd.
 
     Predictions are scaled so that it carries what was measured, however odd.
     """
 
-    def question(mips: float, *, limited: bool = True) -> Question:
+    def question(mips, *, limited=True):
         return asked(Cluster.uniform(4, mips=mips), Layout(TOGETHER), limited=limited)
 
     assert question(3000.0).rates.of(Layout(TOGETHER)) == pytest.approx(1000.0)
@@ -186,7 +179,7 @@ def test_the_present_layout_checks_the_model_where_sources_are_held_back() -> No
     assert fine.rates.contradiction is None
 
 
-def test_no_layout_is_predicted_to_carry_next_to_nothing() -> None:
+def test_no_layout_is_predicted_to_carry_next_to_nothing():
     """What operators take whatever their rate is more than their device has.
 
     Threads that starve wake up less often, so a tenth of the device is left for tuples.
@@ -198,10 +191,10 @@ def test_no_layout_is_predicted_to_carry_next_to_nothing() -> None:
     assert all(one.predicted.low > 0.1 * graph.source_rate for one in found)
 
 
-def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
+def test_a_job_that_a_network_limits_does_not_contradict_the_model():
     """The profile says that CPU is left for four times as much, but the cards are full."""
 
-    def question(egress: float) -> Question:
+    def question(egress):
         devices = [Device(f"d{i}", egress=egress) for i in range(4)]
         graph = replace(job(payload=1000.0), attributes={CONSISTENCY_ERROR: 3.0})
         return Question(
@@ -212,7 +205,7 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
     assert "off by +" in str(question(8e6).rates.contradiction)
 
 
-def test_without_spreading_only_whole_operators_are_placed() -> None:
+def test_without_spreading_only_whole_operators_are_placed():
     """And without slots, no layout of Flink's own is among the candidates."""
     found = found_for(asked(EQUAL, Layout(TOGETHER), spreads=False, slots={}))
     assert found.keys() == {FOUND}
@@ -220,7 +213,7 @@ def test_without_spreading_only_whole_operators_are_placed() -> None:
     assert BY_SPEED in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
 
 
-def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
+def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends():
     """Every layout carries 100 tuples/s, so a search for that has no reason to look further."""
     speeds = (4000, 3000, 2500, 1000, 500, 300)
     cluster = Cluster.of([Device(f"d{i}", mips=mips) for i, mips in enumerate(speeds)])
@@ -233,7 +226,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
     present = {f"o{i}": ["d0"] * 4 for i in range(6)}
     little = Budget(evaluations=300)
 
-    def found(rate: float | None) -> float:
+    def found(rate):
         question = Question(Measurement(graph, cluster, LIMITED), Layout(present), {}, True, rate)
         return question.rates.of(searched(question, little))
 
@@ -241,7 +234,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
     assert most > 1.01 * enough > 100.0
 
 
-def test_what_other_jobs_have_whole_gets_nothing() -> None:
+def test_what_other_jobs_have_whole_gets_nothing():
     """Of four equal devices two are left, which carry 2,000 tuples/s together."""
     occupied = frozenset({"d2", "d3"})
     question = asked(EQUAL, Layout(TOGETHER), slots={}, occupied=occupied)
@@ -251,7 +244,7 @@ def test_what_other_jobs_have_whole_gets_nothing() -> None:
     assert not found_for(replace(question, occupied=frozenset(SLOTS)))
 
 
-def prepared(*devices: str) -> list[dict[str, Any]]:
+def prepared(*devices):
     """TaskManagers that are configured for spread operators, and on which no job runs."""
     rows = []
     for device in devices:
@@ -262,8 +255,8 @@ def prepared(*devices: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("number", "is_even_possible"), [(32, True), (33, False)])
 def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
-    number: int, is_even_possible: bool
-) -> None:
+    number, is_even_possible
+):
     """They have 32 indexes; as many operators of unlike parallelism can be spread over them."""
     sizes = range(2, number + 2)
     operators = [Operator(f"o{size}", ipt=1e5, parallelism=size) for size in sizes]
@@ -281,7 +274,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     pinning(found[FOUND].layout, untouched)  # raises where it cannot be
 
 
-def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> None:
+def test_operators_with_equal_numbers_on_the_same_devices_take_one_group():
     """The order matters for those of which subtask i is joined to subtask i alone."""
     managers = prepared("d0", "d1")
     for row in managers:
@@ -295,7 +288,7 @@ def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> No
     places = {"src": ["d1", "d0", "d0"], "work": ["d0", "d1", "d0"]}
     operators = [Operator("src", rate=1.0, parallelism=3), Operator("work", parallelism=3)]
 
-    def pinned(partitioning: str) -> Layout | None:
+    def pinned(partitioning):
         stream = Stream("src", "work", partitioning=partitioning)
         return pinnable(Layout(places), StreamGraph.of("job", operators, [stream]), managers)
 
@@ -310,7 +303,7 @@ CHAINED = StreamGraph.of(
 )
 
 
-def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load() -> None:
+def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load():
     """One device of 2500 MIPS has 6e9 instructions/s to do: 2.4 times what it can."""
     chain = {"src": ["d0"], "parse": ["d0"]}
     two = Cluster.uniform(2)
@@ -324,7 +317,7 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
 @pytest.mark.parametrize(
     ("version", "modes"), [("2.3.0", {"NONE", "SLOTS", "TASKS"}), ("1.20.5", {"NONE", "SLOTS"})]
 )
-def test_only_modes_that_a_flink_knows_are_recommended(version: str, modes: set[str]) -> None:
+def test_only_modes_that_a_flink_knows_are_recommended(version, modes):
     """A JobManager with a mode that it does not know does not start."""
     flink = FakeFlink({"GET /config": {"flink-version": version}})
     assert set(known_modes(flink.rest)) == modes
@@ -333,7 +326,7 @@ def test_only_modes_that_a_flink_knows_are_recommended(version: str, modes: set[
 DEVICES = ["dev-0", "dev-1", "dev-2"]
 
 
-def chain(*parallelism: int, kind: str = "rebalance", groups: str = "") -> StreamGraph:
+def chain(*parallelism, kind="rebalance", groups=""):
     """Operators op0 → op1 → … of these parallelisms; a letter of groups for each."""
     operators = [
         Operator(f"op{i}", rate=float(not i), parallelism=p, slot_sharing_group=groups[i : i + 1])
@@ -345,12 +338,12 @@ def chain(*parallelism: int, kind: str = "rebalance", groups: str = "") -> Strea
     return StreamGraph.of("chain", operators, streams)
 
 
-def numbers(layout: Layout) -> list[int]:
+def numbers(layout):
     """Subtasks on each device that has any, the fewest first."""
     return sorted(Counter(device for devices in layout.values() for device in devices).values())
 
 
-def test_subtasks_share_a_slot_with_one_that_they_read_from() -> None:
+def test_subtasks_share_a_slot_with_one_that_they_read_from():
     """The others open slots of their own, which later operators enter in order.
 
     Of four rescaled ones, the first two read from the first of two; groups share nothing.
@@ -370,7 +363,7 @@ def test_subtasks_share_a_slot_with_one_that_they_read_from() -> None:
     assert local_bundles(chain(2, 2, groups="ab")) == [[(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)]]
 
 
-def test_tasks_deals_small_operators_in_turn() -> None:
+def test_tasks_deals_small_operators_in_turn():
     """Each begins after the last of the one before it; those of full parallelism begin at 0."""
     assert balanced_bundles(chain(1, 2, 4)) == [
         [(0, 0), (2, 0)],
@@ -383,13 +376,13 @@ def test_tasks_deals_small_operators_in_turn() -> None:
 @pytest.mark.parametrize(
     ("mode", "used"), [("NONE", [3, 9]), ("SLOTS", [3, 3, 6]), ("TASKS", [3, 9])]
 )
-def test_modes_fill_or_spread(mode: Mode, used: list[int]) -> None:
+def test_modes_fill_or_spread(mode, used):
     """Four slots and three operators in each of the bundles, on devices of three slots."""
     found = layouts(chain(4, 4, 4), dict.fromkeys(DEVICES, 3), mode)
     assert {tuple(numbers(one)) for one in found} == {tuple(used)}
 
 
-def test_slots_takes_the_share_of_slots_and_not_their_number() -> None:
+def test_slots_takes_the_share_of_slots_and_not_their_number():
     """Of six slots beside two, three are taken before the second of the two."""
     (found,) = {tuple(numbers(one)) for one in layouts(chain(4), {"a": 6, "b": 2}, "SLOTS")}
     assert found == (1, 3)
@@ -400,9 +393,7 @@ def test_slots_takes_the_share_of_slots_and_not_their_number() -> None:
     st.lists(st.integers(0, 4), min_size=1, max_size=4),
     st.sampled_from(MODES),
 )
-def test_layouts_are_complete_and_keep_to_the_slots(
-    parallelism: list[int], slots: list[int], mode: Mode
-) -> None:
+def test_layouts_are_complete_and_keep_to_the_slots(parallelism, slots, mode):
     """No device has more subtasks of one operator than it has slots."""
     free = {f"d{i}": number for i, number in enumerate(slots)}
     found = layouts(chain(*parallelism), free, mode)
@@ -415,7 +406,7 @@ def test_layouts_are_complete_and_keep_to_the_slots(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_a_real_cluster_does_the_same(mode: Mode, flink: Flink, graph_jar: Path) -> None:
+def test_a_real_cluster_does_the_same(mode, flink, graph_jar):
     """As many subtasks on the devices, and subtasks in slots together, as in one of the layouts."""
     settings: dict[str, str | int | float] = {
         MODE_SETTING: mode,
@@ -439,12 +430,12 @@ def test_a_real_cluster_does_the_same(mode: Mode, flink: Flink, graph_jar: Path)
             rest.wait_released()
 
 
-def _slots_of(layout: Layout, together: list[list[tuple[int, int]]]) -> list[int]:
+def _slots_of(layout, together):
     rows = [*layout.values()]
     return sorted(Counter(rows[v][i] for v, i in (bundle[0] for bundle in together)).values())
 
 
-def test_many_subtasks_are_bundled_as_few_are() -> None:
+def test_many_subtasks_are_bundled_as_few_are():
     """Each joins the first bundle that lacks its operator, in a time that grows as they do."""
     graph = chain(*[512] * 30)
     began = time.process_time()
@@ -473,13 +464,13 @@ APART: Layout = Layout.from_json({**PRESENT, "score": ["d2"]})
 
 
 def rates(
-    graph: StreamGraph = CHAINS,
-    present: Layout = PRESENT,
-    held_back: frozenset[str] = B,
-    cluster: Cluster = UNLIKE,
-    rate: float | None = None,
-    **facts: Any,
-) -> JobRates:
+    graph=CHAINS,
+    present=PRESENT,
+    held_back=B,
+    cluster=UNLIKE,
+    rate=None,
+    **facts,
+):
     """A job that is held back."""
     sources = {name: SourceFlow(0.0, is_limited=True) for name in held_back}
     flow = facts.pop("flow", replace(LIMITED, sources=sources))
@@ -487,7 +478,7 @@ def rates(
     return JobRates(measured, present, rate)
 
 
-def test_a_layout_that_doubles_one_source_does_not_double_the_others() -> None:
+def test_a_layout_that_doubles_one_source_does_not_double_the_others():
     """Unless a total rate is asked for: then it is up to the first that falls behind."""
     job = rates()
     assert job.of(PRESENT) == pytest.approx(105_000.0)
@@ -495,7 +486,7 @@ def test_a_layout_that_doubles_one_source_does_not_double_the_others() -> None:
     assert rates(rate=1e6).of(APART) == pytest.approx(210_000.0)
 
 
-def test_sources_that_are_limited_by_different_things_have_factors_of_their_own() -> None:
+def test_sources_that_are_limited_by_different_things_have_factors_of_their_own():
     """Clicks are held back at 40 % of a device, by something that is no CPU, and readings by it."""
     job = rates(held_back=B | {"clicks"})
     assert job.factors[[0, 2]].tolist() == pytest.approx([2.5, 1.0])
@@ -505,7 +496,7 @@ def test_sources_that_are_limited_by_different_things_have_factors_of_their_own(
     assert unknown.of(APART) == pytest.approx(210_000.0)
 
 
-def test_subtasks_of_a_source_without_shares_do_not_wait_for_each_other() -> None:
+def test_subtasks_of_a_source_without_shares_do_not_wait_for_each_other():
     """A generator on a device of 2,500 MIPS and on one of 500; partitions are read evenly."""
     source = Operator("readings", ipt=1e6, rate=3_000.0, parallelism=2)
     graph = StreamGraph.of("one", [source], [])
@@ -523,7 +514,7 @@ def test_subtasks_of_a_source_without_shares_do_not_wait_for_each_other() -> Non
     ) == pytest.approx(2_500 / 0.8 * 0.4)
 
 
-def test_what_draining_subtasks_read_is_what_a_layout_sustains() -> None:
+def test_what_draining_subtasks_read_is_what_a_layout_sustains():
     """Partitions are equal; the subtask on the slow device has a backlog, and the other has none.
 
     So 2,000 tuples/s were emitted, of which the slow one could read 500, and 1,000 are sustained.
@@ -539,7 +530,7 @@ def test_what_draining_subtasks_read_is_what_a_layout_sustains() -> None:
     assert job.of(Layout({"readings": ["d0", "d1"]})) == pytest.approx(5_000.0)
 
 
-def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on() -> None:
+def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on():
     """Both share d0, in which clicks take 40 %, and readings what is left."""
     operators = [CHAINS.operators[0], CHAINS.operators[1], replace(CHAINS.operators[2], ipt=3e5)]
     graph = StreamGraph.of("shared", operators, [CHAINS.streams[0]])
@@ -557,9 +548,7 @@ def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on() -> N
 
 
 @pytest.mark.parametrize(("ipt", "gain"), [(0.0, 8.0), (4e4, 8.0), (4e5, 4.0), (4e6, 4.0)])
-def test_a_generator_on_a_slow_device_gives_way_to_what_reads_the_others(
-    ipt: float, gain: float
-) -> None:
+def test_a_generator_on_a_slow_device_gives_way_to_what_reads_the_others(ipt, gain):
     """A generator of 400,000 instructions on each of four devices, two of them slow, by a shuffle.
 
     All CPU is used as long as its subtasks are the largest threads of their devices: eight times
@@ -577,7 +566,7 @@ def test_a_generator_on_a_slow_device_gives_way_to_what_reads_the_others(
     assert job.of(apart) / job.of(together) == pytest.approx(gain)
 
 
-def mixed(random: np.random.Generator) -> tuple[StreamGraph, Cluster, Layout, Layout]:
+def mixed(random):
     """Subtasks, skewed keys, links and constant loads, in two random layouts."""
     operators = [
         Operator("clicks", ipt=1e5, payload=200, rate=1000.0, parallelism=2),
@@ -593,7 +582,7 @@ def mixed(random: np.random.Generator) -> tuple[StreamGraph, Cluster, Layout, La
     devices = [Device(f"d{i}", cores=2, egress=5e6, ingress=5e6) for i in range(3)]
     cluster = Cluster.of(devices, bandwidth="4 Mbps", overhead=1e-5)
 
-    def layout() -> Layout:
+    def layout():
         names = cluster.devices.name
         return Layout({one.name: random.choice(names, one.parallelism) for one in operators})
 
@@ -601,7 +590,7 @@ def mixed(random: np.random.Generator) -> tuple[StreamGraph, Cluster, Layout, La
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_a_layout_carries_fills_it(seed: int) -> None:
+def test_what_a_layout_carries_fills_it(seed):
     """By the load equation at the predicted rates."""
     graph, cluster, present, layout = mixed(np.random.default_rng(seed))
     shares = {"join": [0.7, 0.3], "readings": [0.5, 0.5]}
@@ -613,7 +602,7 @@ def test_what_a_layout_carries_fills_it(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_flows_are_those_of_the_simulator(seed: int) -> None:
+def test_flows_are_those_of_the_simulator(seed):
     """Where nothing arrives but what was measured, as the simulator fills several sources."""
     from streamsim import throughput
 

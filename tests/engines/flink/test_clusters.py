@@ -9,7 +9,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from flink_jars import build_jar
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import find_java
 from streamplace.engines.flink.local.session import (
     _COMMON,
     JOB_MANAGER,
@@ -68,7 +67,7 @@ _ZOOKEEPER = "org.apache.flink.shaded.zookeeper3.org.apache.zookeeper.server.Zoo
 
 
 @contextmanager
-def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[LocalCluster, str]]:
+def available_cluster(flink, devices):
     """Run a cluster of two JobManagers, which ZooKeeper from Flink's own jars elects one of.
 
     Yields it with the address of the one that stands by; it passes on what it is asked.
@@ -94,7 +93,7 @@ def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[Lo
                 )
             rest = Rest(f"http://127.0.0.1:{port}")
 
-            def is_complete() -> bool:
+            def is_complete():
                 with suppress(FlinkError):
                     return set(rest.offered()) == set(devices)
                 return False
@@ -104,7 +103,7 @@ def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[Lo
 
 
 @contextmanager
-def _zookeeper(flink: Flink, folder: Path) -> Iterator[str]:
+def _zookeeper(flink, folder):
     """Address of a ZooKeeper that runs while the block does."""
     port = free_port()
     (folder / "zoo.cfg").write_text(
@@ -141,7 +140,7 @@ class WatchThread:
         Error with which it ended, if any.
     """
 
-    def __init__(self, move: FlinkMove, job: str, layout: Layout, patience: float = 0.5) -> None:
+    def __init__(self, move, job, layout, patience=0.5):
         self.steps, self.ended = list[str](), list[str]()
         self.runs: list[tuple[str, Layout]] = []
         spares = Spares(move.rest, ["dev-2"])
@@ -152,24 +151,24 @@ class WatchThread:
         self._thread = threading.Thread(target=self._run, args=(job, layout), daemon=True)
         self._thread.start()
 
-    def _run(self, job: str, layout: Layout) -> None:
+    def _run(self, job, layout):
         try:
             self._watch.run(job, layout)
         except FlinkError as error:
             self.ended.append(str(error))
 
-    def goes_on(self) -> None:
+    def goes_on(self):
         """Wait a moment, in which the watch must not end."""
         assert self._thread.is_alive(), (self.steps, self.ended)
         self._thread.join(0.1)
 
-    def started(self, number: int = 1) -> tuple[str, Layout]:
+    def started(self, number=1):
         """Wait until it has started the job again so often; returns its id, and where it runs."""
         while len(self.runs) < number:
             self.goes_on()
         return self.runs[-1]
 
-    def ends(self) -> None:
+    def ends(self):
         """Wait for its end."""
         self._thread.join(30)
         assert not self._thread.is_alive()
@@ -186,7 +185,7 @@ class Run:
 
 
 @pytest.fixture
-def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
+def running(flink, jobs, tmp_path):
     """The job, which has saved its state."""
     with available_cluster(flink, ["dev-0", "dev-1", "dev-2"]) as (cluster, url):
         rest = Rest(url)
@@ -195,9 +194,7 @@ def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
         yield Run(cluster, rest, program, tally.place(program, TALLY))
 
 
-def test_a_watch_goes_on_when_another_job_manager_takes_over(
-    running: Run, run: Callable, tmp_path: Path
-) -> None:
+def test_a_watch_goes_on_when_another_job_manager_takes_over(running, run, tmp_path):
     """The job is recovered where it was, and a spare stands in for what is lost after that.
 
     Its deployment is what it was.
@@ -227,8 +224,8 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
 
 @pytest.mark.parametrize("request_", ["/stop", "_placed-jobs.jar/run"])
 def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
-    running: Run, tmp_path: Path, request_: str
-) -> None:
+    running, tmp_path, request_
+):
     """The one that leads ends just before it would stop the job, or start it again."""
     settings = MoveSettings((tmp_path / "saved").as_uri(), settle=0.0)
     with faulty_proxy(running.rest.url) as proxy:
@@ -255,7 +252,7 @@ exec {java} org.apache.flink.runtime.taskexecutor.TaskManagerRunner --configDir 
 """
 
 
-def unpacked(folder: Path) -> dict[str, Any]:
+def unpacked(folder):
     """Specification of the FlinkDeployment; what its pods read lies in the folder."""
     operators = [Operator("op0", rate=100.0), Operator("op1", parallelism=3)]
     graph = StreamGraph.of("pipeline", operators, [Stream("op0", "op1")])
@@ -276,9 +273,7 @@ def unpacked(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def pods(
-    commands: list[tuple[list[str], dict[str, str]]], log: Path
-) -> Iterator[list[subprocess.Popen[bytes]]]:
+def pods(commands, log):
     """Processes that run while the block does."""
     with log.open("wb") as out:
         running = [
@@ -300,9 +295,7 @@ def pods(
                 process.wait()
 
 
-def test_the_manifest_runs_the_job_where_it_is_placed(
-    run: Callable, flink: Flink, graph_jar: Path, tmp_path: Path
-) -> None:
+def test_the_manifest_runs_the_job_where_it_is_placed(run, flink, graph_jar, tmp_path):
     """In application mode, each TaskManager being what its node is."""
     spec = unpacked(tmp_path)
     (tmp_path / "c.toml").write_text(
@@ -355,9 +348,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
 
 
-def test_flink_1_20_moves_alike(
-    fetched: Callable[[str], Flink], run: Callable, tmp_path: Path
-) -> None:
+def test_flink_1_20_moves_alike(fetched, run, tmp_path):
     """A query of Nexmark, twice, to the results of one that was not moved.
 
     So the internal classes that pinning changes are there, and do the same.
@@ -382,14 +373,14 @@ UNEVEN: dict[str, list[str]] = {"op0": ["dev-0"], "op1": ["dev-0", "dev-1", "dev
 
 
 @pytest.fixture(scope="module")
-def roomy(flink: Flink) -> Iterator[LocalCluster]:
+def roomy(flink):
     """A cluster of three devices with room for another; it takes no jar but by REST."""
     with local_cluster(flink, DEVICES, layers=2, future=1) as running:
         yield running
 
 
 @pytest.fixture
-def rest(roomy: LocalCluster) -> Iterator[Rest]:
+def rest(roomy):
     """REST of the cluster; what a test has lost is there again, and what it has added is not."""
     answer = Rest(roomy.url)
     for device in DEVICES:
@@ -404,14 +395,12 @@ def rest(roomy: LocalCluster) -> Iterator[Rest]:
             time.sleep(0.1)
 
 
-def job_of(graph: dict[str, Any], jar: Path) -> Program:
+def job_of(graph, jar):
     """The job that runs a graph."""
     return Program(jar, "GraphJob", [json.dumps(graph)])
 
 
-def test_a_task_manager_is_added_while_the_others_run(
-    rest: Rest, roomy: LocalCluster, graph_jar: Path
-) -> None:
+def test_a_task_manager_is_added_while_the_others_run(rest, roomy, graph_jar):
     """A job that restarts does not flow over to it, and a new one is spread over it."""
     program = job_of({**pipeline(1, 3), "restart": True}, graph_jar)
     before = {device: roomy.processes[device].pid for device in DEVICES}
@@ -441,8 +430,8 @@ UNEVENLY: Layout = Layout.from_json(
 
 
 def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
-    rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
-) -> None:
+    rest, roomy, flink, jobs, tmp_path
+):
     """Whole operators and counts; then the one that was lost is a spare itself."""
     tally = Tally(rest, flink, jobs, tmp_path)
     program = tally.retained()
@@ -472,8 +461,8 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
 
 
 def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
-    rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
-) -> None:
+    rest, roomy, flink, jobs, tmp_path
+):
     """Without restarts it fails as soon as a connection breaks; Flink notices seconds later."""
     tally = Tally(rest, flink, jobs, tmp_path)
     program = tally.retained()
@@ -492,8 +481,8 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
 
 
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
-    run: Callable, flink: Flink, graph_jar: Path, tmp_path: Path
-) -> None:
+    run, flink, graph_jar, tmp_path
+):
     """By 'flink run', which needs no upload."""
     (tmp_path / "c.toml").write_text(
         'bandwidth = "1 Gbps"\ndevices = [{name = "dev-0"}, {name = "dev-1"}]\n'

@@ -6,9 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import limited
 import pytest
@@ -17,7 +15,6 @@ from fake_flink import (
     MIPS,
     START,
     UNKNOWN,
-    Clock,
     LazyFlink,
     Vertex,
     advised,
@@ -47,10 +44,9 @@ from streamplace.engines.flink.cpu.threads import named_threads
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_used
-from streamplace.engines.flink.measure.measured_graph import Agreement, agreement, measured_graph
+from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import (
     JobProfile,
     Present,
@@ -73,14 +69,14 @@ BOX = CpuPool("box", 4.0)
 
 
 def read_threads(
-    monkeypatch: pytest.MonkeyPatch,
-    flink: LazyFlink,
-    cores: Callable[[int], Mapping[str, float]],
-    pool: Callable[[int], CpuPool],
-) -> None:
+    monkeypatch,
+    flink,
+    cores,
+    pool,
+):
     """Let TaskManager i be process i of this machine, whose threads take so many cores each."""
 
-    def threads(process: int) -> list[JavaThread]:
+    def threads(process):
         now, used = flink.clock.now, enumerate(cores(process).items(), 1)
         return [JavaThread(n, name, own * now, now) for n, (name, own) in used]
 
@@ -90,20 +86,20 @@ def read_threads(
 
 
 @pytest.fixture
-def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
+def sharing(clock, monkeypatch):
     """A job of a source and an operator, by the cores that each subtask uses.
 
     Subtask i runs on TaskManager i.
     """
 
     def run(
-        pool: CpuPool,
-        number: int,
-        src: Sequence[float],
-        out: Sequence[float],
-        blocked: float = 0.0,
-        beside: Mapping[str, float] | None = None,
-    ) -> LazyFlink:
+        pool,
+        number,
+        src,
+        out,
+        blocked=0.0,
+        beside=None,
+    ):
         read = rates(100, 0, 400, 0, busy=0.1)
         vertices = {
             "v0": source("src", 100, 4, busy=0.1, blocked=blocked),
@@ -112,7 +108,7 @@ def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
         vertices["v0"].parallelism = len(src)
         tasks = {"Source: src": src, "out": out}
 
-        def cores(process: int) -> dict[str, float]:
+        def cores(process):
             own = {
                 f"{task} ({process + 1}/{len(each)})#0": each[process]
                 for task, each in tasks.items()
@@ -131,10 +127,10 @@ def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
 
 
 @pytest.fixture
-def measure(sharing: Sharing) -> Measure:
+def measure(sharing):
     """Measure such a job."""
 
-    def run(*given: Any, **more: Any) -> Measurement:
+    def run(*given, **more):
         return FlinkEngine(sharing(*given, **more).rest, mips=str(MIPS)).measure("job", 10.0)
 
     return run
@@ -153,15 +149,15 @@ def measure(sharing: Sharing) -> Measure:
     ],
 )
 def test_a_machine_that_is_full_limits_all_task_managers_on_it(
-    measure: Measure,
-    pool: CpuPool,
-    number: int,
-    src: list[float],
-    out: list[float],
-    facts: dict[str, Any],
+    measure,
+    pool,
+    number,
+    src,
+    out,
+    facts,
     *,
-    is_limited: bool,
-) -> None:
+    is_limited,
+):
     """Their parts have no more CPU together than there is, so a job carries what it did."""
     measured = measure(pool, number, src, out, **facts)
     assert measured.flow.is_limited is is_limited
@@ -172,7 +168,7 @@ def test_a_machine_that_is_full_limits_all_task_managers_on_it(
         assert (devices.speed * devices.cores).sum() <= pool.cores * MIPS
 
 
-def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measure) -> None:
+def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure):
     """Of five TaskManagers on eight cores, one uses cores that the others leave idle."""
     measured = measure(CpuPool("", 8.0), 5, [0.8], [0.8])
     assert measured.cluster.devices.cores.tolist() == [2, 1, 1, 1, 1]
@@ -183,7 +179,7 @@ def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measu
     assert JobRates(measured, one).factors[0] == 1.0
 
 
-def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> None:
+def test_today_s_machines_carry_what_they_do_in_advice_too(sharing):
     """Of two TaskManagers on three cores, one uses more than its equal part."""
     advice = advised(sharing(CpuPool("", 3.0), 2, [0.75], [0.75]), "1x")
     assert advice.carried is not None
@@ -191,14 +187,14 @@ def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> 
     assert [machine.size for machine in advice.current.machines] == ["1 core of 2500 MIPS"] * 2
 
 
-def test_another_job_may_use_more_than_an_equal_part(measure: Measure) -> None:
+def test_another_job_may_use_more_than_an_equal_part(measure):
     """Something is left to this one, whatever that is."""
     for taken in (1.5, 5.0):
         measured = measure(CpuPool("", 2.0), 2, [0.2], [0.1], beside={"dev-1": taken})
         assert (measured.cluster.devices.speed > 0).all()
 
 
-def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+def beside(clock, monkeypatch):
     """A job that takes 0.3 cores, and what is asked of another one, "other", has the same answer.
 
     The other one has an iteration.
@@ -211,7 +207,7 @@ def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "other": "RUNNING"})
     usual = flink._answer
 
-    def answer(path: str) -> Any:
+    def answer(path):
         document = usual(path.replace("/jobs/other", "/jobs/job"))
         if path == "/jobs/other":
             document["vertices"][0]["name"] = "Source: other"
@@ -222,9 +218,7 @@ def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     return flink
 
 
-def test_a_job_with_an_iteration_takes_cpu_like_others(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_with_an_iteration_takes_cpu_like_others(clock, monkeypatch):
     """It cannot be placed, but it need not be."""
     flink = beside(clock, monkeypatch)
     assert cores_used(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
@@ -235,9 +229,7 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
     assert message.startswith("CPU of job other beside this one: counted as 0")
 
 
-def test_another_job_that_has_ended_or_waits_is_no_error(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_job_that_has_ended_or_waits_is_no_error(clock, monkeypatch):
     """It was still in the list of jobs when it was forgotten, or has no parallelism yet."""
     flink = beside(clock, monkeypatch)
     batch = job("batch", "RUNNING", {"v0": "RUNNING", "v1": "CREATED"})
@@ -251,7 +243,7 @@ def test_another_job_that_has_ended_or_waits_is_no_error(
 
 
 @pytest.fixture
-def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+def together(clock, monkeypatch):
     """Two jobs on two TaskManagers of two cores each, the first of which is full.
 
     There, this job takes 0.4 cores and the other one 1.6, of a hot key; on the second one, 0.4 and
@@ -260,7 +252,7 @@ def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     flink = beside(clock, monkeypatch)
     flink.devices = ("dev-0", "dev-1")
 
-    def cores(process: int) -> dict[str, float]:
+    def cores(process):
         number = f"({process + 1}/2)#0"
         return {
             f"Source: src {number}": 0.2,
@@ -273,7 +265,7 @@ def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     return flink
 
 
-def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink) -> None:
+def test_what_another_job_takes_is_counted_where_it_takes_it(together):
     """One of its two subtasks has a hot key: what it takes is no CPU that this job could use."""
     taken = cores_used(together.rest, ["other"], 10)
     assert taken == pytest.approx({"dev-0": 1.6, "dev-1": 0.1})
@@ -285,7 +277,7 @@ def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink
 COST, RATE = 0.001, 100.0
 
 
-def pipe() -> StreamGraph:
+def pipe():
     """Operators a → b; each tuple takes a millisecond of a core at a, which has two subtasks."""
     a = Operator("a", ipt=COST * MIPS * 1e6, rate=RATE, parallelism=2)
     return StreamGraph.of("pipe", [a, Operator("b")], [Stream("a", "b")], {"mips": MIPS})
@@ -295,12 +287,12 @@ GRAPH = pipe()
 SENDING = SendingCost(0.0001, 0.0, fixed=0.02)
 
 
-def usage(load: float, limit: float = 0.25) -> Usage:
+def usage(load, limit=0.25):
     """A TaskManager that takes a part of its limit."""
     return Usage(CpuShare(limit, used=load * limit), {"tasks": load * limit})
 
 
-def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> Present:
+def present_beside(monkeypatch, *others):
     """Job of two tasks beside subtasks of other jobs, on two TaskManagers; the first is full."""
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"quota {process}", 1.0))
     tasks = [FlinkTask("v0", "a", "a", 1, ("a",)), FlinkTask("v1", "b", "b", 2, ("b",))]
@@ -319,8 +311,8 @@ def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> 
 
 
 def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
     present = present_beside(monkeypatch)
     assert [one.share.is_full for one in present.usage.values()] == [True, False]
@@ -329,8 +321,8 @@ def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
 
 @pytest.mark.parametrize(("where", "is_measured"), [("tm-1", False), ("tm-0", True)])
 def test_what_remote_tuples_cost_is_not_measured_beside_those_of_other_jobs(
-    monkeypatch: pytest.MonkeyPatch, where: str, is_measured: bool
-) -> None:
+    monkeypatch, where, is_measured
+):
     """The threads that send and receive serve all jobs; what stays on one TaskManager is none."""
     source = RunningSubtask("other", "v0", 0, "tm-0", "x (1/1)#0", 0.0)
     sink = RunningSubtask("other", "v1", 0, where, "y (1/1)#0", 0.0)
@@ -338,7 +330,7 @@ def test_what_remote_tuples_cost_is_not_measured_beside_those_of_other_jobs(
     assert bool(present.network) == is_measured
 
 
-def checked(load: float, sustained: float | None = None, *, is_limited: bool = True) -> Agreement:
+def checked(load, sustained=None, *, is_limited=True):
     """Both subtasks of a run on one TaskManager of a quarter of a core, and b on another."""
     places = {"a": ["tm-0", "tm-0"], "b": ["tm-1"]}
     present = Present(places, {"tm-0": usage(load), "tm-1": usage(0.1)}, java=0.01)
@@ -347,7 +339,7 @@ def checked(load: float, sustained: float | None = None, *, is_limited: bool = T
     return found
 
 
-def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
+def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost():
     """Java, the network and the headroom are taken off, and sending costs something."""
     found = checked(1.0)
     left = (1 - HEADROOM) * (0.25 - 0.01 - 0.02)
@@ -356,7 +348,7 @@ def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
     assert checked(1.0, 50.0).measured == 50.0  # what lasts, if a backlog shows it
 
 
-def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
+def test_more_than_was_measured_is_right_while_there_is_cpu_left():
     """A job that is offered little is not carried badly; less than was measured is wrong."""
     assert checked(1.0).contradicts
     assert checked(0.9).contradicts  # a source is held back
@@ -368,7 +360,7 @@ def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) -> None:
+def test_a_saturated_job_is_predicted_as_it_runs(flink, graph_jar):
     """Fast tuples, whose source keeps its rate in a thread of its own, on two quarters of a core.
 
     The bounds are for machines on which others work, too.
@@ -392,7 +384,7 @@ Looked = Callable[..., JobProfile]
 """Profiles the shop, from the seconds per second of its splitter and of other threads."""
 
 
-def splitting(clock: Clock, busy: float) -> LazyFlink:
+def splitting(clock, busy):
     """The shop, whose splitter reads 100 tuples/s with two subtasks, which are that busy."""
     flink = writing_shop(clock)
     split = flink.vertices["v1"]
@@ -401,20 +393,20 @@ def splitting(clock: Clock, busy: float) -> LazyFlink:
 
 
 @pytest.fixture
-def looked(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Looked:
+def looked(clock, monkeypatch):
     """Profiles the shop, whose threads can be read, in one process of this machine."""
 
     def look(
         *,
-        busy: float,
-        flink: LazyFlink | None = None,
-        cpu: float = CPU["v1"],
-        delay: float = 0.0,
-        garbage: float = 0.0,
-    ) -> JobProfile:
+        busy,
+        flink=None,
+        cpu=CPU["v1"],
+        delay=0.0,
+        garbage=0.0,
+    ):
         job = flink or splitting(clock, busy)
 
-        def measured(process: int) -> list[JavaThread]:
+        def measured(process):
             clock.sleep(3.0 if clock.now > START else 1.0)
             own = {**dict.fromkeys(job.vertices, 0.01), **CPU, "v1": cpu}
             delays = {**dict.fromkeys(job.vertices, 0.0), "v1": delay}
@@ -429,12 +421,12 @@ def looked(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Looked:
     return look
 
 
-def most_rates(measured: JobProfile) -> list[float]:
+def most_rates(measured):
     """Limits of the subtasks of all operators of a profile; 0 for none."""
     return measured_graph(measured, MIPS).operators.max_rate.tolist()
 
 
-def notes(measured: JobProfile) -> list[str]:
+def notes(measured):
     """What a profile tells about limits of subtasks."""
     measured_graph(measured, MIPS)
     return [doubt for doubt in measured.doubts if doubt.startswith("max_rate of ")]
@@ -457,14 +449,14 @@ def notes(measured: JobProfile) -> list[str]:
     ],
 )
 def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
-    looked: Looked,
-    cpu: float,
-    busy: float,
-    delay: float,
-    garbage: float,
-    limit: float,
-    part: int | None,
-) -> None:
+    looked,
+    cpu,
+    busy,
+    delay,
+    garbage,
+    limit,
+    part,
+):
     measured = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
     assert most_rates(measured) == [0, limit, 0]
     message = (
@@ -474,7 +466,7 @@ def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
     assert notes(measured) == ([] if part is None else [message])
 
 
-def test_sources_and_what_works_per_checkpoint_have_no_limit(looked: Looked, clock: Clock) -> None:
+def test_sources_and_what_works_per_checkpoint_have_no_limit(looked, clock):
     """Some sources are busy while they wait for input, or for what limits their rate.
 
     A committer reads a message per second, and waits for what it commits to.
@@ -488,9 +480,7 @@ def test_sources_and_what_works_per_checkpoint_have_no_limit(looked: Looked, clo
     assert not any(most_rates(looked(busy=0.2, flink=flink)))
 
 
-def test_operators_that_wait_for_python_have_no_limit(
-    looked: Looked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_that_wait_for_python_have_no_limit(looked, monkeypatch):
     """What they wait for is CPU, of other processes."""
     monkeypatch.setattr(profiling, "runs_python", lambda: True)
     measured = looked(busy=2.0, cpu=0.1)
@@ -498,7 +488,7 @@ def test_operators_that_wait_for_python_have_no_limit(
     assert notes(measured) == []
 
 
-def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() -> None:
+def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not():
     """Two processes that never sleep share a core."""
     core = min(os.sched_getaffinity(0))
     code = f"import os; os.sched_setaffinity(0, [{core}]); os.write(1, b'up')\nwhile True: pass"
@@ -523,9 +513,7 @@ def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() 
     assert load.wakes < 5
 
 
-def test_threads_that_serve_a_subtask_use_cores_beside_it(
-    sharing: Sharing, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_that_serve_a_subtask_use_cores_beside_it(sharing, monkeypatch):
     """A source fills a core, and predictions allow its fetcher and the garbage collection more."""
     flink = sharing(BOX, 1, [1.0], [0.2], blocked=0.5)
     threads = {
@@ -540,9 +528,7 @@ def test_threads_that_serve_a_subtask_use_cores_beside_it(
     assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
 
 
-def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(
-    looked: Looked, clock: Clock
-) -> None:
+def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(looked, clock):
     """A subtask reads 50 tuples/s while it is busy all the time; CPU would carry far more."""
     flink = splitting(clock, 2.0)
     source = flink.vertices["v0"]

@@ -2,16 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
-from fake_flink import FakeFlink, Shop, advised, failure, jobs, task_manager, write_program
+from fake_flink import advised, failure, jobs, task_manager, write_program
 from operator_stand_in import kubeconfig, specification
-from pods import STATE, PodCluster
+from pods import STATE
 
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.operator.patching import merged
@@ -52,9 +50,7 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_every_command_does_what_the_table_says(
-    run: Callable, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_every_command_does_what_the_table_says(run, shop, tmp_path, monkeypatch, name):
     """By what Flink answered there."""
     deployed = DEPLOYMENTS[name]
     facts = {key: deployed[key] for key in ("facts", "job") if key in deployed}
@@ -79,7 +75,7 @@ def test_every_command_does_what_the_table_says(
     assert all(request.endswith("?dryRun=All") for request in changes)
 
 
-def answer_as_kubernetes(flink: FakeFlink) -> None:
+def answer_as_kubernetes(flink):
     """Answer for the resource of a job, and for Flink behind the proxy of its service."""
     spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
     status = {"lifecycleState": "STABLE", "observedGeneration": 1}
@@ -98,7 +94,7 @@ def answer_as_kubernetes(flink: FakeFlink) -> None:
     )
 
 
-def test_the_table_has_no_other_deployments() -> None:
+def test_the_table_has_no_other_deployments():
     assert list(rows()) == list(DEPLOYMENTS)
 
 
@@ -119,9 +115,7 @@ def test_the_table_has_no_other_deployments() -> None:
         ),
     ],
 )
-def test_what_the_table_says_is_so_on_kubernetes(
-    run: Callable, pods: PodCluster, tmp_path: Path, name: str, mode: str, settings: dict[str, str]
-) -> None:
+def test_what_the_table_says_is_so_on_kubernetes(run, pods, tmp_path, name, mode, settings):
     """Stock Flink deploys itself there; keys of its operator are set as that does."""
     with getattr(pods, mode)("count", "100", "16", **settings) as (rest, job):
         line = check_row(run, name, rest.url, job, tmp_path)
@@ -131,9 +125,7 @@ def test_what_the_table_says_is_so_on_kubernetes(
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("kubernetes")
-def test_what_is_advised_for_an_application_changes_it(
-    run: Callable, pods: PodCluster, tmp_path: Path
-) -> None:
+def test_what_is_advised_for_an_application_changes_it(run, pods, tmp_path):
     """It ends with a savepoint, and goes on from there with the parallelism of the plan: 1."""
     wide = {"parallelism.default": "2", "taskmanager.numberOfTaskSlots": "2"}
     (tmp_path / "offers.toml").write_text(
@@ -158,9 +150,7 @@ def test_what_is_advised_for_an_application_changes_it(
     assert {vertex["parallelism"] for vertex in vertices} == {number} == {1}
 
 
-def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(shop, tmp_path):
     """In application mode, which takes no jar; the same advice without one is given."""
     write_program(tmp_path)
     flink = shop(settings=APPLICATION)
@@ -169,11 +159,11 @@ def test_a_program_that_cannot_be_planned_is_refused_before_the_job_is_measured(
     assert not any("metrics" in path for path in flink.requests("GET"))
 
 
-def test_an_application_is_interrupted_for_as_long_as_its_cluster_takes(shop: Shop) -> None:
+def test_an_application_is_interrupted_for_as_long_as_its_cluster_takes(shop):
     assert advised(shop(settings=APPLICATION)).interruption.low > advised(shop()).interruption.high
 
 
-def test_what_a_gateway_hides_is_said_to_be_unknown(shop: Shop) -> None:
+def test_what_a_gateway_hides_is_said_to_be_unknown(shop):
     """Only the scheduler, the TaskManagers and jobs are known then, by their ids the operator's."""
     flink = shop(job=OF_RESOURCE)
     flink.answers["GET /jobmanager/config"] = failure("forbidden", status=403)

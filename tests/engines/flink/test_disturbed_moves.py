@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ from streamplace.cli.main import main
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
-from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay
+from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import stop
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -68,28 +68,28 @@ FEWEST_REQUESTS = 40
 class Shuttle:
     """The job that checks itself, moved to and fro; ``job`` is the copy that runs."""
 
-    def __init__(self, tally: Tally, proxy: FaultyProxy) -> None:
+    def __init__(self, tally, proxy):
         self.tally, self.rest, self.proxy = tally, tally.rest, proxy
         self.saved = (tally.folder / "saved").as_uri()
         self.job = tally.start()
         self.goal = HERE
 
-    def move(self, url: str = "") -> FlinkMove:
+    def move(self, url=""):
         """A move by a REST interface, direct or disturbed."""
         rest, settings = Rest(url or self.rest.url), MoveSettings(self.saved, settle=0.0)
         return FlinkMove(rest, self.tally.program(), lambda _: None, settings)
 
-    def plan(self) -> MovePlan:
+    def plan(self):
         """Plan to move it to the other of its two places."""
         self.goal = THERE if self.goal == HERE else HERE
         return self.move().plan(self.job, Layout(self.goal))
 
-    def find(self) -> None:
+    def find(self):
         """Find the one copy that runs."""
         (self.job,) = self.rest.live_jobs()
         self.rest.wait_running(self.job)
 
-    def check_sums(self) -> None:
+    def check_sums(self):
         """Every window was told once, however often the job was started."""
         self.find()
         self.tally.tells_more(2)
@@ -98,13 +98,13 @@ class Shuttle:
 
 
 @pytest.fixture
-def shuttle(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Shuttle]:
+def shuttle(rest, flink, jobs, tmp_path):
     """The job, running where Flink has put it, and a proxy before the shared cluster."""
     with faulty_proxy(rest.url) as proxy:
         yield Shuttle(Tally(rest, flink, jobs, tmp_path, "300"), proxy)
 
 
-def move_disturbed(shuttle: Shuttle, at: int, fault: str) -> bool:
+def move_disturbed(shuttle, at, fault):
     """Move with one request disturbed; returns whether there was such a request."""
     plan = shuttle.plan()
     shuttle.proxy.disturb(at, fault)
@@ -122,7 +122,7 @@ def move_disturbed(shuttle: Shuttle, at: int, fault: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["lost", "delayed", "cut", "gone"])
-def test_any_request_may_be_disturbed(shuttle: Shuttle, fault: str) -> None:
+def test_any_request_may_be_disturbed(shuttle, fault):
     """Every one of a move."""
     at = 0
     while move_disturbed(shuttle, at, fault):
@@ -131,16 +131,14 @@ def test_any_request_may_be_disturbed(shuttle: Shuttle, fault: str) -> None:
     shuttle.check_sums()
 
 
-def started_until(
-    shuttle: Shuttle, plan: MovePlan, at: int | str, when: str = "after"
-) -> multiprocessing.process.BaseProcess:
+def started_until(shuttle, plan, at, when="after"):
     """A move in a process of its own, which is killed before a request or before its answer."""
     child = multiprocessing.get_context("fork").Process(
         target=shuttle.move(shuttle.proxy.url).run, args=(plan,)
     )
     shuttle.proxy.disturb(at, "lost")
 
-    def kill() -> None:
+    def kill():
         if child.pid is not None:
             os.kill(child.pid, signal.SIGKILL)
 
@@ -149,7 +147,7 @@ def started_until(
     return child
 
 
-def move_killed(shuttle: Shuttle, at: int, when: str) -> bool:
+def move_killed(shuttle, at, when):
     """Move by a process that is killed before a request, or before its answer; then resume it.
 
     Returns whether there was such a request.
@@ -167,7 +165,7 @@ def move_killed(shuttle: Shuttle, at: int, when: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_the_command_may_be_killed_at_any_request(shuttle: Shuttle, when: str) -> None:
+def test_the_command_may_be_killed_at_any_request(shuttle, when):
     """Whoever resumes it finds one copy, or starts one."""
     at = 0
     while move_killed(shuttle, at, when):
@@ -177,7 +175,7 @@ def test_the_command_may_be_killed_at_any_request(shuttle: Shuttle, when: str) -
 
 
 @pytest.mark.slow
-def test_a_move_that_was_broken_off_is_resumed_before_another_begins(shuttle: Shuttle) -> None:
+def test_a_move_that_was_broken_off_is_resumed_before_another_begins(shuttle):
     """The command that does so is named, whether the job runs by now or not."""
     plan = shuttle.plan()
     process = started_until(shuttle, plan, "/stop")
@@ -191,13 +189,13 @@ def test_a_move_that_was_broken_off_is_resumed_before_another_begins(shuttle: Sh
 
 
 @pytest.mark.slow
-def test_two_moves_at_once_leave_one_copy(shuttle: Shuttle) -> None:
+def test_two_moves_at_once_leave_one_copy(shuttle):
     """The second is refused, and names who moves the job."""
     plan = shuttle.plan()
     errors: list[StreamplaceError] = []
     new: list[str] = []
 
-    def run() -> None:
+    def run():
         try:
             new.append(shuttle.move().run(plan).job)
         except StreamplaceError as error:
@@ -215,9 +213,7 @@ def test_two_moves_at_once_leave_one_copy(shuttle: Shuttle) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("later", [0.0, 0.3, 1.0])
-def test_moves_on_two_machines_leave_one_copy(
-    shuttle: Shuttle, tmp_path: Path, later: float
-) -> None:
+def test_moves_on_two_machines_leave_one_copy(shuttle, tmp_path, later):
     """Neither sees the other's journal; Flink accepts the ids of each step once.
 
     The second says so in one line, and touches nothing.
@@ -225,7 +221,7 @@ def test_moves_on_two_machines_leave_one_copy(
     plan = shuttle.plan()
     words = multiprocessing.get_context("fork").Queue()
 
-    def run(name: str) -> None:
+    def run(name):
         os.environ["XDG_STATE_HOME"] = str(tmp_path / name)
         try:
             words.put(f"moved {shuttle.move().run(plan).job}")
@@ -308,7 +304,7 @@ class Trial:
     words: list[str] = field(default_factory=list)
     restarts: queue.Queue[threading.Event] = field(default_factory=queue.Queue)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.rest = Rest(self.cluster.url).patient(60.0, lambda _: None)
         self.told = self.folder / "told"
         for name in ("told", "commands", "saved"):
@@ -327,10 +323,10 @@ class Trial:
         with placed_jar(self.jar, (), Pinning({}, {}, {}, {})):
             pass  # what a process compiles, its children have
 
-    def _uri(self, name: str) -> str:
+    def _uri(self, name):
         return (self.folder / name).as_uri()
 
-    def start(self, request: dict[str, object]) -> str:
+    def start(self, request):
         """Start a copy of the job, as others do; returns its id."""
         uploaded = self.rest.upload(self.jar)
         job: str = self.rest.post(f"/jars/{uploaded}/run", request)["jobid"]
@@ -338,20 +334,20 @@ class Trial:
         self.rest.wait_running(job, 120)
         return job
 
-    def move(self, settle: float = 3) -> int:
+    def move(self, settle=3):
         """Type the command that moves the job elsewhere; returns its status."""
         devices = self.cluster.devices
         step = int(time.time() * 1000) % 3
         placed = spread_job(self.folder / "p.json", self.rest, self.job, devices, step)
         return self._type_move("--placement", placed, settle=settle)
 
-    def _type_move(self, *options: str, settle: float) -> int:
+    def _type_move(self, *options, settle):
         given = settings_file(self.folder, settle=settle)
         where = ("--rest", self.proxy.url, "--savepoints", self._uri("saved"), *given)
         job = ("--entry-class", "OnceJob", *options, "--", *self.arguments)
         return self.type("flink", "move", str(self.jar), *where, *job)
 
-    def apply(self, savepoint: str) -> int:
+    def apply(self, savepoint):
         """Type the command that starts the job from a savepoint; returns its status."""
         given = settings_file(self.folder)
         return self.type(
@@ -360,7 +356,7 @@ class Trial:
             *("--placement", str(self.folder / "p.json"), "--", *self.arguments),
         )
 
-    def type(self, *words: str) -> int:
+    def type(self, *words):
         """Run a command in a process of its own; returns its status.
 
         The thread that types restarts the JobManager, as the kernel ends a process with the thread
@@ -381,12 +377,12 @@ class Trial:
         self.words.append(output.read_text())
         return int(self.process.exitcode or 0)
 
-    def advised(self) -> list[str]:
+    def advised(self):
         """Words of the command that was advised last; none if there was no advice."""
         matches = ADVICE.findall(self.words[-1])
         return shlex.split(matches[-1])[1:] if matches else []
 
-    def followed(self, status: int) -> Outcome:
+    def followed(self, status):
         """Type what is advised until nothing is, and count copies and numbers."""
         self.proxy.disturb(-1, "")
         typed = 0
@@ -406,36 +402,36 @@ class Trial:
         doubled = sum(seen.values()) - len(seen)
         return Outcome(status, len(copies), lost, doubled, "\n".join(self.words))
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill the command that runs."""
         if self.process is not None and self.process.pid is not None:
             os.kill(self.process.pid, signal.SIGKILL)
 
-    def interrupt(self) -> None:
+    def interrupt(self):
         """Press Ctrl-C."""
         if self.process is not None and self.process.pid is not None:
             os.kill(self.process.pid, signal.SIGINT)
 
-    def interrupt_twice(self) -> None:
+    def interrupt_twice(self):
         """Press Ctrl-C, and again 0.1 s later."""
         self.interrupt()
         time.sleep(0.1)
         self.interrupt()
 
-    def restart(self) -> None:
+    def restart(self):
         """Kill the JobManager, which forgets everything, and start another."""
         done = threading.Event()
         self.restarts.put(done)
         done.wait(60)
 
-    def end(self) -> None:
+    def end(self):
         """Leave no job on the cluster."""
         for job in self.rest.live_jobs():
             with suppress(FlinkError):
                 self.rest.cancel(job)
 
 
-def label(request: str, body: bytes) -> str:
+def label(request, body):
     """What a request changes, in words; empty for one that only asks.
 
     >>> label("DELETE /jars/1_a.jar", b""), label("GET /jobs", b"")
@@ -456,11 +452,11 @@ def label(request: str, body: bytes) -> str:
     return "" if method == "GET" else f"{method} {path.partition('?')[0]}"
 
 
-def nth(wanted: str, number: int = 1) -> Callable[[str, bytes], bool]:
+def nth(wanted, number=1):
     """Whether a request is the one of this number with a label."""
     seen = Counter[str]()
 
-    def is_meant(request: str, body: bytes) -> bool:
+    def is_meant(request, body):
         name = label(request, body)
         seen[name] += 1
         return name == wanted and seen[name] == number
@@ -468,7 +464,7 @@ def nth(wanted: str, number: int = 1) -> Callable[[str, bytes], bool]:
     return is_meant
 
 
-def _main(words: Sequence[str], output: Path) -> None:
+def _main(words, output):
     """Run a command with its words in a file."""
     with output.open("w") as file:
         os.dup2(file.fileno(), 1)
@@ -484,14 +480,14 @@ def _main(words: Sequence[str], output: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def restless(flink: Flink) -> Iterator[LocalCluster]:
+def restless(flink):
     """A cluster whose JobManager may be restarted."""
     with local_cluster(flink, DEVICES, settings=QUICK_TO_MISS) as running:
         yield running
 
 
 @pytest.fixture
-def trial(restless: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Trial]:
+def trial(restless, flink, jobs, tmp_path):
     """A job on it, and a proxy for the commands."""
     restless.wait()
     await_devices(Rest(restless.url), set(DEVICES), 120.0, print)
@@ -502,7 +498,7 @@ def trial(restless: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path) -> I
     shutil.rmtree(tmp_path / "trial", ignore_errors=True)
 
 
-def befall(trial: Trial, request: str, number: int, fault: str) -> None:
+def befall(trial, request, number, fault):
     """Disturb one of the requests to come."""
     is_action = " " in fault
     trial.proxy.disturb(nth(request, number), "none" if is_action else fault)
@@ -522,9 +518,7 @@ def befall(trial: Trial, request: str, number: int, fault: str) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize(("request_", "number"), REQUESTS)
 @pytest.mark.slow
-def test_one_copy_runs_and_nothing_is_lost_or_doubled(
-    trial: Trial, request_: str, number: int, fault: str
-) -> None:
+def test_one_copy_runs_and_nothing_is_lost_or_doubled(trial, request_, number, fault):
     """Whatever befalls a request of a move."""
     befall(trial, request_, number, fault)
     outcome = trial.followed(trial.move())
@@ -532,26 +526,26 @@ def test_one_copy_runs_and_nothing_is_lost_or_doubled(
     assert outcome.copies == 1, outcome.words
 
 
-def cancel(trial: Trial) -> None:
+def cancel(trial):
     """Cancel what runs."""
     for job in trial.rest.live_jobs():
         trial.rest.cancel(job)
 
 
-def stop_it(trial: Trial) -> None:
+def stop_it(trial):
     """Stop what runs with a savepoint elsewhere."""
     for job in trial.rest.live_jobs():
         stop(trial.rest, job, (trial.folder / "else").as_uri())
 
 
-def start_copy(trial: Trial) -> None:
+def start_copy(trial):
     """Start the job from the savepoint of the move, as Flink's own client does."""
     (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
     request = trial.request | {"savepointPath": saved.as_uri()}
     trial.start(request)
 
 
-def break_once(trial: Trial) -> None:
+def break_once(trial):
     """Let the job fail once."""
     (trial.folder / "commands" / "broken once").touch()
 
@@ -568,9 +562,7 @@ ACTS: tuple[tuple[str, str, Callable[[Trial], None], int], ...] = (
     ("request_", "act", "copies"), [a[1:] for a in ACTS], ids=[a[0] for a in ACTS]
 )
 @pytest.mark.slow
-def test_one_copy_runs_when_others_act(
-    trial: Trial, request_: str, act: Callable[[Trial], None], copies: int
-) -> None:
+def test_one_copy_runs_when_others_act(trial, request_, act, copies):
     """A cancellation is final; what was stopped or started by others is not started twice."""
     trial.proxy.disturb(nth(request_), "none")
     trial.proxy.before = lambda: act(trial)
@@ -583,12 +575,10 @@ WATCHED = (("cancel", cancel, 0), ("stop", stop_it, 0), ("fail", break_once, 1))
 
 @pytest.mark.parametrize(("act", "copies"), [w[1:] for w in WATCHED], ids=[w[0] for w in WATCHED])
 @pytest.mark.slow
-def test_one_copy_runs_when_others_act_while_it_is_watched(
-    trial: Trial, act: Callable[[Trial], None], copies: int
-) -> None:
+def test_one_copy_runs_when_others_act_while_it_is_watched(trial, act, copies):
     """What a user ends stays ended; a job that fails goes back to its last checkpoint."""
 
-    def meddle() -> None:
+    def meddle():
         new = successor(trial.job)
         awaited(lambda: trial.rest.state(new) == "RUNNING", 120)
         trial.rest.wait_running(new, 120)
@@ -605,7 +595,7 @@ def test_one_copy_runs_when_others_act_while_it_is_watched(
 
 
 @pytest.mark.slow
-def test_a_job_that_fails_again_and_again_starts_elsewhere(trial: Trial) -> None:
+def test_a_job_that_fails_again_and_again_starts_elsewhere(trial):
     """From its last checkpoint, as after a try in which it runs out of memory."""
     assert trial.move() == 0, trial.words
     (job,) = trial.rest.live_jobs()
@@ -616,7 +606,7 @@ def test_a_job_that_fails_again_and_again_starts_elsewhere(trial: Trial) -> None
     broken.touch()
     awaited(lambda: trial.rest.state(job) != "RUNNING")
 
-    def tell(words: str) -> None:
+    def tell(words):
         if words.startswith("starting it"):
             broken.unlink()
 
@@ -628,7 +618,7 @@ def test_a_job_that_fails_again_and_again_starts_elsewhere(trial: Trial) -> None
 
 
 @pytest.mark.slow
-def test_what_was_advised_before_and_resuming_make_no_second_copy(trial: Trial) -> None:
+def test_what_was_advised_before_and_resuming_make_no_second_copy(trial):
     """A user starts the savepoint by 'apply' while the move can be resumed, and resumes it then."""
     befall(trial, "start", 1, "killed before")
     assert trial.move() == -signal.SIGKILL

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from fake_flink import CPU, MIPS, Clock, LazyFlink, failure, writing_shop
+from fake_flink import CPU, MIPS, failure, writing_shop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +18,13 @@ from streamplace.engines.flink.cpu.charging import (
 )
 from streamplace.engines.flink.cpu.dumps import is_on_core
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.measure.profile import profile
 from streamplace.io.ledger import errors_for
 
 NAMES = ("Source: src", "split", "out: Writer")
 
 
-def elsewhere(clock: Clock, parts: dict[str, float], cores: float = 0.5) -> LazyFlink:
+def elsewhere(clock, parts, cores=0.5):
     """A job on a TaskManager elsewhere, each of whose subtasks is on a core for a part of time."""
     flink = writing_shop(clock)
     flink.devices, flink.process_cpu = ("far",), {"far": cores}
@@ -34,11 +34,11 @@ def elsewhere(clock: Clock, parts: dict[str, float], cores: float = 0.5) -> Lazy
     return flink
 
 
-def cores_of(measured: JobProfile) -> list[float]:
+def cores_of(measured):
     return [measured.cpu[v].cores for v in CPU]
 
 
-def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock: Clock) -> None:
+def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock):
     """Flink calls the splitter twenty times as busy as the source, which takes more."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.5, 0.1, 0.05), strict=True)), 1.3)
     measured = profile(flink.rest, "job", 60)
@@ -53,7 +53,7 @@ def test_the_cpu_of_a_process_is_divided_by_its_dumps(clock: Clock) -> None:
     assert not [doubt for doubt in measured.doubts if "ipt of" in doubt or "dumps" in doubt]
 
 
-def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock: Clock) -> None:
+def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock):
     """Flink reports no busy time of the source, and calls what waits busy all the time."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.3, 0.02, 0.3), strict=True)), 1.24)
     del flink.on_core["far"]["Source: src (1/2)#0"], flink.on_core["far"]["Source: src (2/2)#0"]
@@ -71,7 +71,7 @@ def test_what_waits_or_is_a_legacy_source_has_its_own_cpu(clock: Clock) -> None:
     assert [*measured.waiting] == ["v1"]
 
 
-def test_what_native_threads_take_is_charged_and_widens_intervals(clock: Clock) -> None:
+def test_what_native_threads_take_is_charged_and_widens_intervals(clock):
     """Java's threads were on a core for 0.4 s per second, and the process took twice that."""
     parts = dict(zip(NAMES, (0.05, 0.1, 0.05), strict=True))
     origins = []
@@ -91,7 +91,7 @@ def test_what_native_threads_take_is_charged_and_widens_intervals(clock: Clock) 
 ATTRIBUTES = {"profile windows": 1}
 
 
-def test_noise_of_dumps_is_no_part_at_any_rate(clock: Clock) -> None:
+def test_noise_of_dumps_is_no_part_at_any_rate(clock):
     """One subtask reads twice as much as the other, and is seen as often."""
     flink = elsewhere(clock, dict(zip(NAMES, (0.1, 0.3, 0.1), strict=True)), 1.0)
     flink.vertices["v1"].shares = (2 / 3, 1 / 3)
@@ -100,7 +100,7 @@ def test_noise_of_dumps_is_no_part_at_any_rate(clock: Clock) -> None:
     assert measured.constant["v1"] < 0.1 * measured.cpu["v1"].cores
 
 
-def test_native_threads_that_a_task_has_started_are_its_own() -> None:
+def test_native_threads_that_a_task_has_started_are_its_own():
     """They inherit its name, where the kernel keeps all of it."""
     subtask = RunningSubtask("job", "v", 0, "dev", "mean (1/4)#0", 900.0)
     loads = [ThreadLoad(subtask.thread, 0.1, 0.02), ThreadLoad(subtask.thread, 0.03, 0.0)]
@@ -109,7 +109,7 @@ def test_native_threads_that_a_task_has_started_are_its_own() -> None:
     assert cpu.thread == loads[0]
 
 
-def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock: Clock) -> None:
+def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock):
     """All were runnable all the time on a machine that gave them a third of it."""
     measured = profile(elsewhere(clock, dict.fromkeys(NAMES, 1.0), 2.0).rest, "job", 60)
     assert cores_of(measured) == pytest.approx([0.63] * 3, rel=0.05)
@@ -124,9 +124,7 @@ def test_threads_that_wait_for_a_core_have_no_more_cpu_than_the_process(clock: C
         ({"threadInfos": [{"threadName": 7}]}, 1),
     ],
 )
-def test_without_dumps_busy_time_divides_the_cpu(
-    clock: Clock, answer: object, requests: int
-) -> None:
+def test_without_dumps_busy_time_divides_the_cpu(clock, answer, requests):
     """Nothing of it vanishes, and one line tells why; a TaskManager is not asked for ever."""
     flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1), 0.9)
     flink.answers["GET /taskmanagers/far/thread-dump"] = answer
@@ -142,12 +140,12 @@ def test_without_dumps_busy_time_divides_the_cpu(
     )
 
 
-def test_a_slow_task_manager_gives_few_dumps(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_task_manager_gives_few_dumps(clock, monkeypatch):
     """It stands still for each, so they may take a tenth of the time."""
     flink = elsewhere(clock, dict.fromkeys(NAMES, 0.1))
     usual = flink._dump
 
-    def slow(device: str) -> object:
+    def slow(device):
         clock.now += 0.5
         return usual(device)
 
@@ -184,9 +182,7 @@ def test_a_slow_task_manager_gives_few_dumps(clock: Clock, monkeypatch: pytest.M
         ("BLOCKED on java.lang.Object@1", ["A.work(A.java:1)"], False),
     ],
 )
-def test_runnable_threads_are_on_a_core_unless_they_wait_in_native_code(
-    state: str, frames: list[str], *, is_on: bool
-) -> None:
+def test_runnable_threads_are_on_a_core_unless_they_wait_in_native_code(state, frames, *, is_on):
     name = 'odd "name" Id=3 RUNNABLE\n'
     text = f'"{name}" Id=17 {state}\n' + "".join(f"\tat {frame}\n" for frame in frames) + "\n"
     assert is_on_core(text, name) is is_on
@@ -198,9 +194,7 @@ def test_runnable_threads_are_on_a_core_unless_they_wait_in_native_code(
     st.integers(0, 40),
     st.floats(0.001, 64),
 )
-def test_all_cpu_of_a_process_is_charged(
-    hits: list[int], busy: list[float], number: int, cores: float
-) -> None:
+def test_all_cpu_of_a_process_is_charged(hits, busy, number, cores):
     """By dumps or busy time, whatever these say."""
     subtasks = [
         RunningSubtask("job", "v", i, "far", f"map ({i + 1}/{len(hits)})#0", busy[i])

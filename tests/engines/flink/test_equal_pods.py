@@ -1,15 +1,12 @@
 """Plans of equal pods, and the patches that ask for them."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from fake_flink import LazyFlink, Shop, advised, task_manager
+from fake_flink import advised, task_manager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_stand_in import MODE, specification
@@ -37,25 +34,23 @@ QUICK = PlannerSettings(budget=Budget(evaluations=50))
 SLOTS = "taskmanager.numberOfTaskSlots"
 
 
-def job(work: float, rate: float = 1000.0, parallelism: int = 1) -> StreamGraph:
+def job(work, rate=1000.0, parallelism=1):
     """A source without CPU, and an operator that uses so many cores of 2500 MIPS."""
     map_ = Operator("map", ipt=work * 2.5e9 / rate, parallelism=parallelism, max_parallelism=128)
     source = Operator("src", rate=rate, parallelism=parallelism, max_parallelism=128)
     return StreamGraph.of("job", [source, map_], [Stream("src", "map", partitioning="hash")])
 
 
-def plan(
-    graph: StreamGraph, offers: Sequence[Offer], now: JobOnPods | None = None
-) -> tuple[EqualPods, Any]:
+def plan(graph, offers, now=None):
     facts = now or JobOnPods(1, "NONE", MODES, 0.0)
     return planned_pods(graph, Catalogue(tuple(offers), slot_sharing=True), QUICK, facts, {})
 
 
-def offer(cores: int, price: float = 1.0, **facts: Any) -> Offer:
+def offer(cores, price=1.0, **facts):
     return Offer(f"of-{cores}", price, mips="2500 MIPS", cores=cores, **facts)
 
 
-def resource(**changes: Any) -> FlinkResource:
+def resource(**changes):
     """The resource of a job on pods of one core."""
     metadata = {"name": "count", "namespace": "flink", **changes.pop("metadata", {})}
     document = {"metadata": metadata, "spec": merged(specification(), changes)}
@@ -64,7 +59,7 @@ def resource(**changes: Any) -> FlinkResource:
 
 @settings(max_examples=10, deadline=None)
 @given(work=st.floats(0.1, 6.0), prices=st.tuples(st.integers(1, 9), st.integers(1, 9)))
-def test_pods_are_the_cheapest_that_the_work_fits_on(work: float, prices: tuple[int, int]) -> None:
+def test_pods_are_the_cheapest_that_the_work_fits_on(work, prices):
     """Each has the same part of the work, whose subtasks take a core at most."""
     offers = [offer(cores, price) for cores, price in zip((1, 4), prices, strict=True)]
     pods, result = plan(job(work), offers)
@@ -75,12 +70,12 @@ def test_pods_are_the_cheapest_that_the_work_fits_on(work: float, prices: tuple[
     assert pods.parallelism <= pods.number * pods.slots
 
 
-def test_the_parallelism_stays_if_it_is_enough() -> None:
+def test_the_parallelism_stays_if_it_is_enough():
     pods, _ = plan(job(0.9, parallelism=3), [offer(1)], JobOnPods(3, "TASKS", MODES, 0.0))
     assert pods == EqualPods(offer(1), 1, 3, 3, "TASKS")
 
 
-def test_the_parallelism_of_the_autoscaler_stays() -> None:
+def test_the_parallelism_of_the_autoscaler_stays():
     """Three subtasks, which need two cores each at most, are not divided further."""
     own = JobOnPods(3, "NONE", MODES, 0.0, keeps_parallelism=True)
     pods, _ = plan(job(2.9, parallelism=3), [offer(1), offer(4, 2)], own)
@@ -90,7 +85,7 @@ def test_the_parallelism_of_the_autoscaler_stays() -> None:
         plan(job(3.1, parallelism=3), [offer(4)], own)
 
 
-def test_what_the_program_sets_stays() -> None:
+def test_what_the_program_sets_stays():
     graph = job(3.5)
     parallel = graph.operators.parallelism.copy()
     parallel[0] = 3
@@ -100,7 +95,7 @@ def test_what_the_program_sets_stays() -> None:
     assert result.parallelism == {"src": 3, "map": 4}
 
 
-def test_every_slot_has_the_memory_that_it_has_now() -> None:
+def test_every_slot_has_the_memory_that_it_has_now():
     own = JobOnPods(1, "NONE", MODES, 1.0 * GB)
     small, large = offer(2, memory=1 * GB), offer(2, 1.5, memory=2 * GB)
     assert plan(job(1.5), [small], own)[0] == EqualPods(small, 2, 1, 2, "NONE")
@@ -108,12 +103,12 @@ def test_every_slot_has_the_memory_that_it_has_now() -> None:
     assert plan(job(1.5), both, own)[0] == EqualPods(both[1], 1, 2, 2, "NONE")
 
 
-def test_a_rate_that_no_pods_carry_is_refused() -> None:
+def test_a_rate_that_no_pods_carry_is_refused():
     with pytest.raises(ProblemError):
         plan(job(1.5), [offer(1, at_most=1)])
 
 
-def test_a_patch_has_what_changes_and_says_what_it_was() -> None:
+def test_a_patch_has_what_changes_and_says_what_it_was():
     pods = EqualPods(offer(2, memory=2**31), 3, 2, 6, "SLOTS")
     result = plan(job(0.5), [offer(1)])[1]
     own = resource()
@@ -130,7 +125,7 @@ def test_a_patch_has_what_changes_and_says_what_it_was() -> None:
     assert shlex.split(command)[:4] == ["kubectl", "patch", "flinkdeployment", "count"]
 
 
-def test_a_patch_of_what_there_is_is_empty() -> None:
+def test_a_patch_of_what_there_is_is_empty():
     own, result = resource(), plan(job(0.5), [offer(1)])[1]
     for pods in (
         EqualPods(offer(1), 1, 1, 1, "NONE"),
@@ -141,14 +136,14 @@ def test_a_patch_of_what_there_is_is_empty() -> None:
         assert not [*patch_commands(own, "patch.yaml", patch)]
 
 
-def test_replicas_are_changed_where_they_count() -> None:
+def test_replicas_are_changed_where_they_count():
     pods, result = EqualPods(offer(1), 3, 1, 3, "NONE"), plan(job(0.5), [offer(1)])[1]
     for own in (resource(mode="standalone"), resource(taskManager={"replicas": 1})):
         patch = pods.patch(own, 2500.0, None, result)
         assert patch.document["spec"]["taskManager"] == {"replicas": 3}
 
 
-def test_what_is_requested_is_less_than_the_limit_by_its_factor() -> None:
+def test_what_is_requested_is_less_than_the_limit_by_its_factor():
     own = resource(flinkConfiguration={"kubernetes.taskmanager.cpu.limit-factor": "2.0"})
     patch = EqualPods(offer(4), 1, 1, 1, "NONE").patch(
         own, 2500.0, None, plan(job(0.5), [offer(1)])[1]
@@ -165,7 +160,7 @@ def test_what_is_requested_is_less_than_the_limit_by_its_factor() -> None:
         ({"metadata": {"managedFields": [{"manager": "kustomize-controller"}]}}, "Flux"),
     ],
 )
-def test_who_else_changes_the_specification_is_told(changes: dict[str, Any], word: str) -> None:
+def test_who_else_changes_the_specification_is_told(changes, word):
     own, result = resource(**changes), plan(job(0.5), [offer(1)])[1]
     patch = EqualPods(offer(2), 3, 2, 6, "SLOTS").patch(own, 2500.0, None, result)
     told, command = patch_commands(own, "patch.yaml", patch)
@@ -174,7 +169,7 @@ def test_who_else_changes_the_specification_is_told(changes: dict[str, Any], wor
     assert ("job" in patch.document["spec"]) == (word != "autoscaler")
 
 
-def application(shop: Shop) -> LazyFlink:
+def application(shop):
     """A job of three operators, which take 0.26 cores at 100 tuples/s, on pods of 2 cores each."""
     settings = {
         "execution.target": "kubernetes-application",
@@ -195,7 +190,7 @@ def application(shop: Shop) -> LazyFlink:
     return flink
 
 
-def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -> None:
+def test_an_application_on_kubernetes_gets_a_patch(shop, tmp_path):
     flink = application(shop)
     offers = Catalogue.of([Offer("pod", 0.5, cores=1), Offer("large", 0.9, cores=2)])
     assert any(line.startswith("# change in") for line in advised(flink, "20x", offers).commands)
@@ -216,7 +211,7 @@ def test_an_application_on_kubernetes_gets_a_patch(shop: Shop, tmp_path: Path) -
         engine.advise("job", "2x", Cluster.uniform(2), QUICK)
 
 
-def test_a_watch_expects_more_of_more_pods(shop: Shop) -> None:
+def test_a_watch_expects_more_of_more_pods(shop):
     """Up to the parallelism that the program sets."""
     engine = FlinkEngine(application(shop).rest, patience=0.0)
     model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())

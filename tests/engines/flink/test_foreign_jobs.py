@@ -22,8 +22,7 @@ from flink_jars import build_jar, compile_java
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.export import placed_py
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.savepoints import Savepoint, checkpoint_totals, last_kept, stop
@@ -51,7 +50,7 @@ SQL = {
 ROCKS = {"state.backend.type": "rocksdb"}
 
 
-def placed(triple: str, count: str) -> dict[str, list[str]]:
+def placed(triple, count):
     """Operators of the job with state; two subtasks of each that leaves their number open."""
     return {
         "numbers": ["dev-0"],
@@ -62,24 +61,24 @@ def placed(triple: str, count: str) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def start(rest: Rest, jobs: Path) -> Start:
+def start(rest, jobs):
     """Apply a placement to the job with state."""
 
-    def call(vectors: dict[str, list[str]], *names: str, savepoint: str | None = None) -> str:
+    def call(vectors, *names, savepoint=None):
         restored = None if savepoint is None else Savepoint(savepoint)
         return apply(rest, Program(jobs, "StateJob", names), Layout(vectors), savepoint=restored)
 
     return call
 
 
-def free_memory(rest: Rest) -> dict[str, int]:
+def free_memory(rest):
     """Managed memory that no slot has taken, by TaskManager, in MB."""
     return {row["id"]: row["freeResource"]["managedMemory"] for row in rest.task_managers()}
 
 
 def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_placed(
-    rest: Rest, start: Start, tmp_path: Path
-) -> None:
+    rest, start, tmp_path
+):
     """The slots of the operator with state share what their TaskManager has."""
     before, vectors, names = free_memory(rest), placed("dev-1", "dev-2"), ("triple", "count", "c-1")
     job = start(vectors, *names)
@@ -96,9 +95,7 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
 
 
 @pytest.mark.slow
-def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
-    rest: Rest, jobs: Path
-) -> None:
+def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(rest, jobs):
     """RocksDB with nothing would crawl, so the job is refused."""
     vectors, before = placed("dev-1", "dev-2"), free_memory(rest)
     program = Program(jobs, "StateJob", ("triple", "count"), managed_mb=1)
@@ -109,9 +106,7 @@ def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
 
 
 @pytest.mark.slow
-def test_state_that_no_operator_takes_over_is_refused(
-    rest: Rest, jobs: Path, start: Start, tmp_path: Path
-) -> None:
+def test_state_that_no_operator_takes_over_is_refused(rest, jobs, start, tmp_path):
     """By what can be done; nothing is left running."""
     tally = Program(jobs, "TallyJob", (str(tmp_path), "100"))
     job = apply(rest, tally, Layout({name: ["dev-0"] for name in TALLY}))
@@ -122,7 +117,7 @@ def test_state_that_no_operator_takes_over_is_refused(
 
 
 @pytest.mark.slow
-def test_operators_that_nobody_has_named_are_moved(rest: Rest, jobs: Path, tmp_path: Path) -> None:
+def test_operators_that_nobody_has_named_are_moved(rest, jobs, tmp_path):
     """The program is checked in the JobManager, which its `System.exit` would end with all jobs."""
     kept = {
         "execution.checkpointing.interval": "10 s",
@@ -145,8 +140,8 @@ def test_operators_that_nobody_has_named_are_moved(rest: Rest, jobs: Path, tmp_p
 
 @pytest.mark.slow
 def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
-    rest: Rest, flink: Flink, jobs: Path, cluster: LocalCluster, tmp_path: Path
-) -> None:
+    rest, flink, jobs, cluster, tmp_path
+):
     """With the exported classes in the jar, and then moved with its windows.
 
     In a process of its own the planner numbers operators from 1, in the JobManager it goes on.
@@ -173,7 +168,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     assert verify(rest, job, Layout(elsewhere)).fine
 
 
-def managed(rest: Rest, job: str) -> list[int]:
+def managed(rest, job):
     """Managed memory of each slot of a job, in MB."""
     return [
         slot["resource"]["managedMemory"]
@@ -184,9 +179,7 @@ def managed(rest: Rest, job: str) -> list[int]:
 
 
 @pytest.mark.slow
-def test_only_a_job_that_uses_managed_memory_asks_for_it(
-    rest: Rest, jobs: Path, tmp_path: Path
-) -> None:
+def test_only_a_job_that_uses_managed_memory_asks_for_it(rest, jobs, tmp_path):
     """State on the heap takes none; a move counts as free what the job itself has, and no more."""
     heap = Program(jobs, "TallyJob", (str(tmp_path), "100"))
     rocks = Program(jobs, "TallyJob", (str(tmp_path), "100"), settings=ROCKS)
@@ -205,7 +198,7 @@ APPLICATIONS = EXAMPLES.parent / "datasets" / "applications"
 
 
 @pytest.mark.slow
-def test_the_loop_ends_verified(flink: Flink, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loop_ends_verified(flink, capsys):
     runpy.run_path(str(EXAMPLES / "flink_loop.py"))["run"](flink, seconds=2)
     told = capsys.readouterr().out
     assert "verified: every subtask runs where it was placed" in told
@@ -213,9 +206,7 @@ def test_the_loop_ends_verified(flink: Flink, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.slow
-def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
-    rest: Rest, flink: Flink, tmp_path: Path
-) -> None:
+def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(rest, flink, tmp_path):
     """The second of them counts from the middle of all numbers, where products overflow."""
     build_jar(flink, [EXAMPLES / "flink" / "LogJob.java"], tmp_path / "log.jar")
     job = posted(rest, tmp_path / "log.jar", "LogJob", "400", parallelism=2)
@@ -225,9 +216,7 @@ def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
 
 
 @pytest.mark.slow
-def test_jobs_have_the_operators_and_streams_of_their_files(
-    rest: Rest, flink: Flink, tmp_path: Path
-) -> None:
+def test_jobs_have_the_operators_and_streams_of_their_files(rest, flink, tmp_path):
     """All of them come up, too."""
     built = tmp_path / "applications.jar"
     build_jar(flink, sorted(APPLICATIONS.joinpath("jobs").glob("*.java")), built)
@@ -252,7 +241,7 @@ def test_jobs_have_the_operators_and_streams_of_their_files(
 Submit = Callable[..., str]
 
 
-def random_vectors(seed: int, cluster: LocalCluster) -> tuple[dict, dict[str, list[str]]]:
+def random_vectors(seed, cluster):
     """A pipeline with whole and spread operators, every subtask on a random device."""
     draw = random.Random(seed)
     parallelism = [draw.choice([1, 1, 2, 3, 4, 6]) for _ in range(5)]
@@ -263,24 +252,20 @@ def random_vectors(seed: int, cluster: LocalCluster) -> tuple[dict, dict[str, li
     return pipeline(*parallelism), vectors
 
 
-def left(rest: Rest) -> dict[str, Any]:
+def left(rest):
     """What TaskManagers have left of their resources."""
     return {row["id"]: row["freeResource"]["extendedResources"] for row in rest.task_managers()}
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_random_placements_land_exactly(
-    seed: int, rest: Rest, submit: Submit, cluster: LocalCluster
-) -> None:
+def test_random_placements_land_exactly(seed, rest, submit, cluster):
     """Whole operators on their devices, spread ones in their counts."""
     graph, vectors = random_vectors(seed, cluster)
     found = verify(rest, submit(graph, vectors), Layout(vectors))
     assert found.fine, found
 
 
-def test_cancelled_jobs_can_be_placed_again_elsewhere(
-    rest: Rest, submit: Submit, cluster: LocalCluster
-) -> None:
+def test_cancelled_jobs_can_be_placed_again_elsewhere(rest, submit, cluster):
     """Another placement of the same job, and the group indexes are free again."""
     before = left(rest)
     for device in cluster.devices[1:3]:
@@ -292,7 +277,7 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
         assert left(rest) == before
 
 
-def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> None:
+def test_a_job_that_does_not_fit_its_placement_is_refused(submit):
     """Operators that are not placed, and other parallelisms than placed."""
     with pytest.raises(FlinkError, match="'op1'"):
         submit(pipeline(1, 1), {"op0": ["dev-0"]})
@@ -301,7 +286,7 @@ def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> Non
 
 
 @pytest.mark.slow
-def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: Path) -> None:
+def test_an_adaptive_scheduler_is_refused_and_detected(flink, graph_jar):
     """It ignores pins, so that nothing it shows can be trusted."""
     settings = {"jobmanager.scheduler": "adaptive"}
     with local_cluster(flink, ["dev-0"], settings=settings, layers=1) as cluster:
@@ -316,9 +301,7 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
 
 
 @pytest.mark.slow
-def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
-    flink: Flink, graph_jar: Path, tmp_path: Path
-) -> None:
+def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(flink, graph_jar, tmp_path):
     """Operators of several subtasks, too; the refusal says which settings spreading needs."""
     with local_cluster(flink, ["a", "b"], layers=0) as bare:
         rest = Rest(bare.url)
@@ -349,12 +332,12 @@ PYTHON_JARS = [*PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/f
 
 @pytest.mark.slow
 def test_the_lines_of_the_page_measure_place_and_move_a_job(
-    rest: Rest,
-    flink: Flink,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    rest,
+    flink,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
     """The job of the page, on a cluster of the tests."""
     page = (ROOT / "docs" / "how-to" / "flink-moves.md").read_text()
     match = re.search(r'```py title="move.py"\n(.*?)```', page, re.DOTALL)
@@ -400,9 +383,7 @@ def test_the_lines_of_the_page_measure_place_and_move_a_job(
         ),
     ],
 )
-def test_a_program_runs_where_it_was_placed(
-    program: str, placement: dict[str, str], rest: Rest, cluster: LocalCluster, tmp_path: Path
-) -> None:
+def test_a_program_runs_where_it_was_placed(program, placement, rest, cluster, tmp_path):
     """One line of the program is changed, and nothing of streamplace is needed to run it."""
     vectors = {operator: [device] for operator, device in placement.items()}
     code = placed_py(pinning(Layout(vectors), SpreadLimits.untouched(cluster.devices)))

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import limited
 import pytest
-from fake_flink import MIPS, Shop
+from fake_flink import MIPS
 from flink_clusters import await_flow, submitted
 from flink_jars import build_jar
 
@@ -30,7 +29,6 @@ from streamplace.engines.flink.decide.hot import (
     why_hot,
 )
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
@@ -41,7 +39,7 @@ FULL = ManagerTime(1.0, 1.0, is_full=True)
 MOVE = RateInterval(90.0, 150.0, 200.0)
 
 
-def job(own: ManagerTime = HALF, **facts: Any) -> HotJob:
+def job(own=HALF, **facts):
     """A job of a source and of two subtasks that read it, of which the first is hot."""
     hot: dict[str, Any] = {"busy": 0.95, "cpu": 0.5} | facts.pop("hot", {})
     subtasks = [
@@ -79,7 +77,7 @@ def job(own: ManagerTime = HALF, **facts: Any) -> HotJob:
         (job(hot={"busy": 0.3}), "network", "it cannot send 70% of the time, and no reader is"),
     ],
 )
-def test_each_cause_is_told_by_its_number(hot: HotJob, cause: str, number: str) -> None:
+def test_each_cause_is_told_by_its_number(hot, cause, number):
     """Just above its boundary, and just below it another one, or none."""
     ((where, why),) = hot_causes(hot).items()
     assert (why.split(":")[0], number in why) == (cause, True), why
@@ -96,13 +94,13 @@ def test_each_cause_is_told_by_its_number(hot: HotJob, cause: str, number: str) 
         HotJob([], {}, 0.0, {}, {}),
     ],
 )
-def test_a_job_without_a_cause_says_so(clean: HotJob) -> None:
+def test_a_job_without_a_cause_says_so(clean):
     assert hot_causes(clean) == {}
     assert hot_lines({}) == [NOT_HOT]
 
 
 @pytest.mark.parametrize(("blocked", "hot"), [(2.0, ["src", "src"]), (0.0, [])])
-def test_a_profile_says_which_operators_are_hot(shop: Shop, blocked: float, hot: list[str]) -> None:
+def test_a_profile_says_which_operators_are_hot(shop, blocked, hot):
     """Its source cannot send though nobody is busy, or can."""
     flink = shop(blocked=blocked)
     flink.answers["GET /config"] = {"flink-version": "2.3.0"}
@@ -112,7 +110,7 @@ def test_a_profile_says_which_operators_are_hot(shop: Shop, blocked: float, hot:
     assert not any("would gain" in doubt for doubt in found.doubts)
 
 
-def test_a_job_that_ends_after_its_profile_is_still_explained(shop: Shop) -> None:
+def test_a_job_that_ends_after_its_profile_is_still_explained(shop):
     """Only what a move would gain is not known."""
     flink = shop(blocked=2.0)
     found = profile(flink.rest, "job", 10)
@@ -132,20 +130,20 @@ def test_a_job_that_ends_after_its_profile_is_still_explained(shop: Shop) -> Non
     ],
 )
 def test_the_time_for_which_a_quota_stops_a_process_is_read_from_its_group(
-    stat: str | None, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    stat, seconds, tmp_path, monkeypatch
+):
     if stat is not None:
         (tmp_path / "cpu.stat").write_text(stat)
     monkeypatch.setattr(limits, "cpu_pool", lambda _: CpuPool(str(tmp_path), 0.5))
     assert limits.throttled_seconds(7) == seconds
 
 
-def test_of_a_job_that_is_held_back_at_least_the_busiest_operator_is_told() -> None:
+def test_of_a_job_that_is_held_back_at_least_the_busiest_operator_is_told():
     ((where, why),) = hot_causes(job(blocked=0.1, hot={"busy": 0.6})).items()
     assert (where, why.split(":")[0]) == (f"{HOT}sum on a", "work")
 
 
-def test_causes_fit_on_one_screen() -> None:
+def test_causes_fit_on_one_screen():
     ((where, why),) = hot_causes(job()).items()
     lines = hot_lines({f"{where}-{i}": why for i in range(40)})
     assert len(lines) == MOST_LINES + 1
@@ -183,7 +181,7 @@ REAL = (
 )
 
 
-def hot_in(answer: Any) -> set[tuple[str, str]]:
+def hot_in(answer):
     """Operators that limit a profiled job, and why, which the command says in both ways."""
     print(answer.err)
     facts = json.loads(answer.out)["attributes"]
@@ -195,9 +193,7 @@ def hot_in(answer: Any) -> set[tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 @pytest.mark.parametrize("real", REAL, ids=[one.cause or "none" for one in REAL])
-def test_a_real_job_has_exactly_its_cause(
-    real: Real, flink: Flink, tmp_path: Path, run: Callable[..., Any]
-) -> None:
+def test_a_real_job_has_exactly_its_cause(real, flink, tmp_path, run):
     """The verdict of the command, on TaskManagers with quotas; the operator is the one that works.
 
     Of a network, the source is told, which cannot send.
@@ -226,9 +222,7 @@ def test_a_real_job_has_exactly_its_cause(
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_a_neighbour_on_the_host_is_told(
-    flink: Flink, tmp_path: Path, run: Callable[..., Any]
-) -> None:
+def test_a_neighbour_on_the_host_is_told(flink, tmp_path, run):
     """Processes that are none of the cluster have the cores for most of the time."""
     jar = tmp_path / "hot.jar"
     build_jar(flink, [Path(__file__).parent / "java" / "HotJob.java"], jar)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fake_flink import FakeFlink, LazyFlink, Shop, failure, healthy, task_manager
+from fake_flink import FakeFlink, failure, healthy, task_manager
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +41,6 @@ from streamplace.engines.flink.move.savepoints import EndedByOthers
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.watch.deciding import JobModel
 from streamplace.engines.flink.watch.modelling import JobModeller, limit_of
 from streamplace.io.ledger import NOISE, user_runs
 from streamplace.io.store import Store
@@ -54,7 +53,7 @@ COLD = COLD_CPU[1]
 RECORDED = Path(__file__).parents[3] / "docs/assets/against-flink.jsonl"
 
 
-def at(device: str) -> Layout:
+def at(device):
     """Layout of a job whose two operators are one task."""
     return Layout({"src": [device], "out": [device]})
 
@@ -89,38 +88,38 @@ class World:
     settings: MoveSettings = field(default_factory=MoveSettings)
 
     @property
-    def job(self) -> str:
+    def job(self):
         """Its id, which changes with every move."""
         return f"job{self.number}"
 
     @property
-    def has_finished(self) -> bool:
+    def has_finished(self):
         """Whether it has ended."""
         return self.where == self.ends
 
     @property
-    def rate(self) -> float:
+    def rate(self):
         """What its sources emit now."""
         carries = {**self.carries, **(self.later if self.visited else {})}
         return min(self.offered, carries[self.where])
 
-    def step(self) -> None:
+    def step(self):
         """Do something for a while, in which the user may press Ctrl-C."""
         self.steps += 1
         if self.steps - 1 == self.interrupted:
             raise KeyboardInterrupt
 
-    def for_trials(self) -> "World":
+    def for_trials(self):
         """Rates are no condition here."""
         return self
 
-    def plan(self, job: str, vectors: Layout) -> MovePlan:
+    def plan(self, job, vectors):
         """Whatever is placed fits."""
         assert job == self.job
         self.step()
         return MovePlan(job=job, before=at(self.where), after=Layout(vectors))
 
-    def run(self, plan: MovePlan) -> FlinkMoved:
+    def run(self, plan):
         """Move the job, or start it again where it was, as if that is interrupted."""
         (target,) = plan.after["out"]
         self.step()
@@ -136,7 +135,7 @@ class World:
             raise
         return FlinkMoved(self.job, 2.0, f"savepoint-{self.number}")
 
-    def propose(self, job: str, _: object = (), trials: tuple[Trial, ...] = ()) -> Proposal:
+    def propose(self, job, _=(), trials=()):
         """Measure the job, and predict its layouts."""
         assert job == self.job
         self.step()
@@ -158,31 +157,31 @@ class World:
         expected = Interruptions(stop=0.0, start=0.0)
         return Proposal(job, question, tuple(others), expected, (*trials, present), present)
 
-    def await_running(self, job: str, _: float) -> None:
+    def await_running(self, job, _):
         """Wait for a job that Flink restarts."""
         assert job == self.job
         self.restarts = ""
         if self.where == self.dies:
             raise FlinkError("the job has no memory left")
 
-    def restart(self, job: str, layout: Layout) -> FlinkMoved:
+    def restart(self, job, layout):
         """Start a job that does not run from its last checkpoint."""
         assert job == self.job
         assert self.where == self.dies
         return self.run(MovePlan(job=job, before=at(self.where), after=layout))
 
-    def state(self, job: str) -> str:
+    def state(self, job):
         """State of a job."""
         if self.has_finished or job != self.job:
             return "FINISHED"
         return "RESTARTING" if self.where == self.dies else "RUNNING"
 
-    def candidate(self, name: str) -> Candidate:
+    def candidate(self, name):
         """What the model says of a layout, with an error of 10 %."""
         rate = self.factors.get(name, 1.0) * self.carries[name]
         return Candidate(name, at(name), RateInterval(0.9 * rate, rate, 1.1 * rate))
 
-    def improver(self, **facts: Any) -> JobImprover:
+    def improver(self, **facts):
         """Tries layouts in this world."""
         rest = SimpleNamespace(world=self)
         rest.state = self.state
@@ -190,12 +189,12 @@ class World:
         engine: Any = SimpleNamespace(rest=rest)
         return InWorld(engine, cast("FlinkMove", self), tell=self.told.append, **facts)
 
-    def improved(self, **facts: Any) -> Proposal:
+    def improved(self, **facts):
         """Try layouts, beginning where the job is."""
         improver = self.improver(**{"agrees": self.agrees, **facts})
         return improver.run(improver.propose(self.job))
 
-    def agrees(self, question: str) -> bool:
+    def agrees(self, question):
         """Agree to every trial."""
         self.step()
         self.asked_for.append(question)
@@ -205,22 +204,22 @@ class World:
 class InWorld(JobImprover):
     """Measures and predicts in the world that it moves a job of."""
 
-    def propose(self, *given: Any) -> Proposal:
+    def propose(self, *given):
         """What the world proposes."""
         return cast("World", self.move).propose(*given)
 
-    def _present(self, job: str) -> Layout:
+    def _present(self, job):
         return at(cast("World", self.move).where)
 
 
 @pytest.fixture(autouse=True)
-def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_the_world(monkeypatch):
     """What Flink tells of a moved job is that of the world behind it."""
 
-    def states(rest: Any, _: str) -> dict[str, str]:
+    def states(rest, _):
         return {rest.world.job: rest.state(rest.world.job)}
 
-    def refuse_ended(rest: Any, _: str) -> None:
+    def refuse_ended(rest, _):
         if rest.world.is_cancelled:
             raise EndedByOthers("the job was cancelled by another user")
 
@@ -239,9 +238,7 @@ def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     st.sets(st.sampled_from("abcdef")),
     st.integers(0, 4),
 )
-def test_a_job_ends_in_the_best_layout_that_was_measured(
-    others: dict[str, float], factors: dict[str, float], failing: set[str], tries: int
-) -> None:
+def test_a_job_ends_in_the_best_layout_that_was_measured(others, factors, failing, tries):
     """However wrong the model is, wherever it does not run, and never below where it began."""
     fails = dict.fromkeys(failing, FlinkError("too few slots; returned"))
     world = World({START: 100.0, **others}, factors, fails)
@@ -254,13 +251,13 @@ def test_a_job_ends_in_the_best_layout_that_was_measured(
     assert len(world.visited) <= len(measured)  # at most one move back
 
 
-def test_a_job_that_flink_restarts_in_a_layout_is_measured_once_it_runs() -> None:
+def test_a_job_that_flink_restarts_in_a_layout_is_measured_once_it_runs():
     """A slow TaskManager may lose its first connections."""
     world = World({START: 100.0, "a": 150.0}, restarts="a")
     assert world.improved().where.rate == 150.0
 
 
-def test_of_layouts_that_nothing_is_known_of_all_are_tried() -> None:
+def test_of_layouts_that_nothing_is_known_of_all_are_tried():
     """The model contradicts what was measured, so its predictions exclude nothing."""
     carries = {START: 100.0, "a": 50.0, "b": 300.0, "c": 90.0}
     world = World(carries, dict.fromkeys("abc", 0.01), is_contradicted=True)
@@ -269,7 +266,7 @@ def test_of_layouts_that_nothing_is_known_of_all_are_tried() -> None:
     assert world.visited[3:] == ["b"]
 
 
-def test_a_layout_whose_interval_is_below_the_best_rate_is_tried_only_for_a_reason() -> None:
+def test_a_layout_whose_interval_is_below_the_best_rate_is_tried_only_for_a_reason():
     """Predictions of the job were far off, and that is said."""
     carries = {START: 100.0, "a": 130.0, "b": 180.0}
     world = World(carries, {"a": 1.0, "b": 0.5})
@@ -280,7 +277,7 @@ def test_a_layout_whose_interval_is_below_the_best_rate_is_tried_only_for_a_reas
     assert "tried because predictions of this job were off by 3.0 times" in told
 
 
-def test_a_profile_by_which_the_present_layout_carries_nothing_is_no_error_of_the_command() -> None:
+def test_a_profile_by_which_the_present_layout_carries_nothing_is_no_error_of_the_command():
     """All layouts may be as good then."""
     made = World({START: 100.0, "a": 90.0}).propose("job0")
     graph = replace(made.measured.graph, attributes={"mips": 100.0, CONSISTENCY_ERROR: -1.0})
@@ -300,9 +297,7 @@ def test_a_profile_by_which_the_present_layout_carries_nothing_is_no_error_of_th
         (0.8, 2.0, "mode: SLOTS", False),
     ],
 )
-def test_a_try_must_gain_more_within_an_hour_than_it_costs(
-    predicted: float, there: float, line: str, is_tried: bool
-) -> None:
+def test_a_try_must_gain_more_within_an_hour_than_it_costs(predicted, there, line, is_tried):
     made = World({START: 100.0}).propose("job0")
     value = 100.0 * predicted
     other = Candidate("a", at(START), RateInterval(0.7 * value, value, 1.4 * value), line=line)
@@ -312,14 +307,14 @@ def test_a_try_must_gain_more_within_an_hour_than_it_costs(
     assert (made.target is not None) == is_tried
 
 
-def recorded_trials() -> Iterator[list[dict[str, Any]]]:
+def recorded_trials():
     """The trials of each recorded move, from the present layout on."""
     for row in map(json.loads, RECORDED.read_text().splitlines()):
         if trials := ((row.get("answer") or {}).get("decision") or {}).get("trials"):
             yield trials
 
 
-def test_the_recorded_interruptions_by_later_moves_are_half_of_the_one_before() -> None:
+def test_the_recorded_interruptions_by_later_moves_are_half_of_the_one_before():
     pairs = [
         (Interruptions(0.0, 0.0).on([1.0], last=before), after)
         for trials in recorded_trials()
@@ -331,7 +326,7 @@ def test_the_recorded_interruptions_by_later_moves_are_half_of_the_one_before() 
     assert sum(expected.low <= after <= expected.high for expected, after in pairs) >= 0.9 * 51
 
 
-def test_half_of_the_recorded_later_tries_are_left_and_nearly_all_that_they_gained() -> None:
+def test_half_of_the_recorded_later_tries_are_left_and_nearly_all_that_they_gained():
     """Moves of twelve jobs, on machines of eight kinds; each took 10 s, or longer."""
     made, gained, every = 0, 0.0, 0.0
     for first, *tries in recorded_trials():
@@ -356,7 +351,7 @@ def test_half_of_the_recorded_later_tries_are_left_and_nearly_all_that_they_gain
     assert gained == pytest.approx(0.96 * every, rel=0.01)
 
 
-def test_a_job_that_runs_as_flink_places_it_needs_no_pins() -> None:
+def test_a_job_that_runs_as_flink_places_it_needs_no_pins():
     """On equal machines, no other layout is expected to be worth them."""
     made = World({START: 100.0, "a": 101.0}).propose("job0")
     present = replace(made.where, is_pinned=False)
@@ -367,7 +362,7 @@ def test_a_job_that_runs_as_flink_places_it_needs_no_pins() -> None:
     assert [*made.sentences()][-1] == line + "would run as it does: mode: SLOTS"
 
 
-def test_layouts_in_a_table_have_names_that_tell_them_apart() -> None:
+def test_layouts_in_a_table_have_names_that_tell_them_apart():
     made = World({START: 100.0, "a": 150.0}).propose("job0")
     again = replace(made, trials=(made.where, Trial("a", at("b"), 120.0)))
     names = [row[0] for row in again.report().parts[0].rows]  # type: ignore[union-attr]
@@ -375,7 +370,7 @@ def test_layouts_in_a_table_have_names_that_tell_them_apart() -> None:
     assert [row["name"] for row in again.to_json()["layouts"]] == ["a #2"]
 
 
-def test_a_job_that_is_back_has_the_rate_that_is_measured_there_now() -> None:
+def test_a_job_that_is_back_has_the_rate_that_is_measured_there_now():
     """What it was before may be stale; what was tried and lost is told in seconds."""
     world = World({START: 100.0, "a": 50.0}, {"a": 4.0})
     world.later[START] = 80.0
@@ -385,7 +380,7 @@ def test_a_job_that_is_back_has_the_rate_that_is_measured_there_now() -> None:
     assert "tries that gained nothing stopped the job for 4 s" in str(improved.report())
 
 
-def test_a_job_that_keeps_up_is_not_moved() -> None:
+def test_a_job_that_keeps_up_is_not_moved():
     """Nobody offers more; with a rate that is asked for, it is moved where the model says so."""
     world = World({START: 100.0, "a": 300.0}, offered=80.0)
     assert world.improved().job == "job0"
@@ -397,7 +392,7 @@ def test_a_job_that_keeps_up_is_not_moved() -> None:
     assert (asked.where, improved.where.name) == ("a", "a")
 
 
-def test_a_layout_in_which_the_job_does_not_run_counts_as_tried() -> None:
+def test_a_layout_in_which_the_job_does_not_run_counts_as_tried():
     """It is back where it was, under another id, and tries the next one."""
     world = World(
         {START: 100.0, "a": 500.0, "b": 300.0}, fails={"a": FlinkError("too few slots; returned")}
@@ -408,7 +403,7 @@ def test_a_layout_in_which_the_job_does_not_run_counts_as_tried() -> None:
     assert any("too few slots" in line for line in world.told)
 
 
-def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured() -> None:
+def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured():
     """Nothing is known of its rate there."""
     world = World({START: 100.0, "a": 500.0}, unmeasured={"a": FlinkError("no metrics")})
     improved = world.improved()
@@ -416,7 +411,7 @@ def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured() -> None:
     assert "not measured" in str(improved.report())
 
 
-def test_a_job_that_fails_while_it_is_measured_starts_again_where_it_ran() -> None:
+def test_a_job_that_fails_while_it_is_measured_starts_again_where_it_ran():
     """Its move is over by then, so nothing else would start it."""
     world = World({START: 100.0, "a": 500.0}, dies="a")
     improved = world.improved()
@@ -424,23 +419,21 @@ def test_a_job_that_fails_while_it_is_measured_starts_again_where_it_ran() -> No
     assert any("no memory left" in line for line in world.told)
 
 
-def test_a_job_that_another_user_cancels_while_it_is_measured_is_not_started_again() -> None:
+def test_a_job_that_another_user_cancels_while_it_is_measured_is_not_started_again():
     world = World({START: 100.0, "a": 500.0}, dies="a", is_cancelled=True)
     with pytest.raises(EndedByOthers):
         world.improved()
     assert world.visited == ["a"]
 
 
-def test_a_trial_of_which_the_end_is_not_known_ends_the_command() -> None:
+def test_a_trial_of_which_the_end_is_not_known_ends_the_command():
     world = World({START: 100.0, "a": 500.0}, fails={"a": Undecided("no answer")})
     with pytest.raises(Undecided):
         world.improved()
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.floats(10, 1000), min_size=1), st.integers(0, 30))
-def test_whenever_trials_are_interrupted_the_job_ends_in_the_best_measured_layout(
-    others: dict[str, float], moment: int
-) -> None:
+def test_whenever_trials_are_interrupted_the_job_ends_in_the_best_measured_layout(others, moment):
     """While it is measured, planned, moved or asked about; also while it goes back."""
     world = World({START: 100.0, **others}, interrupted=moment)
     try:
@@ -451,10 +444,10 @@ def test_whenever_trials_are_interrupted_the_job_ends_in_the_best_measured_layou
     assert world.where in (START, *world.known)
 
 
-def test_a_job_that_was_not_moved_is_not_stopped_by_an_interruption() -> None:
+def test_a_job_that_was_not_moved_is_not_stopped_by_an_interruption():
     """At the first question."""
 
-    def interrupt(_: str) -> bool:
+    def interrupt(_):
         raise KeyboardInterrupt
 
     world = World({START: 100.0, "a": 500.0})
@@ -463,7 +456,7 @@ def test_a_job_that_was_not_moved_is_not_stopped_by_an_interruption() -> None:
     assert (world.visited, world.number) == ([], 0)
 
 
-def test_a_job_that_finishes_during_a_trial_is_left_alone() -> None:
+def test_a_job_that_finishes_during_a_trial_is_left_alone():
     world = World({START: 100.0, "a": 500.0, "b": 50.0}, ends="a")
     improved = world.improved()
     assert world.visited == ["a"]
@@ -472,7 +465,7 @@ def test_a_job_that_finishes_during_a_trial_is_left_alone() -> None:
 
 
 @given(st.floats(0, 20))
-def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed: float) -> None:
+def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed):
     """Each move takes two seconds, and going back takes them again."""
     carries = {START: 100.0, "a": 500.0, "b": 450.0, "c": 90.0}
     world = World(carries, {"a": 0.9, "b": 1.9, "c": 9.0}, fails={"b": FlinkError("no")})
@@ -483,7 +476,7 @@ def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed: float) -> N
         assert not world.visited
 
 
-def test_a_trial_may_be_refused() -> None:
+def test_a_trial_may_be_refused():
     world = World({START: 100.0, "a": 500.0})
     asked: list[str] = []
     improved = world.improved(agrees=lambda question: bool(asked.append(question)))
@@ -491,7 +484,7 @@ def test_a_trial_may_be_refused() -> None:
     assert asked[0].startswith("try a: 500 tuples/s")
 
 
-def test_an_interruption_is_expected_to_be_longer_where_the_job_has_not_run_yet() -> None:
+def test_an_interruption_is_expected_to_be_longer_where_the_job_has_not_run_yet():
     """By the warm-up on the slowest TaskManager that is cold; on warm ones, by the last move."""
     world = World({START: 10.0, "a": 50.0, "slow": 20.0}, {"a": 0.9})
     assert world.improver().propose(world.job).interruption.value == pytest.approx(2 + COLD / 0.5)
@@ -504,14 +497,14 @@ def test_an_interruption_is_expected_to_be_longer_where_the_job_has_not_run_yet(
     assert again.on([0.1], last=3.0) == again.redeployed()
 
 
-def test_a_layout_of_chained_operators_is_known_if_the_job_was_in_it() -> None:
+def test_a_layout_of_chained_operators_is_known_if_the_job_was_in_it():
     """A watch remembers it by operators, and the model has one operator for the chain."""
     made = World({START: 100.0, "a": 200.0}).propose("job0", trials=(Trial("", at("a"), 150.0),))
     found = candidate(made.question, "a", Layout({"src -> out": ["a"]}))
     assert made.is_tried(found)
 
 
-def test_a_layout_on_an_equal_task_manager_is_not_tried() -> None:
+def test_a_layout_on_an_equal_task_manager_is_not_tried():
     """However much it may carry, by an interval that is as wide as the model is uncertain."""
     world = World({START: 100.0, "equal": 100.0, "slower": 90.0}, {"equal": 3.0, "slower": 3.0})
     world.improved()
@@ -519,14 +512,14 @@ def test_a_layout_on_an_equal_task_manager_is_not_tried() -> None:
     assert "equal" not in world.visited
 
 
-def test_an_equal_task_manager_is_tried_if_the_job_did_not_run_on_the_first_one() -> None:
+def test_an_equal_task_manager_is_tried_if_the_job_did_not_run_on_the_first_one():
     """What failed there, such as its memory, need not fail elsewhere."""
     carries = {START: 100.0, "a": 300.0, "equal": 300.0}
     world = World(carries, fails={"a": FlinkError("Direct buffer memory; returned")})
     assert (world.improved().where.name, world.visited) == ("equal", ["a", "equal"])
 
 
-def test_every_trial_is_written_to_the_ledger() -> None:
+def test_every_trial_is_written_to_the_ledger():
     """With what was predicted before the move."""
     world = World({START: 100.0, "a": 200.0}, {"a": 0.9})
     world.improved()
@@ -538,7 +531,7 @@ def test_every_trial_is_written_to_the_ledger() -> None:
     assert any(line.startswith("warning: ") for line in world.told)
 
 
-def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
+def test_a_rate_that_is_asked_for_limits_what_may_be_gained():
     """More than is offered gains nothing."""
     made = World({START: 50.0}).propose("job0")
     other = Candidate("found", at("b"), RateInterval(90.0, 100.0, 110.0))
@@ -546,7 +539,7 @@ def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
     assert made.gain(other) > 2000 > asked.gain(other) > 500
 
 
-def test_a_proposal_says_what_its_intervals_rest_on() -> None:
+def test_a_proposal_says_what_its_intervals_rest_on():
     made = World({START: 50.0}).propose("job0")
     errors = PredictionErrors.of({"a": [0.1]}, 0.5, "errors of 1 run of 1 job")
     learned = replace(made, question=replace(made.question, errors=errors))
@@ -555,7 +548,7 @@ def test_a_proposal_says_what_its_intervals_rest_on() -> None:
     assert learned.to_json()["errors"]["from"] == errors.origin
 
 
-def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
+def test_a_rate_that_nothing_limits_is_null_in_json():
     """No CPU is known of the job, so that its layouts carry any rate; JSON has no such number."""
     free = Candidate("found", at("b"), RateInterval(inf, inf, inf))
     document = replace(World({START: 100.0}).propose("job0"), candidates=(free,)).to_json()
@@ -563,13 +556,13 @@ def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
     assert document["layouts"][0]["value"] is None
 
 
-def on_stock_flink(flink: LazyFlink) -> FlinkEngine:
+def on_stock_flink(flink):
     """An engine for the job, on a cluster that also answers what a decision asks it."""
     flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     return FlinkEngine(flink.rest)
 
 
-def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop: Shop) -> None:
+def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop):
     """Its source is held back, by a slow sink say, while CPU and links are nearly idle."""
     messages: list[str] = []
     held = JobImprover(on_stock_flink(shop(blocked=2.0)), None, tell=messages.append)
@@ -581,7 +574,7 @@ def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop:
     assert replace(held, engine=on_stock_flink(shop())).propose("job").target is None
 
 
-def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
+def test_a_task_manager_that_is_not_prepared_gets_nothing(shop):
     """The others are configured for placements, and operators are spread over them."""
     flink = shop(blocked=2.0)
     managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices]
@@ -599,7 +592,7 @@ def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     "checkpoints",
     [{"counts": {"completed": 0}, "latest": {"completed": None}}, failure("disabled", status=404)],
 )
-def test_a_job_without_checkpoints_is_tried_like_others(shop: Shop, checkpoints: Any) -> None:
+def test_a_job_without_checkpoints_is_tried_like_others(shop, checkpoints):
     """It is saved when it is stopped; how long that takes is not known."""
     flink = shop(blocked=2.0)
     flink.answers["GET /jobs/job/checkpoints"] = checkpoints
@@ -633,23 +626,23 @@ class Measured:
     # Cards, cluster and earlier windows that were given, measurement by measurement.
     asked: list[Any] = field(default_factory=list)
 
-    def measure(self, job: str, seconds: float, **given: Any) -> Measurement:
+    def measure(self, job, seconds, **given):
         """Next measurement."""
         self.asked.append((self.cards, given["cluster"], given["observed"]))
         return next(self.measurements)
 
 
-def cluster_of(*devices: str) -> Any:
+def cluster_of(*devices):
     """A cluster of these TaskManagers, on which the job runs as it is looked at."""
     answers = healthy(*devices) | {"GET /config": {"flink-version": "2.3.0"}}
     return FakeFlink(answers).rest
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
+def measured(monkeypatch):
     """Measure a job that is looked at by an engine, and find layouts by few evaluations."""
 
-    def of(engine: Any, layout: Layout, managers: str, **facts: Any) -> JobModel:
+    def of(engine, layout, managers, **facts):
         monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
@@ -664,8 +657,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
     [({"readings"}, 100_000, [103_000, 106_000, 110_000]), ((), 0, [75_000, 117_000, 210_000])],
 )
 def test_only_sources_that_are_held_back_send_more_in_other_layouts(
-    measured: Callable[..., JobModel], held_back: set[str], kept: float, carried: list[float]
-) -> None:
+    measured, held_back, kept, carried
+):
     """A third device doubles the readings; one device carries the clicks and some readings."""
     limited = {name: SourceFlow(0.0, is_limited=True) for name in held_back}
     flow = SourceFlow(0.0, is_limited=True, sources=limited)
@@ -679,7 +672,7 @@ def test_only_sources_that_are_held_back_send_more_in_other_layouts(
     assert [round(best[number], -3) for number in (1, 2, 3)] == carried
 
 
-def question(devices: list[str]) -> Question:
+def question(devices):
     """A measured job of a cheap source and a mapper that takes 0.8 of a core in four subtasks."""
     operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=4)]
     graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
@@ -688,7 +681,7 @@ def question(devices: list[str]) -> Question:
     return Question(measured, Layout({"src": ["d0"], "map": devices}), {}, spreads=True)
 
 
-def test_doubts_about_a_measurement_are_told_once(measured: Callable[..., JobModel]) -> None:
+def test_doubts_about_a_measurement_are_told_once(measured):
     """Numbers alone make no new doubt."""
     asked = question(["d0"] * 4)
     messages: list[str] = []
@@ -722,8 +715,8 @@ def test_doubts_about_a_measurement_are_told_once(measured: Callable[..., JobMod
     ],
 )
 def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
-    measured: Callable[..., JobModel], facts: dict[str, str], notes: tuple[str, ...], why: str
-) -> None:
+    measured, facts, notes, why
+):
     asked = question(["d0", "d0", "d1", "d1"])
     graph = replace(asked.measured.graph, attributes=facts)
     found = replace(asked.measured, graph=graph, notes=notes)
@@ -739,8 +732,8 @@ def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
 
 
 def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(
-    measured: Callable[..., JobModel],
-) -> None:
+    measured,
+):
     """Those that are no TaskManagers at the moment do not count."""
     asked = question(["d0"] * 4)
     cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}
@@ -756,9 +749,7 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(
     ("max_rate", "ipt", "limit"),
     [(40.0, 1e4, "the max_rate of a subtask of ask"), (0.0, 6e7, "one core of d0")],
 )
-def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
-    max_rate: float, ipt: float, limit: str
-) -> None:
+def test_a_subtask_that_waits_limits_a_job_and_not_its_core(max_rate, ipt, limit):
     """It reads no more, however much CPU is left for it."""
     ask = Operator("ask", ipt=ipt, max_rate=max_rate, parallelism=2)
     graph = StreamGraph.of("asking", [Operator("src", rate=100.0), ask], [Stream("src", "ask")])

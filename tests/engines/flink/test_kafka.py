@@ -6,27 +6,24 @@ One broker, or three that copy what they hold and speak with nobody they do not 
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 from command_lines import settings_file
 from flink_clusters import posted
-from kafka import WHY_SKIPPED, Broker, Feed, broker, kafka_flink, kafka_jars, kafka_jobs
+from kafka import WHY_SKIPPED, Broker, broker, kafka_flink, kafka_jars, kafka_jobs
 
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.io.graphs import read_graph
 
@@ -41,6 +38,8 @@ SETTLE = 6.0
 """Seconds after which a checkpoint is due."""
 PARTITIONS, READ = 30, 20
 """Partitions of each topic of three brokers; those of them that hold records."""
+EVEN = ":".join("1" * READ)
+"""Shares of the records by partition."""
 DISCOVERY = 2.0
 """Seconds after which the job looks for new partitions."""
 
@@ -54,16 +53,16 @@ class Shop:
     jar: Path
 
     @property
-    def rest(self) -> Rest:
+    def rest(self):
         """Client of the cluster."""
         return self.cluster.rest
 
-    def submitted(self, main: str, *arguments: str, parallelism: int = 2) -> str:
+    def submitted(self, main, *arguments, parallelism=2):
         """Submit a job as others do, and return its id."""
         own = (self.broker.address, *arguments)
         return posted(self.rest, self.jar, main, *own, parallelism=parallelism)
 
-    def started(self, main: str, *arguments: str, parallelism: int = 2) -> str:
+    def started(self, main, *arguments, parallelism=2):
         """Submit a job, and return its id when it runs."""
         job = self.submitted(main, *arguments, parallelism=parallelism)
         self.rest.wait_running(job, 120)
@@ -71,13 +70,13 @@ class Shop:
 
     def moved(
         self,
-        job: str,
-        settle: float,
-        tell: Callable[[str], None] = print,
+        job,
+        settle,
+        tell=print,
         *,
-        main: str = "WindowsJob",
-        parallelism: int = 2,
-    ) -> str:
+        main="WindowsJob",
+        parallelism=2,
+    ):
         """Move all of a job to the other TaskManager; returns its id there."""
         moves = MoveSettings(settle=settle, least_rate=0.0)
         engine = FlinkEngine(self.rest, moves=moves, tell=tell)
@@ -89,11 +88,11 @@ class Shop:
         return engine.move(job, program, target).job
 
     @contextmanager
-    def one_copy(self) -> Iterator[None]:
+    def one_copy(self):
         """Check all the time that one job runs at most."""
         numbers, over = [0], Event()
 
-        def look() -> None:
+        def look():
             while not over.wait(0.2):
                 with suppress(FlinkError):
                     numbers.append(len(self.rest.live_jobs()))
@@ -102,14 +101,14 @@ class Shop:
             yield
         assert max(numbers) == 1
 
-    def tells_all(self, number: int, seconds: float = 120, topic: str = "windows") -> None:
+    def tells_all(self, number, seconds=120, topic="windows"):
         """Wait until numbers of a topic add up to so many, and each record is there once."""
         windows = self.broker.await_total(topic, number, seconds=seconds)
         assert (windows.total, windows.repeated) == (number, 0)
 
 
 @contextmanager
-def _beside(act: Callable[[], None], over: Event) -> Iterator[None]:
+def _beside(act, over):
     """Run a function in a thread until the block is left, of which an event tells it."""
     thread = Thread(target=act)
     thread.start()
@@ -121,7 +120,7 @@ def _beside(act: Callable[[], None], over: Event) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def kafka_cluster(flink, tmp_path_factory):
     """A cluster with Kafka's connector, on which jobs restart as by default elsewhere.
 
     TaskManagers that end are started again: a sink whose transaction cannot be aborted within
@@ -143,7 +142,7 @@ def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Ite
     over = Event()
     with local_cluster(own, DEVICES, settings=settings) as cluster:
 
-        def restart() -> None:
+        def restart():
             while not over.wait(0.5):
                 for device in DEVICES:
                     if cluster.processes[device].poll() is not None:
@@ -154,7 +153,7 @@ def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture
-def shop(kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def shop(kafka_cluster, tmp_path_factory):
     """A broker of its own with empty topics; no job is left."""
     with _shop(kafka_cluster, tmp_path_factory.mktemp("broker")) as made:
         made.broker.create("orders", "windows")
@@ -162,9 +161,7 @@ def shop(kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def guarded_shop(
-    kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Shop]:
+def guarded_shop(kafka_cluster, tmp_path_factory):
     """Three brokers with TLS and SCRAM, and two topics of thirty partitions."""
     folder = tmp_path_factory.mktemp("brokers")
     with _shop(kafka_cluster, folder, number=3, is_secure=True) as made:
@@ -174,7 +171,7 @@ def guarded_shop(
 
 
 @contextmanager
-def _shop(cluster: LocalCluster, folder: Path, **facts: Any) -> Iterator[Shop]:
+def _shop(cluster, folder, **facts):
     jar = cluster.flink.home.parent / "jobs.jar"
     with broker(folder, jar, **facts) as made:
         cluster.wait()
@@ -183,7 +180,7 @@ def _shop(cluster: LocalCluster, folder: Path, **facts: Any) -> Iterator[Shop]:
             cluster.rest.cancel(job)
 
 
-def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop: Shop) -> None:
+def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop):
     """Exactly once; its lag says that it keeps up before."""
     job = shop.started("WindowsJob")
     with shop.broker.fed("orders", rate=RATE) as feed, shop.one_copy():
@@ -198,14 +195,12 @@ def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop: Shop) -
 
 @pytest.mark.parametrize("away", [5.0, 120.0])
 @pytest.mark.parametrize("moment", ["checking", "stopping", "starting it", "watching"])
-def test_a_broker_that_dies_in_a_move_costs_no_record(
-    shop: Shop, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, moment: str, away: float
-) -> None:
+def test_a_broker_that_dies_in_a_move_costs_no_record(shop, run, monkeypatch, moment, away):
     """The job runs in the end, by itself or by the line that is printed: one copy, exactly once."""
     monkeypatch.setenv("FLINK_HOME", str(shop.cluster.flink.home))
     job, (dying,) = shop.started("WindowsJob"), shop.broker.nodes
 
-    def tell(step: str) -> None:
+    def tell(step):
         print(f"{time.strftime('%H:%M:%S')} {step}")
         if step.startswith(moment) and dying.coming is None:
             time.sleep(0.1 * (moment == "stopping"))
@@ -230,7 +225,7 @@ def test_a_broker_that_dies_in_a_move_costs_no_record(
     shop.tells_all(feed.number, 240)
 
 
-def test_partitions_that_are_added_are_read_and_moved_too(shop: Shop) -> None:
+def test_partitions_that_are_added_are_read_and_moved_too(shop):
     """Their number is told by the metrics of the source."""
     job = shop.started("WindowsJob")
     shop.broker.feed("orders", ORDERS, end=False)
@@ -244,9 +239,7 @@ def test_partitions_that_are_added_are_read_and_moved_too(shop: Shop) -> None:
     shop.tells_all(ORDERS + feed.number)
 
 
-def test_a_profile_names_the_subtask_that_falls_behind(
-    shop: Shop, run: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_profile_names_the_subtask_that_falls_behind(shop, run, tmp_path):
     """Of a fifth subtask without a partition, nothing is reported; the first reads 7 of 10."""
     job = shop.started("WindowsJob", "400", parallelism=5)
     with shop.broker.fed("orders", rate=RATE, shares="7:1:1:1"):
@@ -263,14 +256,12 @@ def test_a_profile_names_the_subtask_that_falls_behind(
 
 
 @pytest.mark.parametrize("moment", ["checking", "stopping", "starting it", "watching"])
-def test_one_of_three_guarded_brokers_dies_in_a_move_to_the_last_record(
-    guarded_shop: Shop, moment: str
-) -> None:
+def test_one_of_three_guarded_brokers_dies_in_a_move_to_the_last_record(guarded_shop, moment):
     """The others answer, so the move ends as usual; every third partition is empty."""
     job = guarded_shop.started("JoinJob", parallelism=4)
     orders, payments, dying = *_both_fed(guarded_shop.broker), guarded_shop.broker.nodes[1]
 
-    def tell(step: str) -> None:
+    def tell(step):
         print(f"{time.strftime('%H:%M:%S')} {step}")
         if step.startswith(moment) and dying.coming is None:
             dying.kill(20.0)
@@ -292,8 +283,8 @@ def test_one_of_three_guarded_brokers_dies_in_a_move_to_the_last_record(
 
 
 def test_a_profile_of_sixty_partitions_names_the_subtasks_that_fall_behind(
-    guarded_shop: Shop, run: Callable[..., Any], tmp_path: Path
-) -> None:
+    guarded_shop, run, tmp_path
+):
     """Each fourth partition, and so one subtask of each source, has most of the records."""
     guarded_shop.submitted("JoinJob", "300", parallelism=4)
     shares = ":".join(["7:1:1:1"] * (READ // 4))
@@ -310,14 +301,12 @@ def test_a_profile_of_sixty_partitions_names_the_subtasks_that_fall_behind(
         assert 200 < float(growth) < 700
 
 
-def _both_fed(
-    broker: Broker, shares: str = ":".join("1" * READ)
-) -> Iterator[AbstractContextManager[Feed]]:
+def _both_fed(broker, shares=EVEN):
     for topic in ("orders", "payments"):
         yield broker.fed(topic, rate=RATE, shares=shares, end=False)
 
 
-def test_records_that_hold_several_orders_are_counted_as_tuples(shop: Shop) -> None:
+def test_records_that_hold_several_orders_are_counted_as_tuples(shop):
     """Three of each: what is offered is three times what is written, whether it waits or is read.
 
     The first subtasks parse 500 tuples/s each, of the 3,000 that arrive.
@@ -331,9 +320,7 @@ def test_records_that_hold_several_orders_are_counted_as_tuples(shop: Shop) -> N
 
 
 @pytest.mark.parametrize("trouble", ["unreachable", "deleted"])
-def test_a_source_that_cannot_read_is_told_in_a_line(
-    shop: Shop, refusal: Callable[..., str], tmp_path: Path, trouble: str
-) -> None:
+def test_a_source_that_cannot_read_is_told_in_a_line(shop, refusal, tmp_path, trouble):
     """Whether Flink still waits for the broker, or has failed and starts the job again."""
     if trouble == "unreachable":
         shop.broker.nodes[0].kill()

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,14 @@ from deployment_table import check_row
 from flink_clusters import await_flow, awaited, pipeline, submitted
 from flink_jars import build_jar
 
-from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.cpu.charging import SAMPLED
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure import windows
 from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
@@ -33,7 +30,6 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 from streamplace.io.store import Store
 from streamplace.io.watches import read_records
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.problem import PlannerSettings
@@ -44,7 +40,7 @@ TRIES, SECONDS, ALIKE = 6, 15.0, 0.1
 CHAINED = "pipeline.operator-chaining.enabled"
 
 
-def looked_at(rest: Rest, job: str, offered: dict[str, float]) -> StreamGraph:
+def looked_at(rest, job, offered):
     """A profile of a time in which the machine let the sources send what they offer.
 
     Where it does not come the last one counts, whatever it says.
@@ -67,9 +63,7 @@ SATURATED = {
 }
 
 
-def test_full_queues_prolong_the_expected_interruption(
-    rest: Rest, submit: Callable[..., str]
-) -> None:
+def test_full_queues_prolong_the_expected_interruption(rest, submit):
     """Hundreds of tuples wait, each of which takes some ten milliseconds."""
     job = submit(SATURATED, {"src": ["dev-0"], "slow": ["dev-1"]})
     await_flow(rest, job)
@@ -99,7 +93,7 @@ FUSED: dict[str, Any] = {
 }
 
 
-def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[..., str]) -> None:
+def test_fused_operators_are_measured_at_both_ends(rest, submit):
     """What enters them, and what each of their streams carries, into a mixed input too."""
     names = [operator["name"] for operator in FUSED["operators"]]
     devices = ["dev-0", "dev-1", *["dev-0"] * 3, "dev-2", "dev-3"]
@@ -125,21 +119,19 @@ ROUNDS = ("1000", "400000", "40000")
 """Of the three maps with work; each is followed by one without."""
 
 
-def profiled(rest: Rest, jar: Path, is_chained: str = "true") -> JobProfile:
+def profiled(rest, jar, is_chained="true"):
     """A profile of a job, every subtask of which shares a TaskManager with others."""
     job = submitted(rest, jar, "MapsJob", "150", *ROUNDS, settings={CHAINED: is_chained})
     return profile(rest, job, 6.0)
 
 
-def worked(measured: JobProfile) -> list[float]:
+def worked(measured):
     """Core seconds per second of the tasks with work, in their order."""
     maps = [task for task in measured.tasks if task.thread_name.startswith("Map")]
     return [measured.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
 
 
-def test_every_command_looks_at_a_session_cluster_first(
-    rest: Rest, submit: Callable[..., str], run: Callable, tmp_path: Path
-) -> None:
+def test_every_command_looks_at_a_session_cluster_first(rest, submit, run, tmp_path):
     """A dry run plans the move as far as the program of the job allows."""
     job = submit(pipeline(1, 2), {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"]})
     name = "session cluster, TaskManagers configured"
@@ -151,16 +143,14 @@ def test_every_command_looks_at_a_session_cluster_first(
 
 
 @pytest.mark.parametrize("is_chained", ["false", "true"])
-def test_the_cpu_is_where_the_work_is(rest: Rest, jobs: Path, is_chained: str) -> None:
+def test_the_cpu_is_where_the_work_is(rest, jobs, is_chained):
     measured = profiled(rest, jobs, is_chained)
     assert not any(one.source for one in measured.cpu.values())
     light, heavy, middle = worked(measured)
     assert heavy > 3 * middle > 3 * light
 
 
-def test_the_cpu_of_task_managers_on_other_machines_is_divided_by_dumps(
-    rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cpu_of_task_managers_on_other_machines_is_divided_by_dumps(rest, jobs, monkeypatch):
     """REST tells what whole TaskManagers took, and which threads were on a core."""
     monkeypatch.setattr(windows, "processes_of", lambda rest: {})
     job = submitted(rest, jobs, "MapsJob", "150", *ROUNDS, settings={CHAINED: "true"})
@@ -173,7 +163,7 @@ def test_the_cpu_of_task_managers_on_other_machines_is_divided_by_dumps(
 
 
 @pytest.fixture(scope="module")
-def keyed_jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def keyed_jobs(flink, tmp_path_factory):
     """A jar of the jobs of the benchmarks and of the applications."""
     folders = (ROOT / name for name in ("benchmarks/jobs", "datasets/applications/jobs"))
     jar = tmp_path_factory.mktemp("jar") / "keyed-jobs.jar"
@@ -181,7 +171,7 @@ def keyed_jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jar
 
 
-def read_counts(rest: Rest, job: str, task: str) -> list[int]:
+def read_counts(rest, job, task):
     """Tuples that each of the subtasks of a task has read so far."""
     vertex = next(v for v in rest.job(job)["vertices"] if v["name"] == task)
     names = [f"{i}.numRecordsIn" for i in range(vertex["parallelism"])]
@@ -191,7 +181,7 @@ def read_counts(rest: Rest, job: str, task: str) -> list[int]:
     return [counts.get(name, 0) for name in names]
 
 
-def test_subtasks_read_what_their_key_groups_bring(rest: Rest, keyed_jobs: Path) -> None:
+def test_subtasks_read_what_their_key_groups_bring(rest, keyed_jobs):
     """Of readings of 10,000 meters, which four subtasks average in six key groups.
 
     These have two groups, one, two and one; the keys of a group are many, so shares are close.
@@ -211,7 +201,7 @@ def test_subtasks_read_what_their_key_groups_bring(rest: Rest, keyed_jobs: Path)
     assert shares == pytest.approx((rates / rates.sum()).tolist(), rel=0.1)
 
 
-def test_popular_keys_are_counted_by_subtask(rest: Rest, keyed_jobs: Path) -> None:
+def test_popular_keys_are_counted_by_subtask(rest, keyed_jobs):
     """Half of all readings are of one machine; its subtask reads those and a part of the rest."""
     settings = {"parallelism.default": "2"}
     measured = profile(
@@ -224,9 +214,7 @@ def test_popular_keys_are_counted_by_subtask(rest: Rest, keyed_jobs: Path) -> No
 
 
 @pytest.mark.parametrize("rate", ["120", "1000"])
-def test_the_limit_of_an_operator_that_blocks_is_measured(
-    rest: Rest, jobs: Path, rate: str
-) -> None:
+def test_the_limit_of_an_operator_that_blocks_is_measured(rest, jobs, rate):
     """Two subtasks sleep 5 ms per tuple: no more than 200/s each, also where they are offered less.
 
     What waits for a core, on a busy machine, is no part of the limit.
@@ -253,7 +241,7 @@ STOCK = {
 OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
 
 
-def advised(rest: Rest, job: str) -> Advice:
+def advised(rest, job):
     """Advice once the job is steady."""
     settings = PlannerSettings(HEADROOM, budget=Budget(None, 20_000))
     for _ in range(TRIES):
@@ -265,9 +253,7 @@ def advised(rest: Rest, job: str) -> Advice:
 
 
 @pytest.fixture(scope="module", params=[("1.20.5", "default"), ("2.3.0", "adaptive")], ids=str)
-def other(
-    request: pytest.FixtureRequest, fetched: Callable[[str], Flink]
-) -> Iterator[LocalCluster]:
+def other(request, fetched):
     """A cluster of an older Flink, and one whose scheduler is the adaptive one."""
     version, scheduler = request.param
     settings = {"jobmanager.scheduler": scheduler}
@@ -275,7 +261,7 @@ def other(
         yield running
 
 
-def test_a_stock_job_is_advised(other: LocalCluster, run: Callable, tmp_path: Path) -> None:
+def test_a_stock_job_is_advised(other, run, tmp_path):
     """Rate, key groups and machines are Flink's; the job runs on, as it did.
 
     Commands are those that its scheduler takes.
@@ -331,7 +317,7 @@ main()
 
 
 @contextmanager
-def watching(line: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def watching(line, log):
     """Run a watch while the block does; what it tells goes to a file."""
     with log.open("wb") as file:
         process = subprocess.Popen(line, stderr=file, stdout=file)
@@ -343,7 +329,7 @@ def watching(line: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]
             process.wait()
 
 
-def await_words(log: Path, words: str) -> None:
+def await_words(log, words):
     """Wait until a watch has told something."""
     deadline = time.monotonic() + 240
     while words not in log.read_text():
@@ -351,9 +337,7 @@ def await_words(log: Path, words: str) -> None:
         time.sleep(0.02)
 
 
-def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
-    rest: Rest, graph_jar: Path, tmp_path: Path
-) -> None:
+def test_a_watch_that_is_killed_in_a_move_finishes_it_once(rest, graph_jar, tmp_path):
     """A job that needs one TaskManager leaves the others; the next watch finds the journal."""
     program = Program(graph_jar, "GraphJob", [json.dumps(GRAPH)])
     job = apply(rest, program, Layout(SPREAD))

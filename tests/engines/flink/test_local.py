@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from flink_clusters import awaited, pipeline
 
 from streamplace.cli._process import interruptible
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("flink")
 STREAMPLACE = [sys.executable, "-c", "from streamplace.cli.main import main; main()"]
 
 
-def processes_of(home: Path) -> list[str]:
+def processes_of(home):
     """Command lines of processes that run on this Flink."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -40,7 +39,7 @@ def processes_of(home: Path) -> list[str]:
 
 
 @pytest.fixture
-def lonely_home(flink: Flink, tmp_path: Path) -> Path:
+def lonely_home(flink, tmp_path):
     """The same Flink under a path of its own, so that its processes can be told from others."""
     home = tmp_path / "flink-of-this-test"
     home.symlink_to(flink.home)
@@ -48,7 +47,7 @@ def lonely_home(flink: Flink, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(home: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(home, folder):
     """``streamplace flink local`` with two devices, and the address that it printed."""
     command = [*STREAMPLACE, "flink", "local", "--devices", "2", "--flink-home", str(home)]
     own, pipe = {**os.environ, "TMPDIR": str(folder)}, subprocess.PIPE
@@ -63,9 +62,7 @@ def started(home: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[str], s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_nothing_is_left_however_it_ends(
-    how: signal.Signals, lonely_home: Path, tmp_path: Path
-) -> None:
+def test_nothing_is_left_however_it_ends(how, lonely_home, tmp_path):
     """Asked by Ctrl-C or a signal, or shot, which leaves its files only."""
     with started(lonely_home, tmp_path) as (process, url):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
@@ -77,7 +74,7 @@ def test_nothing_is_left_however_it_ends(
 
 
 @pytest.mark.slow
-def test_it_goes_on_without_a_task_manager(lonely_home: Path, tmp_path: Path) -> None:
+def test_it_goes_on_without_a_task_manager(lonely_home, tmp_path):
     """Which process that is, is told before and after; Ctrl-C leaves nothing here either."""
     with started(lonely_home, tmp_path) as (process, url):
         assert process.stderr is not None
@@ -95,7 +92,7 @@ def test_it_goes_on_without_a_task_manager(lonely_home: Path, tmp_path: Path) ->
     awaited(lambda: not processes_of(lonely_home), 10)
 
 
-def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
+def test_a_cluster_that_cannot_start_says_why(flink):
     """In the words of whichever process ended first."""
     settings = {"jobmanager.rpc.port": "a harbour"}
     with (
@@ -106,7 +103,7 @@ def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20.1-amzn-0", "2.4-SNAPSHOT"])
-def test_a_distribution_may_have_a_version_of_its_own(tmp_path: Path, name: str) -> None:
+def test_a_distribution_may_have_a_version_of_its_own(tmp_path, name):
     """Those of vendors and of developers; what is no complete jar is told in one line."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / f"flink-dist-{name}.jar").touch()
@@ -125,9 +122,7 @@ def test_a_distribution_may_have_a_version_of_its_own(tmp_path: Path, name: str)
     ],
     ids=["in the background", "with its terminal", "not with its terminal"],
 )
-def test_a_signal_interrupts_a_command_once(
-    ignored: signal.Signals | None, signals: list[signal.Signals], *, is_ended: bool
-) -> None:
+def test_a_signal_interrupts_a_command_once(ignored, signals, *, is_ended):
     """What comes while it ends does not disturb that."""
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGHUP)}
     ended = []
@@ -149,9 +144,7 @@ def test_a_signal_interrupts_a_command_once(
 
 
 @pytest.mark.slow
-def test_the_ten_minutes_of_the_guide(
-    run: Callable, rest: Rest, graph_jar: Path, tmp_path: Path
-) -> None:
+def test_the_ten_minutes_of_the_guide(run, rest, graph_jar, tmp_path):
     """Measure, place, apply and verify, all from the command line."""
     job = pipeline(1, 2, 1)
     address = ("--rest", rest.url)

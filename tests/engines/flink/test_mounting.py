@@ -3,13 +3,11 @@
 import json
 import shlex
 from base64 import b64decode
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from operator_stand_in import reconciled, specification
-from pods import NAMESPACE, PodCluster
+from pods import NAMESPACE
 from test_docs import blocks
 
 from streamplace.engines.flink.cpu.reporter import JAR, jar_path
@@ -29,7 +27,7 @@ OWN = {
 }
 
 
-def resource(**changes: Any) -> FlinkResource:
+def resource(**changes):
     document = {
         "metadata": {"name": "count", "namespace": "flink"},
         "spec": merged(specification(), changes),
@@ -37,14 +35,14 @@ def resource(**changes: Any) -> FlinkResource:
     return FlinkResource(DEPLOYMENT, "flink", "count", document, document)
 
 
-def test_the_config_map_holds_the_jar() -> None:
+def test_the_config_map_holds_the_jar():
     document = json.loads(reporter_files(resource())["reporter.json"])
     assert b64decode(document["binaryData"][JAR]) == Path(jar_path()).read_bytes()
     assert document["metadata"]["namespace"] == "flink"
 
 
 @pytest.mark.parametrize("template", [None, {"spec": OWN}])
-def test_a_template_keeps_what_it_has_and_is_patched_once(template: Any) -> None:
+def test_a_template_keeps_what_it_has_and_is_patched_once(template):
     own = resource(podTemplate=template, flinkConfiguration={"metrics.reporters": "prom"})
     spec = merged(own.spec, reporter_patch(own))
     pod = spec["podTemplate"]["spec"]
@@ -60,7 +58,7 @@ def test_a_template_keeps_what_it_has_and_is_patched_once(template: Any) -> None
     assert merged(again.spec, reporter_patch(again)) == again.spec
 
 
-def test_a_template_of_task_managers_alone_is_refused() -> None:
+def test_a_template_of_task_managers_alone_is_refused():
     """The operator would merge its lists with the common ones by position."""
     with pytest.raises(FlinkError):
         reporter_patch(resource(taskManager={"podTemplate": {"spec": OWN}}))
@@ -68,9 +66,7 @@ def test_a_template_of_task_managers_alone_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("kubernetes")
-def test_the_commands_of_the_page_do_what_it_says(
-    pods: PodCluster, run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_of_the_page_do_what_it_says(pods, run, tmp_path, monkeypatch):
     """Each patch is taken up, and the reporter is used after the first one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))

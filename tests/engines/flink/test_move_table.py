@@ -6,7 +6,6 @@ job runs, no saved state is lost, and every course ends.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -31,7 +30,7 @@ GONE = JobState.GONE
 STARTS = (Step.START, Step.RETURN)
 
 
-def combinations() -> Iterator[MoveObservation]:
+def combinations():
     """Every combination of journal, answers of Flink and last step that can be."""
     listed = [(Copy.NONE, GONE, Stop.UNKNOWN)]
     listed += [(Copy.MOVED, s, stop) for s in JobState if s is not GONE for stop in Stop]
@@ -64,7 +63,7 @@ def combinations() -> Iterator[MoveObservation]:
             )
 
 
-def test_every_combination_has_a_step_that_is_safe() -> None:
+def test_every_combination_has_a_step_that_is_safe():
     """None starts a copy beside another, or without a state, or acts on an unknown answer."""
     steps, number = Counter[Step](), 0
     for observation in combinations():
@@ -96,7 +95,7 @@ def test_every_combination_has_a_step_that_is_safe() -> None:
     assert number > 100_000
 
 
-def test_every_row_of_the_table_decides_something() -> None:
+def test_every_row_of_the_table_decides_something():
     """A row that others cover would be read in vain."""
     deciding = {next(i for i, row in enumerate(ROWS) if row.holds(o)) for o in combinations()}
     assert [ROWS[i] for i in range(len(ROWS)) if i not in deciding] == []
@@ -120,7 +119,7 @@ class World:
     faults: int = 0
     end: Step | None = None
 
-    def __str__(self) -> str:
+    def __str__(self):
         """Return what differs from a move that has not begun."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         changed = (f"{k}={v}" for k, v in fields.items() if v != getattr(BEGIN, k))
@@ -128,11 +127,11 @@ class World:
         return f"[{jobs}] {' '.join(changed)}"
 
     @property
-    def copies(self) -> int:
+    def copies(self):
         """Number of copies of the job that run."""
         return sum(state in LIVE for state in self.jobs)
 
-    def observed(self) -> MoveObservation:
+    def observed(self):
         """What the process reads."""
         last = max((i for i, state in enumerate(self.jobs) if state is not GONE), default=-1)
         copy = [Copy.MOVED, Copy.SUCCESSOR, Copy.RETURNED, Copy.RETURNED, Copy.NONE][last]
@@ -143,7 +142,7 @@ class World:
             "s" if self.is_stored else None, self.after, self.outcome, self.interrupts,
         )  # fmt: skip
 
-    def with_job(self, number: int, state: JobState) -> "World":
+    def with_job(self, number, state):
         """A job of the chain in another state."""
         jobs = tuple(state if i == number else old for i, old in enumerate(self.jobs))
         used = tuple(i == number or old for i, old in enumerate(self.used))
@@ -153,7 +152,7 @@ class World:
 BEGIN = World()
 
 
-def effects(world: World, step: Step) -> Iterator[tuple[World, StepOutcome]]:  # noqa: C901
+def effects(world, step):  # noqa: C901
     """What a step may do to Flink and the journal, with what the process learns."""
     done = StepOutcome.DONE
     if step in (Step.PREPARE, Step.STEADY):
@@ -196,7 +195,7 @@ def effects(world: World, step: Step) -> Iterator[tuple[World, StepOutcome]]:  #
         )
 
 
-def started(world: World, number: int) -> Iterator[tuple[World, StepOutcome]]:
+def started(world, number):
     """What the start of a job of the chain may do; Flink takes each id once."""
     others = [i for i, state in enumerate(world.jobs) if state in LIVE and i != number]
     if others:
@@ -210,7 +209,7 @@ def started(world: World, number: int) -> Iterator[tuple[World, StepOutcome]]:
         yield replace(world, late=number), StepOutcome.SILENT
 
 
-def passing(world: World) -> Iterator[World]:
+def passing(world):
     """What Flink does meanwhile."""
     if world.stop is Stop.UNDER_WAY and world.jobs[0] is JobState.RUNNING:
         stopped = replace(world.with_job(0, JobState.STOPPED), is_stored=True)
@@ -222,7 +221,7 @@ def passing(world: World) -> Iterator[World]:
         yield replace(world.with_job(world.late, JobState.RUNNING), late=0)
 
 
-def befallen(world: World) -> Iterator[World]:
+def befallen(world):
     """What may befall the move."""
     fault = replace(world, faults=world.faults + 1)
     if world.after is not None or world.outcome is not StepOutcome.DONE:  # killed, and resumed
@@ -240,7 +239,7 @@ def befallen(world: World) -> Iterator[World]:
             yield ended.with_job(number, JobState.FINISHED)
 
 
-def successors(world: World, most_faults: int) -> Iterator[World]:
+def successors(world, most_faults):
     """Every world that may come next."""
     yield from passing(world)
     if world.end is not None:
@@ -269,7 +268,7 @@ def successors(world: World, most_faults: int) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("most_faults", [0, 1, 2, 3])
-def test_one_copy_runs_in_every_course_of_the_world(most_faults: int) -> None:
+def test_one_copy_runs_in_every_course_of_the_world(most_faults):
     """And each ends: a job that does not run then has ended by itself, or can be resumed."""
     start = BEGIN
     reached: dict[World, World | None] = {start: None}
@@ -290,7 +289,7 @@ def test_one_copy_runs_in_every_course_of_the_world(most_faults: int) -> None:
     check_ends_are_reached(reached, most_faults)
 
 
-def check_end(world: World, words: str) -> None:
+def check_end(world, words):
     """Where no copy runs and nothing is left to resume, others have ended it, or it is lost."""
     over = (JobState.FINISHED, JobState.CANCELED)
     has_ended = any(state in over for state in world.jobs)
@@ -299,7 +298,7 @@ def check_end(world: World, words: str) -> None:
     assert has_ended or is_lost or is_untouched or world.end is Step.REFUSED, words
 
 
-def check_ends_are_reached(reached: dict[World, World | None], most_faults: int) -> None:
+def check_ends_are_reached(reached, most_faults):
     """From every world, some end is reached."""
     before: dict[World, list[World]] = {}
     for world in reached:
@@ -315,7 +314,7 @@ def check_ends_are_reached(reached: dict[World, World | None], most_faults: int)
     assert ending == reached.keys()
 
 
-def course(reached: dict[World, World | None], world: World) -> str:
+def course(reached, world):
     """How a world was reached."""
     worlds: list[World] = []
     at: World | None = world

@@ -4,8 +4,6 @@ import json
 import secrets
 import urllib.request
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +23,6 @@ from flink_clusters import (
 )
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.running_settings import LATER, lost, running_settings
 from streamplace.engines.flink.move.savepoints import checkpoint_totals
@@ -36,7 +32,7 @@ from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import is_spent, withdraw
-from streamplace.engines.flink.rest.client import ENDED, Refusal, Rest
+from streamplace.engines.flink.rest.client import ENDED, Refusal
 from streamplace.engines.flink.rest.plan import layout_of
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -57,7 +53,7 @@ ELSEWHERE = SPREAD | {"Map": ["dev-0"], "Process": ["dev-0"] * 2, "tell": ["dev-
 
 
 @pytest.fixture
-def tally(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path) -> Tally:
+def tally(rest, flink, jobs, tmp_path):
     """The job that checks itself, which has not been started yet."""
     return Tally(rest, flink, jobs, tmp_path)
 
@@ -70,8 +66,8 @@ def tally(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path) -> Tally:
     ],
 )
 def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
-    before: str, after: str, backend: str, tally: Tally, tmp_path: Path
-) -> None:
+    before, after, backend, tally, tmp_path
+):
     """Twice, with other chains and another parallelism; no operator has a uid, and few have names.
 
     State of keys, of windows and of the source; the job's own classes come from another jar.
@@ -100,7 +96,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     ]
 
 
-def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_path: Path) -> None:
+def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally, tmp_path):
     """Then it holds no whole TaskManager any more, and placing it there again changes nothing."""
     given, rest = chained("false", "hashmap"), tally.rest
     job = tally.start(given)
@@ -117,7 +113,7 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_p
 
 
 @pytest.mark.slow
-def test_files_that_nobody_has_read_yet_are_read_once(tally: Tally, tmp_path: Path) -> None:
+def test_files_that_nobody_has_read_yet_are_read_once(tally, tmp_path):
     """The source's coordinator knows them, and Flink restores it by the operator's own id alone."""
     rest, told = tally.rest, tally.told
     (told / "slow").touch()
@@ -138,9 +134,7 @@ def test_files_that_nobody_has_read_yet_are_read_once(tally: Tally, tmp_path: Pa
     assert sorted(line[0] for line in tally.lines("lines")) == list(range(FILES * LINES))
 
 
-def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
-    run: Callable, tally: Tally, tmp_path: Path
-) -> None:
+def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(run, tally, tmp_path):
     """From the same savepoint; told beforehand is what would be moved."""
     rest, job = tally.rest, tally.start({})
     where = [vertex["name"] for vertex in rest.job(job)["vertices"]]
@@ -170,7 +164,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     tally.ends(again)
 
 
-def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, jobs: Path) -> None:
+def test_an_id_that_is_used_up_starts_no_job_any_more(rest, jobs):
     """So a submission that is still under way comes to nothing; again, there is nothing to do."""
     job, program = secrets.token_hex(16), Program(jobs, "MixedJob", ("200",))
     before = rest.live_jobs()
@@ -196,18 +190,18 @@ def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, jobs: Path) ->
     ],
 )
 def test_jobs_tell_what_they_would_have_told_unmoved(
-    entry: str,
-    query: str,
-    chaining: str,
-    then: str,
-    backend: str,
-    run: Callable,
-    rest: Rest,
-    flink: Flink,
-    jobs: Path,
-    cluster: LocalCluster,
-    tmp_path: Path,
-) -> None:
+    entry,
+    query,
+    chaining,
+    then,
+    backend,
+    run,
+    rest,
+    flink,
+    jobs,
+    cluster,
+    tmp_path,
+):
     """Keyed state, windows, a join and sinks with transactions; two subtasks, no uids.
 
     A query is first measured and placed by the command that moves it. In the end the job goes on as
@@ -238,14 +232,14 @@ APART = {
 TOGETHER = APART | {name: ["dev-1", "dev-2"] for name in ("count", "total", "nowhere")}
 
 
-def asked(rest: Rest, path: str) -> Any:
+def asked(rest, path):
     """What Flink answers, whole."""
     with urllib.request.urlopen(f"{rest.url}{path}", timeout=30) as answer:
         return json.load(answer)
 
 
 @pytest.mark.slow
-def test_settings_and_maximum_parallelisms_are_kept(rest: Rest, jobs: Path, tmp_path: Path) -> None:
+def test_settings_and_maximum_parallelisms_are_kept(rest, jobs, tmp_path):
     """RocksDB stays RocksDB; in a chain the head's maximum holds for all, and is kept apart."""
     settings = {
         "state.backend.type": "rocksdb",
@@ -282,9 +276,7 @@ def test_settings_and_maximum_parallelisms_are_kept(rest: Rest, jobs: Path, tmp_
 
 
 @pytest.mark.slow
-def test_a_job_that_was_submitted_without_chains_is_moved_without_chains(
-    rest: Rest, jobs: Path, tmp_path: Path
-) -> None:
+def test_a_job_that_was_submitted_without_chains_is_moved_without_chains(rest, jobs, tmp_path):
     """To one device, where its operators would be chained otherwise; its name stays, too."""
     settings = {"pipeline.operator-chaining.enabled": "false", "pipeline.name": "shop"}
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
@@ -295,9 +287,7 @@ def test_a_job_that_was_submitted_without_chains_is_moved_without_chains(
 
 
 @pytest.mark.slow
-def test_what_is_asked_for_counts_more_than_what_was(
-    rest: Rest, jobs: Path, tmp_path: Path
-) -> None:
+def test_what_is_asked_for_counts_more_than_what_was(rest, jobs, tmp_path):
     """And is named before the job is stopped."""
     settings = {"state.backend.type": "rocksdb"}
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
@@ -310,7 +300,7 @@ def test_what_is_asked_for_counts_more_than_what_was(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["none", "fixed-delay", "failure-rate", "exponential-delay"])
-def test_every_restart_strategy_is_read(rest: Rest, jobs: Path, kind: str) -> None:
+def test_every_restart_strategy_is_read(rest, jobs, kind):
     """As what it was submitted with."""
     settings = {"restart-strategy.type": kind}
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
@@ -358,9 +348,7 @@ FAILURE_RATE = (
         ),
     ],
 )
-def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
-    text: str, kind: str, more: dict[str, str]
-) -> None:
+def test_a_restart_strategy_is_read_from_what_flink_says_of_it(text, kind, more):
     answers = {"GET /jobs/job/config": {"execution-config": {"restart-strategy": text}}}
     flink = FakeFlink(
         answers | {"GET /jobs/job": fake_job("shop", "RUNNING", {"a -> b": "RUNNING"})}
@@ -371,7 +359,7 @@ def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
     assert running_settings(flink.rest, "job") == expected
 
 
-def test_settings_that_flink_would_take_anyway_are_not_lost() -> None:
+def test_settings_that_flink_would_take_anyway_are_not_lost():
     """A checkpoint folder that it does not tell is missed only where none is given."""
     running = {"execution.checkpointing.mode": "exactly_once", "state.backend.type": "rocksdb"}
     assert lost(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}

@@ -1,18 +1,16 @@
 """Access to the resources of Flink's operator: the Roles of the page, and what is refused."""
 
 import json
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 import yaml
 from fake_flink import FakeFlink
 from operator_stand_in import PATH, kubeconfig, reconciled, specification
-from pods import NAMESPACE, PodCluster
+from pods import NAMESPACE
 
 from streamplace.engines.flink.operator.resource import rest_of
 from streamplace.engines.flink.rest.client import NoAnswer
@@ -29,7 +27,7 @@ COMMANDS = {
 pytestmark = pytest.mark.xdist_group("kubernetes")
 
 
-def roles() -> list[dict[str, Any]]:
+def roles():
     """The Roles of the page."""
     blocks = PAGE.read_text("utf-8").split("```")
     found = [yaml.safe_load(b.partition("\n")[2]) for b in blocks if "\nkind: Role\n" in b]
@@ -37,7 +35,7 @@ def roles() -> list[dict[str, Any]]:
     return found
 
 
-def rules(*taken: tuple[str, str]) -> list[dict[str, Any]]:
+def rules(*taken):
     """Rules of both Roles, but for some pairs of a resource and a verb."""
     every = [deepcopy(rule) for role in roles() for rule in role["rules"]]
     for rule in every:
@@ -48,9 +46,7 @@ def rules(*taken: tuple[str, str]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def account(
-    pods: PodCluster, given: list[dict[str, Any]], folder: Path
-) -> Iterator[pytest.MonkeyPatch]:
+def account(pods, given, folder):
     """A service account with these rules, whose token is in the kubeconfig while the block runs."""
     name, core = "streamplace", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
     metadata = {"metadata": {"name": name}}
@@ -77,7 +73,7 @@ def account(
                 pods.call("DELETE", f"{path}/{name}")
 
 
-def refused(run: Callable, name: str, address: str = ADDRESS) -> str:
+def refused(run, name, address=ADDRESS):
     """The line with which a command refuses."""
     answer = run(*COMMANDS[name], "--rest", address)
     assert (answer.status, answer.out) == (2, ""), answer
@@ -87,7 +83,7 @@ def refused(run: Callable, name: str, address: str = ADDRESS) -> str:
     return str(line)
 
 
-def test_the_roles_of_the_page_are_enough(pods: PodCluster, run: Callable, tmp_path: Path) -> None:
+def test_the_roles_of_the_page_are_enough(pods, run, tmp_path):
     """The service has no pods, so what is refused at the end is no right."""
     with reconciled(pods, "count"), account(pods, rules(), tmp_path):
         with pytest.raises(NoAnswer):
@@ -105,9 +101,7 @@ def test_the_roles_of_the_page_are_enough(pods: PodCluster, run: Callable, tmp_p
         ("flinkdeployments", "patch", "move"),
     ],
 )
-def test_a_right_that_is_missing_is_named(
-    pods: PodCluster, run: Callable, tmp_path: Path, resource: str, verb: str, command: str
-) -> None:
+def test_a_right_that_is_missing_is_named(pods, run, tmp_path, resource, verb, command):
     given = rules((resource, verb))
     with reconciled(pods, "count") as operator, account(pods, given, tmp_path):
         line = refused(run, command)
@@ -115,15 +109,13 @@ def test_a_right_that_is_missing_is_named(
         assert operator.get()["spec"] == operator.spec
 
 
-def test_session_jobs_are_looked_for_where_there_is_no_deployment(
-    pods: PodCluster, run: Callable, tmp_path: Path
-) -> None:
+def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp_path):
     with account(pods, rules(("flinksessionjobs", "get")), tmp_path):
         assert "flinksessionjobs" in refused(run, "profile")
 
 
 @pytest.fixture
-def context(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def context(pods, monkeypatch):
     """The cluster's own."""
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
 
@@ -138,13 +130,13 @@ def context(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_job_that_cannot_be_measured_is_refused(
-    pods: PodCluster,
-    run: Callable,
-    context: None,
-    command: str,
-    changes: dict[str, Any],
-    words: str,
-) -> None:
+    pods,
+    run,
+    context,
+    command,
+    changes,
+    words,
+):
     """Nothing is changed."""
     with reconciled(pods, "count", {**specification(), **changes}) as operator:
         assert words in refused(run, command)
@@ -152,9 +144,7 @@ def test_a_job_that_cannot_be_measured_is_refused(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_resource_that_is_being_deleted_is_refused(
-    pods: PodCluster, run: Callable, context: None, command: str
-) -> None:
+def test_a_resource_that_is_being_deleted_is_refused(pods, run, context, command):
     path = f"{PATH}/count"
     with reconciled(pods, "count"):
         pods.call("PATCH", path, {"metadata": {"finalizers": ["streamplace.example/test"]}})
@@ -165,9 +155,7 @@ def test_a_resource_that_is_being_deleted_is_refused(
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("address", ["kubernetes:flink/none", "kubernetes:no-such-place/count"])
-def test_a_name_that_no_resource_has_is_refused(
-    pods: PodCluster, run: Callable, context: None, command: str, address: str
-) -> None:
+def test_a_name_that_no_resource_has_is_refused(pods, run, context, command, address):
     assert address.removeprefix("kubernetes:") in refused(run, command, address)
 
 
@@ -185,13 +173,13 @@ def test_a_name_that_no_resource_has_is_refused(
     ],
 )
 def test_a_kubernetes_that_does_not_answer_as_it_should_is_refused(
-    run: Callable,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    answer: httpx.Response,
-    words: str,
-) -> None:
+    run,
+    tmp_path,
+    monkeypatch,
+    command,
+    answer,
+    words,
+):
     """Without the operator's resources, overloaded, with an expired token, or something else."""
     flink = FakeFlink(otherwise=answer)
     with flink.served() as served:
@@ -203,8 +191,8 @@ def test_a_kubernetes_that_does_not_answer_as_it_should_is_refused(
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("text", [None, "", "{}", "a: [", "clusters: 1"])
 def test_without_a_kubeconfig_that_can_be_read_every_command_is_refused(
-    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, text: str | None
-) -> None:
+    run, tmp_path, monkeypatch, command, text
+):
     path = tmp_path / "kubeconfig"
     if text is not None:
         path.write_text(text)

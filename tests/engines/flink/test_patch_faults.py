@@ -1,18 +1,15 @@
 """Faults while a specification is changed: it ends as it was or as changed, and one job runs."""
 
-from collections.abc import Iterator
 from threading import Timer
-from typing import Any
 
 import pytest
 from flink_clusters import awaited
-from operator_stand_in import MODE, StandIn, reconciled, specification
-from pods import NAMESPACE, STATE, PodCluster
+from operator_stand_in import MODE, reconciled, specification
+from pods import NAMESPACE, STATE
 
 from streamplace.engines.flink.operator.api import usual_api
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
-    Patched,
     PatchJournal,
     PatchTransaction,
     claimed,
@@ -26,12 +23,12 @@ SAVEPOINTS = "execution.checkpointing.savepoint-dir"
 
 
 @pytest.fixture(autouse=True)
-def kubeconfig(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def kubeconfig(pods, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
 
 
 @pytest.fixture
-def operator(pods: PodCluster) -> Iterator[StandIn]:
+def operator(pods):
     """A job with state that Flink runs, its TaskManager and its JobManager on different nodes."""
     settings = {
         "execution.checkpointing.interval": "2s",
@@ -46,7 +43,7 @@ def operator(pods: PodCluster) -> Iterator[StandIn]:
         yield running
 
 
-def changed(operator: StandIn, patch: dict[str, Any], timeout: float = 240.0) -> Patched:
+def changed(operator, patch, timeout=240.0):
     journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
     told: list[str] = []
     transaction = PatchTransaction(
@@ -59,13 +56,13 @@ def changed(operator: StandIn, patch: dict[str, Any], timeout: float = 240.0) ->
 
 
 @pytest.fixture
-def job(operator: StandIn) -> str:
+def job(operator):
     """Id of the job before the change."""
     (job,) = rest_of(NAMESPACE, "count").live_jobs()
     return job
 
 
-def check_job(operator: StandIn, before: str) -> None:
+def check_job(operator, before):
     """One job runs: the one of before, or one from its savepoint or checkpoint."""
     operator.await_stable()
     rest = rest_of(NAMESPACE, "count")
@@ -76,25 +73,21 @@ def check_job(operator: StandIn, before: str) -> None:
     assert restored is not None or job == before
 
 
-def test_an_api_server_that_is_gone_for_20_s_is_waited_for(
-    pods: PodCluster, operator: StandIn, job: str
-) -> None:
+def test_an_api_server_that_is_gone_for_20_s_is_waited_for(pods, operator, job):
     with pods.stopped("apiserver", 20.0):
         assert changed(operator, TASKS).step is PatchStep.KEPT
     assert operator.get()["spec"] == merged(operator.spec, TASKS)
     check_job(operator, job)
 
 
-def test_an_operator_that_is_gone_for_60_s_is_waited_for(operator: StandIn, job: str) -> None:
+def test_an_operator_that_is_gone_for_60_s_is_waited_for(operator, job):
     with operator.gone(60.0):
         assert changed(operator, TASKS).step is PatchStep.KEPT
     assert operator.get()["spec"] == merged(operator.spec, TASKS)
     check_job(operator, job)
 
 
-def test_a_node_that_is_lost_meanwhile_is_replaced(
-    pods: PodCluster, operator: StandIn, job: str
-) -> None:
+def test_a_node_that_is_lost_meanwhile_is_replaced(pods, operator, job):
     selector = "app%3Dcount,component%3Dtaskmanager"
     (pod,) = pods.call("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")[
         "items"
@@ -116,15 +109,13 @@ def test_a_node_that_is_lost_meanwhile_is_replaced(
     [{"image": "none:1"}, {"flinkConfiguration": {MODE: "TASKS", SAVEPOINTS: "file:///proc/none"}}],
     ids=["image", "savepoint"],
 )
-def test_a_change_that_cannot_be_taken_up_is_taken_back(
-    operator: StandIn, job: str, patch: dict[str, Any]
-) -> None:
+def test_a_change_that_cannot_be_taken_up_is_taken_back(operator, job, patch):
     assert changed(operator, patch, 90.0).step is PatchStep.RETURNED
     assert operator.get()["spec"] == operator.spec
     check_job(operator, job)
 
 
-def test_a_change_by_another_hand_meanwhile_is_left(operator: StandIn, job: str) -> None:
+def test_a_change_by_another_hand_meanwhile_is_left(operator, job):
     timer = Timer(3.0, operator.change, kwargs={"pipeline.object-reuse": "true"})
     timer.start()
     assert changed(operator, TASKS).step is PatchStep.CONFLICT

@@ -32,31 +32,31 @@ STATES = [
 CHANGES = {PatchStep.PATCH, PatchStep.RETURN}
 
 
-def test_every_state_has_a_step() -> None:
+def test_every_state_has_a_step():
     assert len(STATES) == 7560
     assert all(isinstance(decide_patch(state)[0], PatchStep) for state in STATES)
 
 
-def test_every_row_decides_some_state() -> None:
+def test_every_row_decides_some_state():
     """A row that never decides is a defect."""
     found = {decide_patch(state) for state in STATES}
     assert {(row.step, row.reason) for row in PATCH_ROWS} == found
 
 
 @pytest.mark.parametrize("state", [SpecificationState.OTHER, SpecificationState.GONE])
-def test_what_others_changed_is_never_patched(state: SpecificationState) -> None:
+def test_what_others_changed_is_never_patched(state):
     for observation in STATES:
         if observation.specification is state:
             assert decide_patch(observation)[0] not in CHANGES
 
 
-def test_nothing_is_patched_on_an_unknown_answer_or_after_two_interrupts() -> None:
+def test_nothing_is_patched_on_an_unknown_answer_or_after_two_interrupts():
     for observation in STATES:
         if observation.outcome is PatchOutcome.SILENT or observation.interrupts == 2:
             assert decide_patch(observation)[0].is_end
 
 
-def test_the_change_is_tried_only_on_a_job_that_runs_as_it_was() -> None:
+def test_the_change_is_tried_only_on_a_job_that_runs_as_it_was():
     for observation in STATES:
         if decide_patch(observation)[0] is PatchStep.PATCH:
             assert observation.specification is SpecificationState.OLD
@@ -66,21 +66,21 @@ def test_the_change_is_tried_only_on_a_job_that_runs_as_it_was() -> None:
                 assert observation.reconciliation is Reconciliation.STABLE
 
 
-def test_only_what_was_tried_is_taken_back() -> None:
+def test_only_what_was_tried_is_taken_back():
     for observation in STATES:
         if decide_patch(observation)[0] is PatchStep.RETURN:
             assert observation.specification is SpecificationState.NEW
             assert observation.requested is not PatchRequest.NOTHING
 
 
-def test_a_job_is_measured_only_where_it_runs_as_changed() -> None:
+def test_a_job_is_measured_only_where_it_runs_as_changed():
     for observation in STATES:
         if decide_patch(observation)[0] in (PatchStep.MEASURE, PatchStep.KEPT):
             assert observation.specification is SpecificationState.NEW
             assert observation.reconciliation is Reconciliation.STABLE
 
 
-def test_an_end_says_what_the_specification_is() -> None:
+def test_an_end_says_what_the_specification_is():
     named = {
         PatchStep.KEPT: {SpecificationState.NEW},
         PatchStep.RETURNED: {SpecificationState.OLD},
@@ -121,7 +121,7 @@ NEXT = {state: Reconciliation.STABLE for state in Reconciliation} | {
 }
 
 
-def course(better: bool, faults: dict[int, str]) -> tuple[PatchStep, PatchObservation, int]:
+def course(better, faults):
     """Follow the table, with a fault at some turns, until an end that leaves no journal."""
     now = PatchObservation(
         PatchRequest.NOTHING, False, Verdict.NONE, SpecificationState.OLD, Reconciliation.STABLE
@@ -147,7 +147,7 @@ def course(better: bool, faults: dict[int, str]) -> tuple[PatchStep, PatchObserv
     raise AssertionError(f"no end after {faults}")
 
 
-def patched(now: PatchObservation, step: PatchStep, fault: str) -> PatchObservation:
+def patched(now, step, fault):
     """State after a patch was sent; the journal is written before it, and after its answer."""
     is_try = step is PatchStep.PATCH
     request = PatchRequest.TRY if is_try else PatchRequest.RETURN
@@ -161,7 +161,7 @@ def patched(now: PatchObservation, step: PatchStep, fault: str) -> PatchObservat
     return now if fault == "kill after" else replace(now, is_patched=True)
 
 
-def awaited(now: PatchObservation, step: PatchStep, fault: str) -> PatchObservation:
+def awaited(now, step, fault):
     """State after a while of the operator."""
     if fault in ("late", "silent before"):
         return replace(now, outcome=PatchOutcome.LATE if fault == "late" else PatchOutcome.SILENT)
@@ -171,12 +171,12 @@ def awaited(now: PatchObservation, step: PatchStep, fault: str) -> PatchObservat
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_a_change_is_kept_where_it_is_better(better: bool) -> None:
+def test_a_change_is_kept_where_it_is_better(better):
     assert course(better, {})[0] is (PatchStep.KEPT if better else PatchStep.RETURNED)
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_every_course_with_two_faults_ends_in_one_of_two_specifications(better: bool) -> None:
+def test_every_course_with_two_faults_ends_in_one_of_two_specifications(better):
     turns = course(False, {})[2] + 2
     for first, second in product(range(turns), repeat=2):
         for faults in product(FAULTS, repeat=2):

@@ -2,16 +2,13 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from command_lines import settings_file
-from operator_stand_in import MODE, StandIn, reconciled, specification
-from pods import NAMESPACE, PodCluster
+from operator_stand_in import MODE, reconciled, specification
+from pods import NAMESPACE
 
 from streamplace.cli.main import main
 from streamplace.engines.flink.decide.candidates import Candidate
@@ -21,7 +18,6 @@ from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, us
 from streamplace.engines.flink.operator.modes import ModeTrials, finish
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
-    Patched,
     PatchJournal,
     PatchTransaction,
     claimed,
@@ -29,7 +25,7 @@ from streamplace.engines.flink.operator.patching import (
     inverse,
     merged,
 )
-from streamplace.engines.flink.operator.resource import FlinkResource, named, read_resource, rest_of
+from streamplace.engines.flink.operator.resource import named, read_resource, rest_of
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.errors import SettingError
 from streamplace.model.prediction_intervals import RateInterval
@@ -52,26 +48,26 @@ memory = "1024 MiB"
 
 
 @pytest.fixture
-def api(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> KubernetesApi:
+def api(pods, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
     return usual_api()
 
 
 @pytest.fixture
-def operator(pods: PodCluster) -> Iterator[StandIn]:
+def operator(pods):
     with reconciled(pods, "count") as running:
         yield running
 
 
-def better(_: FlinkResource) -> bool:
+def better(_):
     return True
 
 
-def worse(_: FlinkResource) -> bool:
+def worse(_):
     return False
 
 
-def journal(patch: dict[str, Any] = TASKS) -> PatchJournal:
+def journal(patch=TASKS):
     return PatchJournal(
         namespace=NAMESPACE,
         name="count",
@@ -81,20 +77,18 @@ def journal(patch: dict[str, Any] = TASKS) -> PatchJournal:
     )
 
 
-def changed(api: KubernetesApi, patch: dict[str, Any] = TASKS, measure: Any = better) -> Patched:
+def changed(api, patch=TASKS, measure=better):
     return PatchTransaction(api, claimed(journal(patch)), measure, lambda _: None, 3.0).run()
 
 
-def test_a_better_change_is_kept(api: KubernetesApi, operator: StandIn) -> None:
+def test_a_better_change_is_kept(api, operator):
     result = changed(api)
     assert result.step is PatchStep.KEPT
     assert operator.get()["spec"] == merged(specification(), TASKS)
     assert result.seconds is not None
 
 
-def test_a_change_that_is_not_better_is_taken_back_field_for_field(
-    api: KubernetesApi, operator: StandIn
-) -> None:
+def test_a_change_that_is_not_better_is_taken_back_field_for_field(api, operator):
     patch = TASKS | {"job": {"parallelism": 2}, "taskManager": {"resource": {"cpu": 2}}}
     assert changed(api, patch, worse).step is PatchStep.RETURNED
     assert operator.get()["spec"] == specification()
@@ -102,15 +96,13 @@ def test_a_change_that_is_not_better_is_taken_back_field_for_field(
 
 
 @pytest.mark.parametrize("mode", ["BROKEN", "SLOW"])
-def test_a_change_that_does_not_become_stable_is_taken_back(
-    api: KubernetesApi, operator: StandIn, mode: str
-) -> None:
+def test_a_change_that_does_not_become_stable_is_taken_back(api, operator, mode):
     assert changed(api, {"flinkConfiguration": {MODE: mode}}).step is PatchStep.RETURNED
     assert operator.get()["spec"] == specification()
 
 
-def test_a_change_by_another_hand_is_left(api: KubernetesApi, operator: StandIn) -> None:
-    def others(_: FlinkResource) -> bool:
+def test_a_change_by_another_hand_is_left(api, operator):
+    def others(_):
         operator.change(other="1")
         return False
 
@@ -119,7 +111,7 @@ def test_a_change_by_another_hand_is_left(api: KubernetesApi, operator: StandIn)
     assert operator.get()["spec"] == merged(specification(), both)
 
 
-def test_a_patch_of_an_older_version_changes_nothing(api: KubernetesApi, operator: StandIn) -> None:
+def test_a_patch_of_an_older_version_changes_nothing(api, operator):
     """The status changed since it was read, so the patch is refused, and sent again."""
     resource = read_resource(api, NAMESPACE, "count")
     operator.change(other="1")
@@ -131,8 +123,8 @@ def test_a_patch_of_an_older_version_changes_nothing(api: KubernetesApi, operato
     assert MODE not in operator.get()["spec"]["flinkConfiguration"]
 
 
-def test_an_interrupt_takes_the_change_back(api: KubernetesApi, operator: StandIn) -> None:
-    def interrupted(_: FlinkResource) -> bool:
+def test_an_interrupt_takes_the_change_back(api, operator):
+    def interrupted(_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -150,12 +142,12 @@ class Disturbed:
     last: int = 1_000_000  # number of the request at which the process is killed
     requests: int = 0
 
-    def get(self, path: str) -> Any:
+    def get(self, path):
         """As the API server, if it answers."""
         self._answer()
         return self.api.get(path)
 
-    def patch(self, path: str, document: Any) -> Any:
+    def patch(self, path, document):
         """As the API server, if it answers."""
         self._answer()
         answer = None if self.kills == "before" else self.api.patch(path, document)
@@ -163,7 +155,7 @@ class Disturbed:
             raise MemoryError
         return answer
 
-    def _answer(self) -> None:
+    def _answer(self):
         self.requests += 1
         if self.requests == self.last:
             raise MemoryError
@@ -173,9 +165,7 @@ class Disturbed:
 
 @pytest.mark.parametrize("kills", ["before", "after"])
 @pytest.mark.parametrize("measure", [better, worse])
-def test_a_killed_change_is_finished(
-    api: KubernetesApi, operator: StandIn, measure: Any, kills: str
-) -> None:
+def test_a_killed_change_is_finished(api, operator, measure, kills):
     transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
     transaction.api = Disturbed(api, kills=kills)  # type: ignore[assignment]
     with pytest.raises(MemoryError):
@@ -193,9 +183,7 @@ def test_a_killed_change_is_finished(
 
 @pytest.mark.parametrize("last", range(1, 7))
 @pytest.mark.parametrize("measure", [better, worse])
-def test_a_change_that_is_killed_at_any_request_is_finished(
-    api: KubernetesApi, operator: StandIn, measure: Any, last: int
-) -> None:
+def test_a_change_that_is_killed_at_any_request_is_finished(api, operator, measure, last):
     """It reads, patches, waits, and reads again; it may take longer, and then it is not killed."""
     transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
     transaction.api = Disturbed(api, last=last)  # type: ignore[assignment]
@@ -208,9 +196,7 @@ def test_a_change_that_is_killed_at_any_request_is_finished(
     assert operator.get()["spec"] == (journal().after if result.is_kept else specification())
 
 
-def test_a_killed_change_is_finished_where_the_resource_has_failed(
-    api: KubernetesApi, operator: StandIn
-) -> None:
+def test_a_killed_change_is_finished_where_the_resource_has_failed(api, operator):
     """The job does not run as changed, so it is not measured."""
     own = journal({"flinkConfiguration": {MODE: "BROKEN"}})
     transaction = PatchTransaction(api, claimed(own), better, lambda _: None, 3.0)
@@ -218,17 +204,15 @@ def test_a_killed_change_is_finished_where_the_resource_has_failed(
     with pytest.raises(MemoryError):
         transaction.run()
 
-    def improver() -> JobImprover:
+    def improver():
         raise AssertionError
 
     assert finish(api, own.owner, improver, lambda _: None, 3.0).step is PatchStep.RETURNED
     assert operator.get()["spec"] == specification()
 
 
-def test_a_change_is_taken_back_if_flink_does_not_answer(
-    api: KubernetesApi, operator: StandIn
-) -> None:
-    def silent(_: FlinkResource) -> bool:
+def test_a_change_is_taken_back_if_flink_does_not_answer(api, operator):
+    def silent(_):
         raise NoAnswer("no Flink answers")
 
     assert changed(api, measure=silent).step is PatchStep.RETURNED
@@ -236,9 +220,7 @@ def test_a_change_is_taken_back_if_flink_does_not_answer(
 
 
 @pytest.mark.parametrize("first", range(1, 7))
-def test_silence_of_the_api_server_is_waited_for(
-    api: KubernetesApi, operator: StandIn, monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
+def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, first):
     monkeypatch.setattr("streamplace.engines.flink.operator.patching.EFFECT_SECONDS", 0.05)
     transaction = PatchTransaction(api, claimed(journal()), better, lambda _: None, 3.0)
     transaction.api = Disturbed(api, range(first, first + 4))  # type: ignore[assignment]
@@ -246,14 +228,14 @@ def test_silence_of_the_api_server_is_waited_for(
     assert operator.get()["spec"] == journal().after
 
 
-def test_a_job_that_is_not_stable_is_not_changed(pods: PodCluster, api: KubernetesApi) -> None:
+def test_a_job_that_is_not_stable_is_not_changed(pods, api):
     with reconciled(pods, "count", specification(**{MODE: "SLOW"})) as operator:
         own = journal().model_copy(update={"before": operator.get()["spec"]})
         transaction = PatchTransaction(api, claimed(own), better, lambda _: None, 3.0)
         assert transaction.run().step is PatchStep.UNCHANGED
 
 
-def test_a_resource_is_one_line(api: KubernetesApi, operator: StandIn) -> None:
+def test_a_resource_is_one_line(api, operator):
     line = str(read_resource(api, NAMESPACE, "count"))
     assert line.startswith("FlinkDeployment flink/count, operator, native, 0 TaskManagers of 1 cpu")
     assert line.endswith("savepoint upgrades")
@@ -262,37 +244,33 @@ def test_a_resource_is_one_line(api: KubernetesApi, operator: StandIn) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("flinkVersion", "v9"), ("job", None), ("job", {"state": "suspended"})]
 )
-def test_a_job_that_does_not_run_is_refused(
-    pods: PodCluster, api: KubernetesApi, field: str, value: Any
-) -> None:
+def test_a_job_that_does_not_run_is_refused(pods, api, field, value):
     spec = merged(specification(), {field: value})
     with reconciled(pods, "odd", spec), pytest.raises(FlinkError):
         rest_of(NAMESPACE, "odd")
 
 
 @pytest.mark.parametrize("name", ["missing", "kube-system/none"])
-def test_a_resource_that_does_not_exist_is_refused(api: KubernetesApi, name: str) -> None:
+def test_a_resource_that_does_not_exist_is_refused(api, name):
     namespace, _, own = name.rpartition("/")
     with pytest.raises(FlinkError):
         read_resource(api, namespace or NAMESPACE, own)
 
 
-def test_a_service_without_pods_does_not_answer(api: KubernetesApi, operator: StandIn) -> None:
+def test_a_service_without_pods_does_not_answer(api, operator):
     rest = rest_of(NAMESPACE, "count")
     with pytest.raises(FlinkError):
         rest.jobs()
     assert rest.url == "kubernetes:flink/count"
 
 
-def test_no_kubeconfig_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_kubeconfig_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(SettingError):
         usual_api()
 
 
-def test_an_expired_token_is_told(
-    pods: PodCluster, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_expired_token_is_told(pods, api, monkeypatch, tmp_path):
     config = (pods.work / "kubeconfig").read_text()
     token = next(line for line in config.splitlines() if "token" in line)
     path = tmp_path / "kubeconfig"
@@ -306,21 +284,19 @@ def test_an_expired_token_is_told(
 @pytest.mark.parametrize(
     "address", ["kubernetes:", "kubernetes:a", "kubernetes:a/b/c", "kubernetes:A/b"]
 )
-def test_an_address_that_names_no_resource_is_refused(address: str) -> None:
+def test_an_address_that_names_no_resource_is_refused(address):
     with pytest.raises(SettingError):
         named(address)
 
 
-def test_a_merge_patch_is_taken_back() -> None:
+def test_a_merge_patch_is_taken_back():
     document = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
     patch = {"a": {"b": None, "c": {"d": 4, "x": 5}, "y": 6}, "z": {"w": 1}}
     assert merged(merged(document, patch), inverse(document, patch)) == document
 
 
 @pytest.mark.slow
-def test_a_job_that_runs_is_measured_and_a_mode_is_tried(
-    pods: PodCluster, api: KubernetesApi, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_that_runs_is_measured_and_a_mode_is_tried(pods, api, capsys):
     """Two TaskManagers run alike in all modes, so the change is not better, and taken back."""
     spec = specification(**{"taskmanager.numberOfTaskSlots": "2"})
     spec["job"] |= {"args": ["100", "16"], "parallelism": 4}
@@ -355,9 +331,7 @@ def test_a_job_that_runs_is_measured_and_a_mode_is_tried(
 
 
 @pytest.mark.slow
-def test_what_is_advised_carries_the_rate_once_it_is_applied(
-    pods: PodCluster, api: KubernetesApi, run: Callable, tmp_path: Path
-) -> None:
+def test_what_is_advised_carries_the_rate_once_it_is_applied(pods, api, run, tmp_path):
     """The numbers come three times as fast then; a generator with state keeps its one split."""
     spec = specification(**{"taskmanager.numberOfTaskSlots": "1"})
     spec["job"] |= {"args": ["30000", "1000"], "upgradeMode": "stateless"}

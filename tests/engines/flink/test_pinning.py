@@ -5,7 +5,6 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 
 from streamplace.engines.flink.constants import INDEXES
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import find_java
 from streamplace.engines.flink.pin import hook
 from streamplace.engines.flink.pin.hook import PlacedEnvironment, managed_shares
 from streamplace.engines.flink.pin.pinning import (
@@ -50,22 +49,20 @@ DEVICES = ["a", "b", "c"]
         ),
     ],
 )
-def test_operators_that_are_placed_alike_share_a_group(
-    vectors: dict[str, list[str]], groups: dict[str, str]
-) -> None:
+def test_operators_that_are_placed_alike_share_a_group(vectors, groups):
     answer = pinning(Layout(vectors), SpreadLimits.untouched(DEVICES))
     assert answer.operators == groups
     assert answer.parallelism == {name: len(devices) for name, devices in vectors.items()}
 
 
-def test_a_device_is_not_called_like_a_group_of_spread_operators() -> None:
+def test_a_device_is_not_called_like_a_group_of_spread_operators():
     """Its operators would be in that group."""
     layout = Layout({"u": ["a", "spread-0"], "v": ["spread-0"]})
     with pytest.raises(PlacementError, match="'spread-0'"):
         pinning(layout, SpreadLimits.untouched(["a", "spread-0"]))
 
 
-def test_spread_groups_take_what_is_left() -> None:
+def test_spread_groups_take_what_is_left():
     """What other jobs hold is left alone."""
     vectors = {"u": ["a", "b"], "v": ["b", "a"]}
     limits = SpreadLimits.untouched(DEVICES)
@@ -77,7 +74,7 @@ def test_spread_groups_take_what_is_left() -> None:
         pinning(Layout(vectors), limits)
 
 
-def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() -> None:
+def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere():
     """Even ones none at all, and groups that share no device the same ones."""
     limits = SpreadLimits.untouched([*DEVICES, "d"], layers=1)
     pinning(Layout({"even": ["a", "b"], "same": ["b", "a"], "ab": ["a", "a", "b"]}), limits)
@@ -91,14 +88,12 @@ Resources = dict[str, int]
 """What Flink keeps of a TaskManager: what is left of each resource; or what a slot demands."""
 
 
-def fits(left: Resources, demand: Resources) -> bool:
+def fits(left, demand):
     """Whether a slot can be cut from a TaskManager."""
     return all(left.get(name, 0) >= amount for name, amount in demand.items())
 
 
-def filled(
-    managers: dict[str, Resources], demands: Sequence[Resources], slots: list[int]
-) -> list[Counter[str]]:
+def filled(managers, demands, slots):
     """Number of slots by TaskManager, each on the first in a random order that fits."""
     random, found = Random(repr(slots)), [Counter[str]() for _ in demands]
     for j in slots:
@@ -118,9 +113,7 @@ def filled(
     st.integers(0, 2),
     st.randoms(use_true_random=False),
 )
-def test_any_order_of_slots_ends_with_the_counts(
-    vectors: list[list[int]], room: int, random: Random
-) -> None:
+def test_any_order_of_slots_ends_with_the_counts(vectors, room, random):
     """Several groups at once, slots in random order, each on a random TaskManager that fits.
 
     Devices that came later, and those that are not prepared, take none.
@@ -141,7 +134,7 @@ def test_any_order_of_slots_ends_with_the_counts(
 
 
 @pytest.mark.parametrize("count", [7, 500, 998, MOST_PER_DEVICE])
-def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
+def test_the_limit_is_exact_up_to_the_largest_count(count):
     """Count slots fit, one more does not, be it the largest number of the group or not."""
     demand = SpreadLimits.untouched(["a", "b"]).take({"a": count, "b": MOST_PER_DEVICE})
     for device, number in {"a": count, "b": MOST_PER_DEVICE}.items():
@@ -149,14 +142,14 @@ def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
         assert min(offered[name] // amount for name, amount in demand.items()) == number
 
 
-def test_what_the_scheme_cannot_count_is_refused() -> None:
+def test_what_the_scheme_cannot_count_is_refused():
     """More slots than the amounts can tell apart, and devices that are not there."""
     for counts, message in (({"a": 1000}, "999"), ({"z": 1}, "'z'")):
         with pytest.raises(PlacementError, match=message):
             SpreadLimits.untouched(["a"]).take(counts)
 
 
-def test_what_a_task_manager_offers_does_not_grow_with_the_cluster() -> None:
+def test_what_a_task_manager_offers_does_not_grow_with_the_cluster():
     """Of a hundred devices, with room for ten more; beyond 256 each needs to be named once."""
     sizes = {n: len(offers("dev-0", [f"dev-{i}" for i in range(n)])) for n in (5, 100, 1000)}
     assert sizes[5] == 1 + INDEXES + 5 * INDEXES
@@ -186,16 +179,12 @@ LONG = f"m#{'9' * 5000}"
     ],
     ids=["subtasks", "sorted by name", "a long number", "arrows within names"],
 )
-def test_a_placement_is_read_by_operators(
-    assignment: dict[str, str], vectors: dict[str, list[str] | str]
-) -> None:
+def test_a_placement_is_read_by_operators(assignment, vectors):
     """The job knows fused operators by their own names, and subtasks by numbers without gaps."""
     assert Layout.of(assignment).to_json() == vectors
 
 
-def test_a_placement_file_says_how_many_subtasks_its_operators_have(
-    run: Callable, tmp_path: Path
-) -> None:
+def test_a_placement_file_says_how_many_subtasks_its_operators_have(run, tmp_path):
     """As the graph says it; fused operators and those of one subtask, too."""
     operators = [
         Operator("src", rate=10.0),
@@ -221,9 +210,7 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
 @pytest.mark.parametrize(
     ("assignment", "message"), [({"m#0": "a", "m#1": "b"}, "'m' has 2"), ({"k": "a"}, "'m' has 0")]
 )
-def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
-    assignment: dict[str, str], message: str
-) -> None:
+def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(assignment, message):
     with pytest.raises(PlacementError, match=message):
         Layout.of(assignment, {"m": 3})
 
@@ -231,11 +218,11 @@ def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
 class Collection(list[Any]):
     """A collection as Java has it."""
 
-    def isEmpty(self) -> bool:
+    def isEmpty(self):
         """Whether nothing is in it."""
         return not self
 
-    def toArray(self) -> list[Any]:
+    def toArray(self):
         """What is in it."""
         return [*self]
 
@@ -243,9 +230,7 @@ class Collection(list[Any]):
 class Node:
     """An operator of a stream graph, and the transformation that it comes from."""
 
-    def __init__(
-        self, name: str, parallelism: int = 1, *, uses: str = "", said: bool = True, group: str = ""
-    ) -> None:
+    def __init__(self, name, parallelism=1, *, uses="", said=True, group=""):
         self.name = self.description = name
         self.parallelism, self.said, self.group = parallelism, said, group
         self.inputs, self.outputs = Collection(), Collection()
@@ -264,7 +249,7 @@ class Node:
         self.getManagedMemoryOperatorScopeUseCaseWeights = Collection
         self.getManagedMemorySlotScopeUseCases = lambda: Collection([uses] if uses else [])
 
-    def feeds(self, other: "Node") -> None:
+    def feeds(self, other):
         """Have it send to another one."""
         edge = SimpleNamespace(getSourceId=self.getId, getTargetId=other.getId)
         self.outputs.append(edge)
@@ -274,13 +259,13 @@ class Node:
 class JavaMap(dict[str, Any]):
     """A map as Java has it."""
 
-    def put(self, key: str, value: object) -> None:
+    def put(self, key, value):
         """Add an entry."""
         self[key] = value
 
 
 @pytest.fixture
-def pyflink(monkeypatch: pytest.MonkeyPatch) -> None:
+def pyflink(monkeypatch):
     """Slots have their managed memory alone."""
     java = SimpleNamespace(util=SimpleNamespace(HashMap=JavaMap))
     given: dict[str, dict[str, Any]] = {
@@ -299,11 +284,11 @@ def pyflink(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def executed(
-    nodes: list[Node],
-    vectors: dict[str, list[str]],
-    managed: dict[str, int] | None = None,
-    requested: tuple[str, ...] = (),
-) -> dict[str, int]:
+    nodes,
+    vectors,
+    managed=None,
+    requested=(),
+):
     """Group → managed memory of its slots, as the environment executes it.
 
     Groups of the program request some devices.
@@ -351,15 +336,13 @@ def executed(
     ids=["parallelism", "not placed", "devices", "no memory"],
 )
 @pytest.mark.usefixtures("pyflink")
-def test_a_program_that_does_not_fit_its_placement_is_refused(
-    nodes: list[Node], vectors: dict[str, list[str]], requested: tuple[str, ...], message: str
-) -> None:
+def test_a_program_that_does_not_fit_its_placement_is_refused(nodes, vectors, requested, message):
     with pytest.raises(ValueError, match=message):
         executed(nodes, vectors, {"a": 1}, requested)
 
 
 @pytest.mark.usefixtures("pyflink")
-def test_operators_get_as_many_subtasks_as_they_are_placed_with() -> None:
+def test_operators_get_as_many_subtasks_as_they_are_placed_with():
     """Where the program leaves their number open; resources of earlier placements are no fault."""
     nodes = [Node("Source: src"), Node("map", said=False)]
     executed(nodes, {"src": ["a"], "map": ["b"] * 4}, requested=("dev-a", "lim-0"))
@@ -367,7 +350,7 @@ def test_operators_get_as_many_subtasks_as_they_are_placed_with() -> None:
 
 
 @pytest.mark.usefixtures("pyflink")
-def test_helpers_of_a_sink_may_have_fewer_subtasks() -> None:
+def test_helpers_of_a_sink_may_have_fewer_subtasks():
     """A committer of a sink of four is placed with it."""
     nodes = [Node("out: Writer", 4), Node("out: Committer", 1)]
     executed(nodes, {"out": ["b"] * 4})
@@ -375,7 +358,7 @@ def test_helpers_of_a_sink_may_have_fewer_subtasks() -> None:
 
 
 @pytest.mark.usefixtures("pyflink")
-def test_operators_of_one_name_are_placed_apart_and_shown_apart() -> None:
+def test_operators_of_one_name_are_placed_apart_and_shown_apart():
     """Numbered from the source on, whatever order the graph lists them in."""
     last, source, first = Node("Map"), Node("Source: src"), Node("Map", 2, said=False)
     source.feeds(first)
@@ -387,7 +370,7 @@ def test_operators_of_one_name_are_placed_apart_and_shown_apart() -> None:
 
 
 @pytest.mark.usefixtures("pyflink")
-def test_managed_memory_goes_to_the_slots_that_use_it() -> None:
+def test_managed_memory_goes_to_the_slots_that_use_it():
     """All of a TaskManager's, in equal shares; all slots of a spread group get the least."""
     nodes = [Node("src"), Node("count", 2, uses="STATE_BACKEND"), Node("sum", 2, uses="PYTHON")]
     vectors = {"src": ["a"], "count": ["b", "b"], "sum": ["a", "b"]}
@@ -409,7 +392,7 @@ NAMES = (
 )
 
 
-def compiled(flink: Flink, folder: Path, vectors: Layout, *programs: str) -> Path:
+def compiled(flink, folder, vectors, *programs):
     """Folder with the classes of a placement and of programs."""
     devices = sorted(vectors.devices)
     sources = placed_java(pinning(vectors, SpreadLimits.untouched(devices)))
@@ -420,7 +403,7 @@ def compiled(flink: Flink, folder: Path, vectors: Layout, *programs: str) -> Pat
     return folder
 
 
-def run_java(flink: Flink, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_java(flink, folder, *words):
     """Run a class of a folder with its arguments."""
     java = [find_java("java"), *flink.java_options()]
     return subprocess.run(
@@ -432,7 +415,7 @@ def run_java(flink: Flink, folder: Path, *words: str) -> subprocess.CompletedPro
 
 
 @pytest.fixture(scope="module")
-def pinned(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pinned(flink, tmp_path_factory):
     """Folder of two programs, whose two operators are placed on one device."""
     vectors = {"in": ["dev-0"], "out": ["dev-0"]}
     return compiled(
@@ -440,7 +423,7 @@ def pinned(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_path: Path) -> None:
+def test_operators_and_devices_of_any_name_get_their_groups(flink, tmp_path):
     """Those too that hold what the class separates its own cells with."""
     devices = {name: f"on {name}" for name in NAMES}
     names = [base64.b64encode(name.encode()).decode() for name in NAMES]
@@ -452,22 +435,20 @@ def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_pa
     assert {known for _, known in message} == {"true"}
 
 
-def test_devices_that_a_program_requests_are_refused(flink: Flink, pinned: Path) -> None:
+def test_devices_that_a_program_requests_are_refused(flink, pinned):
     """A slot of the placement would not have them."""
     run = run_java(flink, pinned, "Requesting")
     assert run.returncode != 0
     assert "group 'vision' requests gpu" in run.stderr
 
 
-def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, pinned: Path) -> None:
+def test_listeners_of_a_program_are_told_of_its_job(flink, pinned):
     """Once, although another environment executes it."""
     run = run_java(flink, pinned, "Placed", "Listening")
     assert run.stdout.count("told of the job") == 1, run.stderr
 
 
-def test_a_job_is_pinned_without_java_on_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_is_pinned_without_java_on_this_machine(tmp_path, monkeypatch):
     """The classes are in the package, for Java 11, whose classes have version 55."""
     monkeypatch.setenv("PATH", "")
     job = tmp_path / "job.jar"
@@ -480,9 +461,7 @@ def test_a_job_is_pinned_without_java_on_this_machine(
 
 
 @pytest.mark.parametrize("version", [DOWNLOADED, pytest.param("1.20.5", marks=pytest.mark.slow)])
-def test_the_jars_of_the_package_are_those_of_their_sources(
-    fetched: Callable[[str], Flink], tmp_path: Path, version: str
-) -> None:
+def test_the_jars_of_the_package_are_those_of_their_sources(fetched, tmp_path, version):
     """Byte for byte, by either Flink; another JDK may write other bytes."""
     message = subprocess.run(["javac", "-version"], capture_output=True, text=True).stdout
     if not message.startswith("javac 17."):

@@ -1,14 +1,11 @@
 """Watches that change the number of pods of a FlinkDeployment by patches."""
 
-from collections.abc import Iterator, Sequence, Set
-
 import pytest
-from operator_stand_in import StandIn, reconciled, specification
-from pods import NAMESPACE, PodCluster
+from operator_stand_in import reconciled, specification
+from pods import NAMESPACE
 
 from streamplace.control.policy import POLICIES
 from streamplace.control.problem import MoveTerms
-from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.operator.api import usual_api
@@ -42,28 +39,28 @@ DECISION = WatchDecision("", "move", TITLE, TITLE, {"count": ["pod-0", "pod-1"]}
 
 
 @pytest.fixture
-def operator(pods: PodCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+def operator(pods, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
     with reconciled(pods, "count") as running:
         yield running
 
 
-def mover() -> PodMover:
+def mover():
     log = WatchLog.claimed(Store.usual(), TITLE, "count", lambda _: None)
     api = usual_api()
     return PodMover(api, read_resource(api, NAMESPACE, "count"), log, 5.0, "watch again")
 
 
-def option(pods: int, slots: int = 1) -> LayoutOption:
+def option(pods, slots=1):
     names = [f"pod-{i % pods}" for i in range(pods * slots)]
     return LayoutOption(Layout({"count": names}), RateInterval(1.0, 2.0, 3.0))
 
 
-def choice(pods: int, slots: int = 1) -> WatchChoice:
+def choice(pods, slots=1):
     return WatchChoice("more", option(pods, slots))
 
 
-def test_more_pods_are_a_patch_of_the_parallelism(operator: StandIn) -> None:
+def test_more_pods_are_a_patch_of_the_parallelism(operator):
     own = mover()
     assert own.carry_out(TITLE, option(1), choice(3, slots=2)) == TITLE
     assert operator.get()["spec"] == merged(operator.spec, {"job": {"parallelism": 6}})
@@ -71,9 +68,7 @@ def test_more_pods_are_a_patch_of_the_parallelism(operator: StandIn) -> None:
     assert (decision.state, decision.machines, decision.after) == (MOVED, (1, 3), TITLE)
 
 
-def test_replicas_are_changed_where_they_count(
-    pods: PodCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_are_changed_where_they_count(pods, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
     spec = merged(specification(), {"mode": "standalone", "taskManager": {"replicas": 1}})
     with reconciled(pods, "count", spec) as operator:
@@ -81,7 +76,7 @@ def test_replicas_are_changed_where_they_count(
         assert operator.get()["spec"]["taskManager"]["replicas"] == 3
 
 
-def test_what_was_not_begun_is_known_to_be_so(operator: StandIn) -> None:
+def test_what_was_not_begun_is_known_to_be_so(operator):
     """The process ended between the decision and the patch."""
     own = mover()
     number = own.log.begin(DECISION)
@@ -90,7 +85,7 @@ def test_what_was_not_begun_is_known_to_be_so(operator: StandIn) -> None:
     assert operator.get()["spec"] == operator.spec
 
 
-def test_a_change_that_was_interrupted_is_finished(operator: StandIn) -> None:
+def test_a_change_that_was_interrupted_is_finished(operator):
     """By the next process, from its journal."""
     patch = {"job": {"parallelism": 2}}
     journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
@@ -104,29 +99,27 @@ def test_a_change_that_was_interrupted_is_finished(operator: StandIn) -> None:
 
 
 @pytest.mark.parametrize("has_autoscaler", [False, True])
-def test_pods_follow_a_rate_that_grows_and_falls(
-    operator: StandIn, monkeypatch: pytest.MonkeyPatch, has_autoscaler: bool
-) -> None:
+def test_pods_follow_a_rate_that_grows_and_falls(operator, monkeypatch, has_autoscaler):
     """A pod carries 100 tuples/s; no patch is undone while the rate stays as it is.
 
     Beside an autoscaler, nothing is changed.
     """
     own, clock, backlog = mover(), [0.0], [0.0]
 
-    def offered() -> float:
+    def offered():
         return 150.0 if 3_600 <= clock[0] < 7_200 else 50.0
 
-    def pods_now() -> int:
+    def pods_now():
         number: int = operator.get()["spec"]["job"]["parallelism"]
         return number
 
-    def model_of(job: str, managers: Set[str], trials: Sequence[Trial]) -> JobModel:
+    def model_of(job, managers, trials):
         every = {
             n: LayoutOption(option(n).layout, RateInterval(*[100.0 * n] * 3)) for n in (1, 2, 3)
         }
         return JobModel(every.pop(pods_now()), tuple(every.values()), (1, 2, 3))
 
-    def sample_of(rest: Rest, job: str, at: float) -> JobSample:
+    def sample_of(rest, job, at):
         """Its names change with each start."""
         number = pods_now()
         carried = min(offered() + backlog[0] / 60, 100.0 * number)

@@ -5,10 +5,8 @@ import logging
 import math
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +32,6 @@ from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import (
-    JobProfile,
     LoadWindow,
     Present,
     Remedy,
@@ -63,7 +60,7 @@ class Machine:
     garbage: float = 0.0  # cores that the garbage collector takes
     late: float = 3.0
 
-    def threads(self, process: int) -> list[JavaThread]:
+    def threads(self, process):
         """Threads with what they have taken so far."""
         assert process == 7
         self.clock.sleep(self.late if self.clock.now > START else 1.0)
@@ -74,14 +71,14 @@ class Machine:
 
 
 @pytest.fixture
-def machine(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(clock, monkeypatch):
     """The only process of Java on this machine."""
     made = Machine(clock, writing_shop(clock))
     with_threads(monkeypatch, made.threads, {"dev-0": 7})
     return made
 
 
-def test_a_profile_is_the_truth(machine: Machine) -> None:
+def test_a_profile_is_the_truth(machine):
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
     found = profile(writing_shop(machine.clock).rest, "job", 10)
     graph = measured_graph(found, MIPS)
@@ -97,7 +94,7 @@ def test_a_profile_is_the_truth(machine: Machine) -> None:
     assert "unmeasured" not in graph.attributes
 
 
-def test_what_reads_nothing_is_told(machine: Machine) -> None:
+def test_what_reads_nothing_is_told(machine):
     """Its costs per tuple are unknown, as behind a window that does not fire meanwhile."""
     job = writing_shop(machine.clock)
     job.vertices["v2"].rates |= dict.fromkeys(("numRecordsIn", "numBytesIn"), 0.0)
@@ -106,7 +103,7 @@ def test_what_reads_nothing_is_told(machine: Machine) -> None:
     assert doubt.startswith("'out': ")
 
 
-def test_rescaled_streams_are_profiled_as_such(machine: Machine) -> None:
+def test_rescaled_streams_are_profiled_as_such(machine):
     """Also where Flink has changed one of two numbers; the plan says FORWARD as before."""
     job = writing_shop(machine.clock)
     job.vertices["v1"].inputs, job.vertices["v2"].parallelism = [("v0", "RESCALE")], 4
@@ -114,7 +111,7 @@ def test_rescaled_streams_are_profiled_as_such(machine: Machine) -> None:
     assert graph.streams.partitioning == ("rescale", "rescale")
 
 
-def test_threads_that_are_not_there_are_told(machine: Machine) -> None:
+def test_threads_that_are_not_there_are_told(machine):
     """A subtask without a thread of its name has Flink's busy time alone; so has its operator."""
     machine.hidden = "split (2/2)#0"
     found = profile(writing_shop(machine.clock).rest, "job", 10)
@@ -126,7 +123,7 @@ def test_threads_that_are_not_there_are_told(machine: Machine) -> None:
     assert not {"cpu of src", "cpu of out"} & attributes.keys()
 
 
-def test_subtasks_that_have_read_all_of_their_input_take_nothing(machine: Machine) -> None:
+def test_subtasks_that_have_read_all_of_their_input_take_nothing(machine):
     """As of a source with fewer files than subtasks; the CPU of the others is measured."""
     ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
     flink = writing_shop(machine.clock)
@@ -137,7 +134,7 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(machine: Machin
     assert found.doubts == []
 
 
-def test_threads_of_one_name_share_their_cpu(machine: Machine) -> None:
+def test_threads_of_one_name_share_their_cpu(machine):
     """What they take together is known; which of them takes it, busy time must say.
 
     Splitter and sink bear one name, and the splitter is four times as busy.
@@ -155,7 +152,7 @@ def test_threads_of_one_name_share_their_cpu(machine: Machine) -> None:
     assert "ipt of split (2): " in "; ".join(found.doubts)
 
 
-def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
+def test_task_managers_elsewhere_are_measured_as_wholes(clock):
     """Without dumps their CPU is dealt out by busy time, and nothing of it vanishes."""
     flink = writing_shop(clock)
     flink.devices, flink.process_cpu = ("far-0", "far-1"), {"far-0": 0.065, "far-1": 0.9}
@@ -168,7 +165,7 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
 
 
-def test_python_processes_are_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_processes_are_told(machine, monkeypatch):
     """What they take is not in the CPU of their TaskManager."""
     assert profile(writing_shop(machine.clock).rest, "job", 10).doubts == []
     monkeypatch.setattr(profiling, "runs_python", cpu.runs_python)
@@ -184,7 +181,7 @@ def test_python_processes_are_told(machine: Machine, monkeypatch: pytest.MonkeyP
     assert isinstance(doubt, Remedy)  # the job can be run without them, so moves print it
 
 
-def test_a_heap_that_is_nearly_full_is_told(machine: Machine) -> None:
+def test_a_heap_that_is_nearly_full_is_told(machine):
     """The tasks take 0.26 cores."""
     for cores, is_full in ((0.2, False), (0.4, True)):
         machine.garbage = cores
@@ -192,7 +189,7 @@ def test_a_heap_that_is_nearly_full_is_told(machine: Machine) -> None:
         assert [doubt.startswith("on 'dev-0', garbage") for doubt in doubts] == [True] * is_full
 
 
-def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock: Clock) -> None:
+def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock):
     """Back-pressured sources, and busy time where there are no threads to look at."""
     seen = profile(writing_shop(clock, blocked=1.5).rest, "job", 10)
     graph, known = measured_graph(seen, MIPS), [*seen.doubts]
@@ -204,7 +201,7 @@ def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock: Clock
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])
-def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, second: float) -> None:
+def test_it_is_told_which_sources_are_held_back(clock, first, second):
     flink = writing_shop(clock, blocked=first)
     flink.vertices["v3"] = source("other", 5, 400, busy=0.01, blocked=second)
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
@@ -216,12 +213,10 @@ def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, seco
 
 @pytest.mark.parametrize("seconds", [10.0, 50.0])
 @pytest.mark.parametrize(("steady", "falls_behind"), [(0.0, False), (120.0, True)])
-def test_a_backlog_that_arrives_in_transactions_does_not_grow(
-    clock: Clock, seconds: float, steady: float, falls_behind: bool
-) -> None:
+def test_a_backlog_that_arrives_in_transactions_does_not_grow(clock, seconds, steady, falls_behind):
     """Every minute 6,000 records, which the source reads within 57 s; or more arrive steadily."""
 
-    def pending(at: float) -> float:
+    def pending(at):
         return max(0.0, 6000 - 105 * ((at + 10) % 60)) + steady * at
 
     flink = writing_shop(clock)
@@ -233,14 +228,12 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(
     assert seen.flow.is_limited is falls_behind
 
 
-def test_lag_that_a_source_tells_late_is_known(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lag_that_a_source_tells_late_is_known(clock, monkeypatch):
     """As a source of Kafka does, from the first record that it reads on a slow TaskManager."""
     flink = writing_shop(clock)
     source, metrics = flink.vertices["v0"], flink._metrics
 
-    def told(vertex: str, wanted: str) -> list[dict[str, Any]]:
+    def told(vertex, wanted):
         if clock.now > START + 6:
             source.rates = {**source.rates, "Source__src.pendingRecords": 0.0}
         return metrics(vertex, wanted)
@@ -249,7 +242,7 @@ def test_lag_that_a_source_tells_late_is_known(
     assert profile(flink.rest, "job", 20).flow.pending == 0.0
 
 
-def chained(clock: Clock) -> LazyFlink:
+def chained(clock):
     """A source fused with what keeps a tenth, and with two writers of different payloads.
 
     The small ones go to a sink of their own, the big ones to one that has another input.
@@ -267,7 +260,7 @@ def chained(clock: Clock) -> LazyFlink:
     return LazyFlink(clock, vertices)
 
 
-def but_for_cpu(seen: JobProfile) -> list[str]:
+def but_for_cpu(seen):
     """What a profile tells, but for where CPU times come from."""
     measured_graph(seen, MIPS)
     return [
@@ -275,7 +268,7 @@ def but_for_cpu(seen: JobProfile) -> list[str]:
     ]
 
 
-def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:
+def test_streams_of_fused_senders_are_told_apart(clock):
     """Each has its own payload, and so has the other sender of the mixed input.
 
     The rate of a fused source is what enters the job, not what leaves the chain.
@@ -296,9 +289,7 @@ def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("sent", "is_kept"), [(25.0, True), (0.1, False)])
-def test_broadcast_tuples_count_for_every_receiver(
-    clock: Clock, sent: float, *, is_kept: bool
-) -> None:
+def test_broadcast_tuples_count_for_every_receiver(clock, sent, *, is_kept):
     """Their sender counts them once, and their bytes as often as they are sent.
 
     The copies of some rules are no reason to keep the number of receivers.
@@ -317,9 +308,7 @@ def test_broadcast_tuples_count_for_every_receiver(
 
 
 @pytest.mark.parametrize(("most", "is_held_back"), [(0.9, True), (0.05, False)])
-def test_one_back_pressured_subtask_of_many_is_noticed(
-    clock: Clock, most: float, *, is_held_back: bool
-) -> None:
+def test_one_back_pressured_subtask_of_many_is_noticed(clock, most, *, is_held_back):
     """All 64 of them together are back-pressured 1.4 % of the time, whoever it is."""
     flink = LazyFlink(clock, shop_vertices(0.9))
     source = flink.vertices["v0"]
@@ -343,9 +332,7 @@ def test_one_back_pressured_subtask_of_many_is_noticed(
         (500.0, 1.96, False),  # it may poll for input that does not arrive
     ],
 )
-def test_one_busy_task_that_is_the_whole_job_is_held_back(
-    clock: Clock, rate: float, busy: float | str, *, is_limited: bool
-) -> None:
+def test_one_busy_task_that_is_the_whole_job_is_held_back(clock, rate, busy, *, is_limited):
     """On a TaskManager of another machine, whose CPU nobody sees, nothing else tells."""
     counts: dict[str, float | str] = {**rates(), "Source__src.numRecordsOut": rate}
     counts["accumulateBusyTimeMs"] = busy if isinstance(busy, str) else 1000 * busy
@@ -373,9 +360,7 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
         ({"execution.buffer-timeout.enabled": "false"}, None),
     ],
 )
-def test_messages_are_those_of_the_buffer_timeout_of_the_cluster(
-    clock: Clock, settings: dict[str, str], timeout: float | None
-) -> None:
+def test_messages_are_those_of_the_buffer_timeout_of_the_cluster(clock, settings, timeout):
     """Where only full buffers are sent, more subtasks send no more messages."""
     graph = measured_graph(
         profile(LazyFlink(clock, shop_vertices(), settings=settings).rest, "job", 10), MIPS
@@ -385,7 +370,7 @@ def test_messages_are_those_of_the_buffer_timeout_of_the_cluster(
 
 
 @pytest.fixture
-def writing(clock: Clock) -> LazyFlink:
+def writing(clock):
     """The shop with a sink that is called as sinks are."""
     return writing_shop(clock)
 
@@ -399,9 +384,7 @@ def writing(clock: Clock) -> LazyFlink:
         (["RUNNING", "RUNNING", "RESTARTING"], r"is RESTARTING.*the reason"),
     ],
 )
-def test_a_job_that_does_not_run_is_told_by_its_state(
-    writing: LazyFlink, states: list[str], words: str
-) -> None:
+def test_a_job_that_does_not_run_is_told_by_its_state(writing, states, words):
     """At once, with the reason, where Flink knows one."""
     writing.states = states
     with pytest.raises(FlinkError, match=f"job job {words}"):
@@ -409,16 +392,16 @@ def test_a_job_that_does_not_run_is_told_by_its_state(
     assert writing.clock.now < START + 1
 
 
-def _attempt(flink: LazyFlink) -> None:
+def _attempt(flink):
     """Although the sums over all subtasks grow on, as those of a young job may."""
     flink.otherwise_of = lambda _, i: {} if i else {"attempt": int(flink.clock.now > START + 5)}
 
 
-def _ended(flink: LazyFlink) -> None:
+def _ended(flink):
     """Flink drops what subtasks have counted, although the sum may grow on by the others."""
     late, source = START + 5, flink.vertices["v0"]
 
-    def counted(rate: float) -> Callable[[float], float]:
+    def counted(rate):
         return lambda at: rate * at * (1 if at < late else 2)
 
     source.told = lambda at: 2 if at < late else 1
@@ -428,7 +411,7 @@ def _ended(flink: LazyFlink) -> None:
     }
 
 
-def _counts_again(flink: LazyFlink) -> None:
+def _counts_again(flink):
     """A job can restart between two looks."""
     for vertex in flink.vertices.values():
         vertex.rates = {
@@ -437,14 +420,12 @@ def _counts_again(flink: LazyFlink) -> None:
         }
 
 
-def _from_anew(rate: float) -> Callable[[float], float]:
+def _from_anew(rate):
     return lambda at: rate * (at if at < START + 5 else at - START - 5)
 
 
 @pytest.mark.parametrize("restart", [_attempt, _counts_again, _ended])
-def test_subtasks_that_begin_again_or_end_are_told(
-    writing: LazyFlink, restart: Callable[[LazyFlink], None]
-) -> None:
+def test_subtasks_that_begin_again_or_end_are_told(writing, restart):
     """What was measured of a job that goes on otherwise is no measurement."""
     restart(writing)
     with pytest.raises(FlinkError, match="restarted"):
@@ -453,8 +434,8 @@ def test_subtasks_that_begin_again_or_end_are_told(
 
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_task_managers_without_running_tasks_are_not_asked_or_waited_for(
-    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch, is_gone: bool
-) -> None:
+    writing, monkeypatch, is_gone
+):
     """Those of ended tasks may be gone; Flink calls that of a task that starts unassigned."""
     writing.vertices["v3"] = Vertex("Source: file", {}, parallelism=1, ends=START)
     writing.process_cpu = {"dev-0": 0.13}
@@ -468,15 +449,15 @@ def test_task_managers_without_running_tasks_are_not_asked_or_waited_for(
     assert writing.clock.now - START < (12 if is_gone else 25)
 
 
-def test_bytes_of_a_sink_may_fall(writing: LazyFlink) -> None:
+def test_bytes_of_a_sink_may_fall(writing):
     """As those of Kafka's do with each transaction."""
     writing.vertices["v2"].rates["numBytesOut"] = lambda at: 1e6 - 1e3 * (at - START)
     assert profile(writing.rest, "job", 10).tuples["v2"] == pytest.approx(250)
 
 
 def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
-    writing: LazyFlink,
-) -> None:
+    writing,
+):
     """Flink asks each separately, and sums up what it has by then.
 
     What was measured before cannot be compared with what one has counted that answers in the second
@@ -495,7 +476,7 @@ def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
         steady_profile(writing.rest, "job", 10.0)
 
 
-def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing: LazyFlink) -> None:
+def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing):
     """Unless they have ended, as then nothing of them is missing."""
     writing.vertices["v0"].told = lambda at: 1
     (doubt,) = [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
@@ -505,7 +486,7 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing: LazyFlink) -
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
 
 
-def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlink) -> None:
+def test_metrics_that_flink_does_not_update_are_no_measurement(writing):
     """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
     for vertex in writing.vertices.values():
         vertex.rates = {name: lambda _: 7.0 for name in vertex.rates}
@@ -514,7 +495,7 @@ def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlin
     assert writing.clock.now - START <= 41  # after the first window
 
 
-def test_a_flink_without_metrics_is_told_soon(writing: LazyFlink) -> None:
+def test_a_flink_without_metrics_is_told_soon(writing):
     """With what may be the cause."""
     for vertex in writing.vertices.values():
         vertex.rates = {}
@@ -523,7 +504,7 @@ def test_a_flink_without_metrics_is_told_soon(writing: LazyFlink) -> None:
     assert writing.clock.now - START <= 31
 
 
-def with_more(flink: LazyFlink, ends: float = math.inf) -> LazyFlink:
+def with_more(flink, ends=math.inf):
     """A job with one more source, which sends nothing; it and what only it feeds may end."""
     flink.vertices["v3"] = replace(source("more", 0, busy=0.05), ends=ends)
     flink.vertices["v4"] = Vertex("load", rates(), [("v3", "HASH")], ends=ends)
@@ -531,7 +512,7 @@ def with_more(flink: LazyFlink, ends: float = math.inf) -> LazyFlink:
     return flink
 
 
-def test_a_silent_source_beside_one_that_sends_has_no_rate(writing: LazyFlink) -> None:
+def test_a_silent_source_beside_one_that_sends_has_no_rate(writing):
     """A topic may be empty; what its source takes of the CPU is taken all the same."""
     seen = profile(with_more(writing).rest, "job", 10)
     graph = measured_graph(seen, MIPS)
@@ -543,7 +524,7 @@ def test_a_silent_source_beside_one_that_sends_has_no_rate(writing: LazyFlink) -
     assert not seen.flow.is_limited
 
 
-def test_what_has_ended_before_is_not_waited_for(writing: LazyFlink) -> None:
+def test_what_has_ended_before_is_not_waited_for(writing):
     """Such as a source that has read a file, and what loads that; the others run on."""
     writing.process_cpu = {"dev-0": 0.3}
     seen = steady_profile(with_more(writing, START).rest, "job", 10.0)
@@ -556,7 +537,7 @@ def test_what_has_ended_before_is_not_waited_for(writing: LazyFlink) -> None:
     assert told.startswith("rate and ipt of 'more', 'load': counted as 0")
 
 
-def test_a_source_that_ends_while_it_is_measured_is_told(writing: LazyFlink) -> None:
+def test_a_source_that_ends_while_it_is_measured_is_told(writing):
     """If others still run, the next measurement leaves it out."""
     with_more(writing, START + 5)
     with pytest.raises(FlinkError, match="source 'more'"):
@@ -564,7 +545,7 @@ def test_a_source_that_ends_while_it_is_measured_is_told(writing: LazyFlink) -> 
     assert measured_graph(profile(writing.rest, "job", 10), MIPS).source_rate == pytest.approx(100)
 
 
-def test_iterations_are_refused_by_name(writing: LazyFlink) -> None:
+def test_iterations_are_refused_by_name(writing):
     """Flink's plan does not show that tuples go round."""
     writing.vertices["v1"].name = "IterationSource-3"
     with pytest.raises(FlinkError, match="'IterationSource-3'"):
@@ -581,7 +562,7 @@ STEP = 0.25
 class Warming:
     """A job whose source becomes cheaper by a half of what is left every 20 s."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock):
         self.clock, self.half_life = clock, 20.0
         self.compilers = 0.58  # their part of the CPU at first; it falls with the source's cost
         self.seen, self.spent, self.compiled = clock.now, 0.0, 0.0
@@ -593,7 +574,7 @@ class Warming:
         }
         self.flink = LazyFlink(clock, vertices)
 
-    def threads(self, _: int) -> list[JavaThread]:
+    def threads(self, _):
         """Threads of the only TaskManager, with what they have taken so far."""
         while self.seen < self.clock.now:
             left = 0.5 ** ((self.seen - START) / self.half_life)
@@ -611,7 +592,7 @@ class Warming:
 
 
 @pytest.fixture
-def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
+def warming(clock, monkeypatch):
     """A job that has just started."""
     made = Warming(clock)
     with_threads(monkeypatch, made.threads, {"dev-0": 7})
@@ -619,7 +600,7 @@ def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
     return made
 
 
-def test_a_cold_job_is_waited_for(warming: Warming, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cold_job_is_waited_for(warming, caplog):
     """The source's cost is that of the warm job, not four times as much; the log says why."""
     caplog.set_level(logging.DEBUG)
     seen = steady_profile(warming.flink.rest, "job", 5.0, 300.0)
@@ -630,7 +611,7 @@ def test_a_cold_job_is_waited_for(warming: Warming, caplog: pytest.LogCaptureFix
     assert seen.drift == 0
 
 
-def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
+def test_what_still_changes_is_part_of_the_profile(warming):
     """The patience is over while the source still becomes cheaper: its rates are less certain."""
     warming.half_life, warming.compilers = 40.0, 0.1
     seen = steady_profile(warming.flink.rest, "job", 10.0, 40.0)
@@ -644,7 +625,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     assert errors.low * (1 + seen.drift) == pytest.approx(steady.low, rel=0.01)
 
 
-def test_no_patience_is_one_window(warming: Warming) -> None:
+def test_no_patience_is_one_window(warming):
     """For those who know what they do."""
     began = warming.clock.now
     steady_profile(warming.flink.rest, "job", 10.0, 0.0)
@@ -652,7 +633,7 @@ def test_no_patience_is_one_window(warming: Warming) -> None:
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["job"])
-def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(row: Any) -> None:
+def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(row):
     """RIoT on quotas of 0.18 core: its source takes 50 µs per tuple at first, and 8 at the end.
 
     For a minute its cost hardly falls, while compilers take most of the CPU.
@@ -668,7 +649,7 @@ def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(
             assert costs[last - 1] < 1.3 * np.median(costs[-6:])
 
 
-def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warming) -> None:
+def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming):
     """A window operator that emits every 8 s, which one window of ten sees once or twice."""
     emitted = dict(warming.flink.vertices["v1"].rates)
     emitted["numRecordsOut"] = lambda now: 0.1 * RATE * 8 * math.floor(now / 8)
@@ -684,7 +665,7 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warmi
     assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
 
 
-def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:
+def test_compilers_of_an_idle_machine_are_not_waited_for(warming):
     """A hundredth of a core is much of what a small job takes, and says nothing of it."""
     seen = profile(warming.flink.rest, "job", 5)
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):

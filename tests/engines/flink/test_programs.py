@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_lines import settings_file
@@ -21,14 +20,13 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
     planned_twice,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import program as programs
-from streamplace.engines.flink.program.chains import TaskOperators, operators_of
+from streamplace.engines.flink.program.chains import operators_of
 from streamplace.engines.flink.program.jars import MANIFEST, jar_copy, main_class
 from streamplace.engines.flink.program.program import Program, kept_program, known_program, remember
 from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
-from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
+from streamplace.engines.flink.rest.client import FlinkError, successor
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import FormatError, SettingError
 
@@ -37,7 +35,7 @@ JOB = "0" * 32
 UNKNOWN = "JAR -- ARGUMENTS$"
 
 
-def jar(path: Path, manifest: str = TEXT) -> Path:
+def jar(path, manifest=TEXT):
     """Jar with a manifest alone."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr(MANIFEST, manifest)
@@ -55,11 +53,11 @@ def jar(path: Path, manifest: str = TEXT) -> Path:
         ("Manifest-Version: 1.0\n\nName: a/B.class\nMain-Class: of.AnEntry\n", None),
     ],
 )
-def test_the_main_class_is_the_manifests(tmp_path: Path, manifest: str, found: str | None) -> None:
+def test_the_main_class_is_the_manifests(tmp_path, manifest, found):
     assert main_class(jar(tmp_path / "job.jar", manifest)) == found
 
 
-def test_a_job_that_is_moved_keeps_its_program_and_its_settings(tmp_path: Path) -> None:
+def test_a_job_that_is_moved_keeps_its_program_and_its_settings(tmp_path):
     """Other arguments, another main class or another jar are refused; settings are kept."""
     own = jar(tmp_path / "own.jar")
     before = Program(own, "my.Main", ["a", "1"], settings={"x": "1", "y": "1"}, parallelism=3)
@@ -78,7 +76,7 @@ def test_a_job_that_is_moved_keeps_its_program_and_its_settings(tmp_path: Path) 
     assert kept_program("2" * 32, others[0]) is others[0]
 
 
-def encrypt(path: Path) -> None:
+def encrypt(path):
     """Mark what is packed as encrypted, in its header and in the directory."""
     content = bytearray(path.read_bytes())
     for position in (6, content.index(b"PK\x01\x02") + 8):
@@ -86,7 +84,7 @@ def encrypt(path: Path) -> None:
     path.write_bytes(content)
 
 
-def corrupt(path: Path) -> None:
+def corrupt(path):
     """Spoil what is packed."""
     content = bytearray(path.read_bytes())
     start = 30 + len(MANIFEST)
@@ -94,7 +92,7 @@ def corrupt(path: Path) -> None:
     path.write_bytes(content)
 
 
-def cut(path: Path) -> None:
+def cut(path):
     """Spoil the directory."""
     path.write_bytes(path.read_bytes().replace(b"PK\x01\x02", b"PK\x07\x07"))
 
@@ -110,16 +108,14 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str | None]] = {
 
 
 @pytest.mark.parametrize(("spoil", "entry"), FAULTS.values(), ids=FAULTS)
-def test_a_file_that_is_no_jar_is_refused(
-    tmp_path: Path, spoil: Callable[[Path], object], entry: str | None
-) -> None:
+def test_a_file_that_is_no_jar_is_refused(tmp_path, spoil, entry):
     """Its directory without the manifest, too: for libraries, and if the main class is given."""
     path = jar(tmp_path / "job.jar")
     spoil(path)
     refusal_of(path, Program(path, entry).check, kind=FormatError)
 
 
-def test_a_jar_that_cannot_be_copied_is_told(tmp_path: Path) -> None:
+def test_a_jar_that_cannot_be_copied_is_told(tmp_path):
     """A watch goes on then; what fails while the copy is used is no such error.
 
     As on a full disk; here no file may be larger than ten bytes.
@@ -145,9 +141,7 @@ def test_a_jar_that_cannot_be_copied_is_told(tmp_path: Path) -> None:
         (("move", "--job", JOB), "job.jar: "),
     ],
 )
-def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
-    refusal: Callable, tmp_path: Path, words: tuple[str, ...], place: str
-) -> None:
+def test_every_command_that_takes_a_jar_refuses_a_damaged_one(refusal, tmp_path, words, place):
     """Before it asks a cluster for anything."""
     (tmp_path / "text.jar").write_text("no jar")
     encrypt(jar(tmp_path / "job.jar"))
@@ -172,16 +166,14 @@ MOVE = "move --rest http://127.0.0.1:1"
         (f"{MOVE} --resume", "--job"),
     ],
 )
-def test_options_without_what_they_need_are_refused(
-    refusal: Callable[..., str], tmp_path: Path, line: str, told: str
-) -> None:
+def test_options_without_what_they_need_are_refused(refusal, tmp_path, line, told):
     (tmp_path / "lossy.toml").write_text("allow_non_restored = true\n")
     (tmp_path / "spread.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
     assert told in refusal("flink", *line.split())
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
+def program(tmp_path):
     """A program with everything that one may have."""
     return Program(
         jar(tmp_path / "job.jar"),
@@ -195,7 +187,7 @@ def program(tmp_path: Path) -> Program:
     )
 
 
-def test_what_a_job_was_submitted_with_is_known_later(program: Program) -> None:
+def test_what_a_job_was_submitted_with_is_known_later(program):
     """Whole, and of the jobs that take its place, too."""
     remember(JOB, program)
     for job in (JOB, successor(JOB), successor(successor(JOB))):
@@ -205,23 +197,21 @@ def test_what_a_job_was_submitted_with_is_known_later(program: Program) -> None:
         assert known.managed_mb == 64
 
 
-def test_of_several_submissions_the_last_of_a_job_counts(program: Program, tmp_path: Path) -> None:
+def test_of_several_submissions_the_last_of_a_job_counts(program, tmp_path):
     """A job was moved with other arguments than it was submitted with."""
     remember(JOB, program)
     remember(successor(JOB), Program(jar(tmp_path / "new.jar"), "my.Main"))
     assert known_program(successor(successor(JOB))).jar.name == "new.jar"
 
 
-def test_a_jar_that_was_changed_is_not_used(program: Program) -> None:
+def test_a_jar_that_was_changed_is_not_used(program):
     remember(JOB, program)
     jar(program.libraries[0], "changed")
     with pytest.raises(SettingError, match=r"more.jar .* JAR -- ARGUMENTS"):
         known_program(JOB)
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_error(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_to_is_no_error(program, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     remember(JOB, program)
@@ -229,7 +219,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(
         known_program(JOB)
 
 
-def test_old_jobs_are_forgotten(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_jobs_are_forgotten(program, monkeypatch):
     monkeypatch.setattr(programs, "MOST", 2)
     for job in ("2" * 32, "3" * 32, JOB):
         remember(job, program)
@@ -240,13 +230,11 @@ def test_old_jobs_are_forgotten(program: Program, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
-    run: Callable[..., Any], rest: Rest, graph_jar: Path, tmp_path: Path
-) -> None:
+def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(run, rest, graph_jar, tmp_path):
     """Twice, for the job that takes its place is known, too."""
     where = ("--rest", rest.url)
 
-    def placed(device: str) -> tuple[str, str]:
+    def placed(device):
         path = tmp_path / f"{device}.json"
         path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
         return "--placement", str(path)
@@ -262,7 +250,7 @@ def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
         assert verify(rest, answer.out.strip(), Layout({"op0": [device], "op1": [device]})).fine
 
 
-def found(*tasks: tuple[str, str]) -> list[TaskOperators]:
+def found(*tasks):
     """Operators of tasks: name, description."""
     vertices: list[JobVertex] = [
         {"id": f"v{i}", "name": name, "parallelism": 1, "status": "RUNNING"}
@@ -286,9 +274,7 @@ def found(*tasks: tuple[str, str]) -> list[TaskOperators]:
         ("Source: to, fro -> f(x)", ["to, fro", "f(x)"]),
     ],
 )
-def test_fused_operators_are_read_from_the_name_of_their_task(
-    task: str, expected: list[str]
-) -> None:
+def test_fused_operators_are_read_from_the_name_of_their_task(task, expected):
     """What Flink puts around names goes."""
     assert found((task, ""))[0].names == tuple(expected)
 
@@ -314,21 +300,19 @@ def test_fused_operators_are_read_from_the_name_of_their_task(
         ([("Map -> Map", "")], [("Map", "Map (2)")]),
     ],
 )
-def test_operators_that_share_a_name_are_numbered(
-    tasks: list[tuple[str, str]], names: list[tuple[str, ...]]
-) -> None:
+def test_operators_that_share_a_name_are_numbered(tasks, names):
     assert [task.names for task in found(*tasks)] == names
     assert not any(task.unsure for task in found(*tasks))
 
 
-def test_texts_of_the_planner_are_kept() -> None:
+def test_texts_of_the_planner_are_kept():
     (task,) = found(("bids[1] -> out[2]: Writer", "[1]:Scan(&lt;x&gt;)<br/>+- out[2]: Writer<br/>"))
     assert task.shown == ("bids[1]", "out[2]: Writer")
     assert task.about == ("Scan(<x>)", "")
     assert task.texts == ("[1]:Scan(<x>)",)
 
 
-def test_nothing_is_sure_of_operators_of_one_name_in_several_tasks() -> None:
+def test_nothing_is_sure_of_operators_of_one_name_in_several_tasks():
     """Flink calls operators Map that nobody has named."""
     alike = [("Map", "Map<br/>")] * 2
     assert [task.unsure for task in found(*alike)] == [("Map",), ("Map (2)",)]
@@ -341,21 +325,21 @@ NEEDED = ("Application", "Auctions", "NexmarkQ5")
 
 
 @pytest.fixture(scope="module")
-def log_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log_jar(flink, tmp_path_factory):
     """The example that sets the parallelism of one operator."""
     jar = tmp_path_factory.mktemp("jar") / "log.jar"
     build_jar(flink, [LOG_JOB], jar)
     return jar
 
 
-def set_by_program(rest: Rest, program: Program) -> dict[str, int]:
+def set_by_program(rest, program):
     """Operator → parallelism, where the program sets it."""
     planned = planned_twice(rest, program)
     return {planned.name[id_]: number for id_, number in planned.fixed.items()}
 
 
 @pytest.mark.xdist_group("flink")
-def test_what_the_program_sets_is_told(rest: Rest, log_jar: Path) -> None:
+def test_what_the_program_sets_is_told(rest, log_jar):
     """LogJob says 4 for 'detect' alone, and nothing of it is left on the cluster."""
     before = rest.get("/jars")["files"]
     assert set_by_program(rest, Program(log_jar, "LogJob", ["200"])) == {"detect": 4}
@@ -365,9 +349,7 @@ def test_what_the_program_sets_is_told(rest: Rest, log_jar: Path) -> None:
 
 @pytest.mark.xdist_group("flink")
 @pytest.mark.slow
-def test_a_program_whose_classes_are_in_a_library_is_planned(
-    rest: Rest, log_jar: Path, jobs: Path
-) -> None:
+def test_a_program_whose_classes_are_in_a_library_is_planned(rest, log_jar, jobs):
     """Jars that it names with --library go with it; MixedJob sets all numbers of its own."""
     found = set_by_program(rest, Program(log_jar, "MixedJob", ["100"], [jobs]))
     assert found["numbers"] == 1
@@ -376,9 +358,7 @@ def test_a_program_whose_classes_are_in_a_library_is_planned(
 
 @pytest.mark.xdist_group("flink")
 @pytest.mark.slow
-def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(
-    rest: Rest, flink: Flink, tmp_path: Path
-) -> None:
+def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(rest, flink, tmp_path):
     """A window over all tuples has one subtask; names of its function change with every plan."""
     jar = tmp_path / "q5.jar"
     build_jar(flink, [JOBS / f"{name}.java" for name in NEEDED], jar)
@@ -406,9 +386,7 @@ SUMS = [("keyed", 3, TEXTS[0]), ("all", 1, TEXTS[1]), ("sink", 1, "")]
         ({"v3": 2, "v4": 1}, SUMS, "parallelism 1 or 2 .* 3"),
     ],
 )
-def test_tasks_of_fixed_operators_are_found(
-    numbers: dict[str, int], tasks: list[tuple[str, int, str]], found: set[str] | str
-) -> None:
+def test_tasks_of_fixed_operators_are_found(numbers, tasks, found):
     """By names or texts; a program that sets other numbers than the job has is not its program."""
     plan, jar = PlannedProgram(NAMES, numbers, {("v4", "v5")}), Path("job.jar")
     job = [FlinkTask(name, name, name, n, (name,), texts=(text,)) for name, n, text in tasks]

@@ -1,17 +1,15 @@
 """CPU of TaskManagers by the metric reporter, in Python and in real Flinks."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from fake_flink import CPU, MIPS, Clock, LazyFlink, made_threads, writing_shop
+from fake_flink import CPU, MIPS, made_threads, writing_shop
 from flink_clusters import submitted
 from flink_jars import build_jar
 
 from streamplace.engines.flink.cpu.reporter import Reporters, jar_path, parse_report
-from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import windows
 from streamplace.engines.flink.measure.cluster import measured_cluster
@@ -22,7 +20,7 @@ from streamplace.engines.flink.measure.windows import JobWindows
 LIMITS = "boot 8 0-3 1.5 2500000000 /pod"
 
 
-def report(flink: LazyFlink, at: float, *, process: float = 1.0, parts: int = 1) -> list[str]:
+def report(flink, at, *, process=1.0, parts=1):
     """Texts of gauges in which the threads of a job have what they use, and Java itself 0.02."""
     threads = made_threads(flink.vertices, CPU, at)
     rows = [f"{t.native} {round(1e9 * t.cpu)} 0 {round(at)} {t.name}" for t in threads]
@@ -36,7 +34,7 @@ def report(flink: LazyFlink, at: float, *, process: float = 1.0, parts: int = 1)
     ]
 
 
-def reporting(clock: Clock, **options: object) -> LazyFlink:
+def reporting(clock, **options):
     flink = writing_shop(clock)
     flink.devices, flink.process_cpu = ("far",), {"far": 9.0}
     flink.gauges = {"far": lambda at: report(flink, at, **options)}
@@ -44,7 +42,7 @@ def reporting(clock: Clock, **options: object) -> LazyFlink:
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_reporter_is_as_good_as_being_there(clock: Clock, parts: int) -> None:
+def test_a_reporter_is_as_good_as_being_there(clock, parts):
     """Also on a clock of its own, with metrics that are fetched every ten seconds."""
     flink = reporting(clock, parts=parts)
     seen = profile(flink.rest, "job", 10)
@@ -59,7 +57,7 @@ def test_a_reporter_is_as_good_as_being_there(clock: Clock, parts: int) -> None:
     assert (device.cores, device.mips, device.is_cpu_assumed) == (2, "750 MIPS", False)
 
 
-def test_threads_that_are_not_their_process_are_told(clock: Clock) -> None:
+def test_threads_that_are_not_their_process_are_told(clock):
     """Three per cent may be of threads that have ended."""
     for process, is_told in ((1.02, False), (1.1, True)):
         doubts = profile(reporting(clock, process=process).rest, "job", 10).doubts
@@ -79,9 +77,7 @@ def test_threads_that_are_not_their_process_are_told(clock: Clock) -> None:
         (lambda texts: ["", ""], "it is no table"),
     ],
 )
-def test_without_a_report_dumps_take_its_place(
-    clock: Clock, spoiled: Callable[[list[str]], Sequence[str]], told: str
-) -> None:
+def test_without_a_report_dumps_take_its_place(clock, spoiled, told):
     """One line says why: another version, a part that is missing, /proc that cannot be read."""
     flink = reporting(clock, parts=3)
     flink.gauges = {"far": lambda at: spoiled(report(flink, at, parts=3))}
@@ -92,7 +88,7 @@ def test_without_a_report_dumps_take_its_place(
     assert "thread dumps" in str(seen.origin)
 
 
-def test_names_may_hold_anything() -> None:
+def test_names_may_hold_anything():
     """Lines and backslashes are escaped."""
     head = f"streamplace 1 1 0 1\nprocess 5 7 {LIMITS}\n"
     found = parse_report([head + "12 1000000000 2000000000 3 a\\nb\\\\n c\n"])
@@ -104,11 +100,11 @@ def test_names_may_hold_anything() -> None:
 
 @pytest.fixture(params=["2.3.0", "1.20.5"])
 def reported(
-    request: pytest.FixtureRequest,
-    fetched: Callable[[str], Flink],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[LocalCluster]:
+    request,
+    fetched,
+    tmp_path,
+    monkeypatch,
+):
     """A Flink whose TaskManagers have the reporter, twice."""
     for name in ("streamplace", "again"):
         (tmp_path / "plugins" / name).mkdir(parents=True)
@@ -126,9 +122,7 @@ def reported(
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_the_reporter_shows_what_this_machine_does(
-    reported: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reporter_shows_what_this_machine_does(reported, tmp_path, monkeypatch):
     """All threads of a job with their full names, in both ways at once; two reporters are one."""
     jar = tmp_path / "jobs.jar"
     build_jar(reported.flink, [Path(__file__).parents[3] / "examples/flink/LogJob.java"], jar)

@@ -2,16 +2,13 @@
 
 import gzip
 import json
-import socket
 import ssl
 import time
 import tomllib
 from base64 import b64encode
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_lines import settings_file
@@ -67,7 +64,7 @@ BROKEN = {
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def _alone(monkeypatch):
     """Nothing else runs on this machine; time passes for the sampler only while it sleeps."""
     monkeypatch.setattr(cpu, "local_task_managers", list)
     monkeypatch.setattr(sampling, "time", Clock())
@@ -75,7 +72,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_whatever_a_server_sends_ends_in_one_line(refusal: Callable, how: str) -> None:
+def test_whatever_a_server_sends_ends_in_one_line(refusal, how):
     """And writes nothing."""
     with FakeFlink(otherwise=BROKEN[how]).served() as flink:
         refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
@@ -87,7 +84,7 @@ def test_whatever_a_server_sends_ends_in_one_line(refusal: Callable, how: str) -
 class Dripping(Raw):
     """Bytes that come one by one."""
 
-    def send(self, connection: socket.socket) -> socket.socket:
+    def send(self, connection):
         """Send them."""
         for byte in self.content:
             connection.sendall(bytes([byte]))
@@ -96,7 +93,7 @@ class Dripping(Raw):
 
 
 @pytest.mark.parametrize("head", [b"Content-Length: 999\r\n\r\n", b"a: "], ids=["body", "head"])
-def test_an_answer_has_its_time_as_a_whole(head: bytes) -> None:
+def test_an_answer_has_its_time_as_a_whole(head):
     """However often a part of it comes."""
     begin = time.monotonic()
     with FakeFlink(otherwise=Dripping(OK + head + b" " * 200)).served() as flink:
@@ -105,7 +102,7 @@ def test_an_answer_has_its_time_as_a_whole(head: bytes) -> None:
         assert time.monotonic() - begin < 2
 
 
-def test_a_packed_answer_is_not_unpacked() -> None:
+def test_a_packed_answer_is_not_unpacked():
     """A few kB of it may be gigabytes; nobody who is asked for plain ones packs them."""
     packed = gzip.compress(b'{"jobs": []}')
     head = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
@@ -115,7 +112,7 @@ def test_a_packed_answer_is_not_unpacked() -> None:
         assert flink.headers[0]["Accept-Encoding"] == "identity"
 
 
-def test_redirections_are_told_and_not_followed(refusal: Callable) -> None:
+def test_redirections_are_told_and_not_followed(refusal):
     """The other host is asked nothing; a password in its address is not shown."""
     with FakeFlink(ANSWERS).served() as other:
         there = other.url.replace("//", "//me:secret@")
@@ -144,7 +141,7 @@ def test_redirections_are_told_and_not_followed(refusal: Callable) -> None:
         "",
     ],
 )
-def test_addresses_that_are_none_are_told(refusal: Callable, url: str) -> None:
+def test_addresses_that_are_none_are_told(refusal, url):
     """In one line, whatever they hold."""
     assert "http://HOST:8081" in refusal("flink", "cluster", "--rest", url)
 
@@ -163,16 +160,14 @@ PASSWORDS = [
 
 
 @pytest.mark.parametrize("address", PASSWORDS)
-def test_a_password_belongs_in_a_file_and_not_in_an_address(
-    refusal: Callable, address: str
-) -> None:
+def test_a_password_belongs_in_a_file_and_not_in_an_address(refusal, address):
     """Journals and printed commands would lack it, or show it; nor is that of no address shown."""
     refused = refusal("flink", "cluster", "--rest", address)
     assert ("--authorization FILE" in refused) is (address in PASSWORDS[:3])
     assert "sec" not in refused
 
 
-def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path: Path) -> None:
+def test_what_a_server_says_is_data_in_the_cluster_file(run, tmp_path):
     """Names hold what they like, and stay names."""
     names = ['a"\nmips = 9\n[[devices]]\nname = "b', "tab\there", "back\\slash", "\x7f", "😀", "ß"]
     managers = [TASK_MANAGER | {"id": name} for name in names]
@@ -198,9 +193,7 @@ NO_AMOUNT = (10**400, True, "1", None, [1])
     ("where", "amount"),
     [*((MEMORY, one) for one in NO_MEMORY), *((EXTENDED, {"dev-0": one}) for one in NO_AMOUNT)],
 )
-def test_numbers_of_a_server_are_finite_numbers(
-    refusal: Callable, where: str, amount: object
-) -> None:
+def test_numbers_of_a_server_are_finite_numbers(refusal, where, amount):
     """Text that stood there unquoted was read as tables of the file; floats have an end."""
     field, _, key = where.partition(".")
     manager = TASK_MANAGER | {field: TASK_MANAGER[field] | {key: amount}}
@@ -222,8 +215,8 @@ FAILED = {"id": "x", "status": "FAILED"}
     ids=["all have ended", "one has not ended", "a shell variable that is not set"],
 )
 def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
-    refusal: Callable, others: list[dict[str, str]], options: tuple[str, ...], message: str
-) -> None:
+    refusal, others, options, message
+):
     """Be it restarting, which is then told; for an empty id Flink answers with all jobs."""
     restarting = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
     listed = {"GET /jobs": {"jobs": others}, "GET /jobs/": {"jobs": []}}
@@ -231,7 +224,7 @@ def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
         assert message in refusal("flink", "profile", "--rest", flink.url, *options)
 
 
-def test_jobs_of_which_one_must_be_chosen_are_named(refusal: Callable) -> None:
+def test_jobs_of_which_one_must_be_chosen_are_named(refusal):
     rows = [{"id": name, "status": "RUNNING"} for name in "xy"]
     named = {f"GET /jobs/{name}": job(f"shop-{name}", "RUNNING", {}) for name in "xy"}
     with FakeFlink(ANSWERS | named | {"GET /jobs": {"jobs": rows}}).served() as flink:
@@ -239,7 +232,7 @@ def test_jobs_of_which_one_must_be_chosen_are_named(refusal: Callable) -> None:
     assert all(f"{name} (shop-{name})" in refused for name in "xy")
 
 
-def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run: Callable) -> None:
+def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run):
     """Its JobManager is no leader any more; the next one goes on with the job."""
     suspended = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "SUSPENDED"}
     listed = {"jobs": [{"id": JOB, "status": "SUSPENDED"}]}
@@ -270,9 +263,7 @@ def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run: Callable
         (500, "java.lang.Error: no", Refusal),
     ],
 )
-def test_who_does_not_hear_what_is_asked_has_not_refused_it(
-    status: int, complaint: str, error: type[FlinkError]
-) -> None:
+def test_who_does_not_hear_what_is_asked_has_not_refused_it(status, complaint, error):
     """While another takes over, or a gateway lets nobody through, what is asked is asked again."""
     flink = FakeFlink(otherwise=failure("Internal", complaint, status=status))
     with flink.served(), pytest.raises(FlinkError) as failed:
@@ -294,8 +285,8 @@ WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})
     ],
 )
 def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
-    devices: tuple[str, ...], slots: list[dict[str, str]], message: str
-) -> None:
+    devices, slots, message
+):
     """Only where others have slots of each; whoever cancelled them might end them in vain."""
     flink = FakeFlink(healthy(*devices) | {"GET /jobs/job": WAITING})
     for device in devices:
@@ -304,7 +295,7 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.rest.running_job("job")
 
 
-def test_the_path_of_a_request_is_sent_as_it_is() -> None:
+def test_the_path_of_a_request_is_sent_as_it_is():
     """An id of two dots is no step up."""
     flink = FakeFlink({"GET /api/jobs/..": {}})
     with flink.served(), pytest.raises(FlinkError):
@@ -312,7 +303,7 @@ def test_the_path_of_a_request_is_sent_as_it_is() -> None:
     assert flink.asked == [("GET /api/jobs/..", None)]
 
 
-def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none() -> None:
+def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none():
     """Flink 1 shows an empty one while a job is initialized, or waits for slots."""
     document = {"name": "j", "state": "INITIALIZING", "vertices": [], "plan": {}}
     assert parse_answer("/jobs/x", json.dumps(document).encode())["plan"] is None
@@ -320,7 +311,7 @@ def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none() -> None:
         parse_answer("/jars/x/plan", b'{"plan": {}}')
 
 
-def test_a_task_runs_only_when_all_of_its_subtasks_do() -> None:
+def test_a_task_runs_only_when_all_of_its_subtasks_do():
     """Flink calls a task RUNNING as soon as one of its subtasks runs."""
     running = ANSWERS[f"GET /jobs/{JOB}"]
     first, *others = running["vertices"]
@@ -336,13 +327,13 @@ def test_a_task_runs_only_when_all_of_its_subtasks_do() -> None:
     [([], 4.0, 4.0), (["other"], 1.0, 1.0), (["other"], 100.0, 10.0)],
 )
 def test_slots_of_a_job_that_has_ended_are_awaited_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, others: list[str], free_at: float, waited: float
-) -> None:
+    monkeypatch, others, free_at, waited
+):
     """Each TaskManager is asked until it is free, and then the next one; other jobs keep theirs."""
     clock, devices = Clock(0.0), [f"dev-{i}" for i in range(100)]
     monkeypatch.setattr(client, "time", clock)
 
-    def slots() -> dict[str, Any]:
+    def slots():
         held = others if clock.now >= free_at else [*others, "gone"]
         return {"allocatedSlots": [{"jobId": name} for name in held]}
 
@@ -367,7 +358,7 @@ COMMANDS = (["cluster"], ["cancel", "--job", "another"])
 
 
 @pytest.fixture
-def secured() -> Iterator[FakeFlink]:
+def secured():
     """A server that answers only those who are certified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS / "server.pem")
@@ -379,9 +370,7 @@ def secured() -> Iterator[FakeFlink]:
 
 
 @pytest.mark.parametrize("files", [AUTHORITY | CLIENT, CLIENT, AUTHORITY])
-def test_certificates_are_shown_and_checked(
-    run: Callable, secured: FakeFlink, files: dict[str, str], tmp_path: Path
-) -> None:
+def test_certificates_are_shown_and_checked(run, secured, files, tmp_path):
     """Those of an authority of one's own; who is not certified gets nothing."""
     answer = run("flink", "cluster", "--rest", secured.url, *settings_file(tmp_path, **files))
     if len(files) == 3:
@@ -401,13 +390,13 @@ def test_certificates_are_shown_and_checked(
     ],
 )
 def test_authorization_is_sent_and_never_shown(
-    run: Callable,
-    source: str,
-    text: str,
-    sent: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    run,
+    source,
+    text,
+    sent,
+    tmp_path,
+    monkeypatch,
+):
     """Neither by a command that succeeds nor by one that fails."""
     (tmp_path / "secret").write_text(text)
     if source == "environment":
@@ -422,7 +411,7 @@ def test_authorization_is_sent_and_never_shown(
     assert "s3cret" not in repr(Access(authorization=text))
 
 
-def test_a_token_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+def test_a_token_that_is_replaced_is_read_again(tmp_path):
     """Tokens expire while a watch goes on; while the file is gone, the last one counts."""
     file = tmp_path / "token"
     file.write_text("Bearer one")
@@ -450,15 +439,13 @@ def test_a_token_that_is_replaced_is_read_again(tmp_path: Path) -> None:
         ({"authorization": str(TLS / "client.key")}, "'Bearer TOKEN' or 'NAME:PASSWORD'"),
     ],
 )
-def test_what_cannot_be_used_is_told(
-    refusal: Callable, files: dict[str, str], message: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_used_is_told(refusal, files, message, tmp_path):
     """Nobody is asked for a password."""
     given = settings_file(tmp_path, **({"rest": "https://127.0.0.1:1"} | files))
     assert message in refusal("flink", "cluster", *given)
 
 
-def test_a_missing_authorization_is_told(refusal: Callable) -> None:
+def test_a_missing_authorization_is_told(refusal):
     """A gateway answers with a page of its own."""
     page = said(b"<html><title>401 Authorization Required</title></html>", 401)
     with FakeFlink(otherwise=page).served() as flink:

@@ -1,6 +1,5 @@
 """State that jobs have saved: what they continue from, and who does already."""
 
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -40,9 +39,7 @@ BESIDE = SAVED["latest"] | {"savepoint": stopped("s3://b/sp", 4) | {"checkpoint_
 """A later savepoint that did not stop the job: Flink does not tell whether it still exists."""
 
 
-def cluster(
-    states: Mapping[str, str], saved: Mapping[str, Any] | None = None, policy: Any = KEPT
-) -> dict[str, Any]:
+def cluster(states, saved=None, policy=KEPT):
     """Answers on jobs of these states, and on what they have saved."""
     answers: dict[str, Any] = healthy("dev-0") | {"GET /jobs": jobs(states)}
     for one, state in states.items():
@@ -68,15 +65,13 @@ def cluster(
         ("CANCELED", checkpoints(4, **BESIDE), DELETED, "s3://b/sp"),
     ],
 )
-def test_the_last_state_counts_if_it_is_in_a_file_and_outlives_its_job(
-    state: str, saved: Any, policy: dict[str, Any], last: str | None
-) -> None:
+def test_the_last_state_counts_if_it_is_in_a_file_and_outlives_its_job(state, saved, policy, last):
     flink = FakeFlink(cluster({OLD: state}, {OLD: saved}, policy))
     assert last_kept(flink.rest, OLD) == last
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
+def flink():
     """A cluster on which a job runs that has completed three checkpoints."""
     with FakeFlink(cluster({OLD: "RUNNING"}, {OLD: SAVED})).served() as answering:
         yield answering
@@ -87,15 +82,15 @@ def flink() -> Iterator[FakeFlink]:
     [("RUNNING", ("3 checkpoints", "--savepoint FOLDER")), ("FINISHED", ("has finished",))],
 )
 def test_cancel_drops_no_state_in_silence_and_ends_nothing_that_has_finished(
-    refusal: Callable, flink: FakeFlink, state: str, message: tuple[str, ...]
-) -> None:
+    refusal, flink, state, message
+):
     flink.answers |= cluster({OLD: state}, {OLD: SAVED})
     refused = refusal("flink", "cancel", "--rest", flink.url, "--job", OLD)
     assert all(words in refused for words in message)
     assert flink.requests("PATCH") == flink.requests("POST") == []
 
 
-def test_cancel_drops_state_when_told_to(run: Callable, flink: FakeFlink) -> None:
+def test_cancel_drops_state_when_told_to(run, flink):
     path = f"GET /jobs/{OLD}"
     flink.answers |= {path: InTurn(flink.answers[path], job(OLD, "CANCELED", {}))}
     flink.answers[f"PATCH /jobs/{OLD}"] = {}
@@ -105,9 +100,7 @@ def test_cancel_drops_state_when_told_to(run: Callable, flink: FakeFlink) -> Non
 
 
 @pytest.mark.parametrize("then", [job(OLD, "FINISHED", {}), failure("unknown", status=404)])
-def test_cancel_with_a_savepoint_prints_its_path(
-    run: Callable, flink: FakeFlink, then: Any
-) -> None:
+def test_cancel_with_a_savepoint_prints_its_path(run, flink, then):
     """Also if the answer to the request for it was lost, or an application ends with its job."""
     stop = f"POST /jobs/{OLD}/stop"
     flink.answers |= {
@@ -121,7 +114,7 @@ def test_cancel_with_a_savepoint_prints_its_path(
     assert (asked["targetDirectory"], asked["drain"]) == ("file:///s", False)
 
 
-def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: FakeFlink) -> None:
+def test_a_job_that_cannot_be_saved_goes_on(run, flink):
     flink.answers |= {
         f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
         f"GET /jobs/{OLD}/savepoints/t1": no_savepoint(
@@ -149,9 +142,7 @@ CONTINUES = rf"^job {OTHER} \(RUNNING\) continues from .* already"
         ({}, SAVEPOINT, SAVEPOINT, ""),
     ],
 )
-def test_state_from_which_a_job_runs_starts_no_second(
-    states: Mapping[str, str], restored: str, given: str, message: str
-) -> None:
+def test_state_from_which_a_job_runs_starts_no_second(states, restored, given, message):
     """However the path is written; the job is named. When that has ended, it may be used again.
 
     One that is suspended goes on once a JobManager leads again.
@@ -161,7 +152,7 @@ def test_state_from_which_a_job_runs_starts_no_second(
         refuse_copy(flink.rest, given)
 
 
-def test_two_commands_at_once_start_one_job_from_a_savepoint() -> None:
+def test_two_commands_at_once_start_one_job_from_a_savepoint():
     """By the same id, which Flink takes once; the next one has another when that has ended."""
     flink = FakeFlink(cluster({}))
     rest = flink.rest
@@ -187,8 +178,8 @@ def test_two_commands_at_once_start_one_job_from_a_savepoint() -> None:
     ],
 )
 def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_copy(
-    restored: str, name: str, *, is_copy: bool
-) -> None:
+    restored, name, *, is_copy
+):
     """From the savepoint; from a checkpoint, or of its name, if it began after the other ended."""
     saved = {OTHER: checkpoints(1, restored=restored)}
     flink = FakeFlink(cluster({OLD: "FINISHED", OTHER: "RUNNING"}, saved))
@@ -203,14 +194,14 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
         refuse_copy(*asked)
 
 
-def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy() -> None:
+def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy():
     """Somebody has submitted it to the JobManager that was restarted."""
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
         refuse_copy(FakeFlink(cluster({OTHER: "RUNNING"})).rest, SAVEPOINT, chain_of(OLD), "shop")
 
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])
-def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(kind: str) -> None:
+def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(kind):
     """Only the first is somebody's doing."""
     saved = checkpoints(4, savepoint=stopped(SAVEPOINT) | {"checkpoint_type": kind})
     rest = FakeFlink(cluster({OLD: "FINISHED"}, {OLD: saved})).rest

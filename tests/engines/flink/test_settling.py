@@ -3,8 +3,8 @@
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
 OFFERED = SourceFlow(1000.0, 10.0)
 
 
-def one_source(clock: Clock, rate: float, **more: Any) -> LazyFlink:
+def one_source(clock, rate, **more):
     """A job of a source that sends at a rate, and may report what waits."""
     return LazyFlink(clock, {"v0": source("src", rate, 1, **more)})
 
@@ -87,15 +87,15 @@ def one_source(clock: Clock, rate: float, **more: Any) -> LazyFlink:
     ],
 )
 def test_a_job_must_reach_most_of_its_rate_or_read_all_that_it_is_offered(
-    clock: Clock, before: SourceFlow, rate: float, activity: dict[str, float], *, is_behind: bool
-) -> None:
+    clock, before, rate, activity, *, is_behind
+):
     flink = one_source(clock, rate, **activity)
     told = f"reads {rate:g} .*{rate / 10:g}% of the 1000 .*at least 80% required"
     with pytest.raises(FlinkError, match=told) if is_behind else nullcontext():
         settle(flink.rest, "job", MoveSettings(settle=0.1), before)
 
 
-def test_a_source_that_was_silent_may_stay_so(clock: Clock) -> None:
+def test_a_source_that_was_silent_may_stay_so(clock):
     """The other one has no backlog any more, and emits what arrives."""
     vertices = {"v0": source("a", 1000), "v1": source("b", 0, pending=0.0, busy=0.1)}
     flink = LazyFlink(clock, vertices)
@@ -119,14 +119,14 @@ def test_a_source_that_was_silent_may_stay_so(clock: Clock) -> None:
     ],
 )
 def test_a_source_without_cpu_is_limited(
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-    cores: float,
-    beside: float | None,
-    rate: float,
+    clock,
+    monkeypatch,
+    cores,
+    beside,
+    rate,
     *,
-    is_limited: bool,
-) -> None:
+    is_limited,
+):
     """Its process took all of its quota, or of one that it shares, while the rate was taken.
 
     Where it has several cores, its threads may be full before.
@@ -143,7 +143,7 @@ def test_a_source_without_cpu_is_limited(
     assert flow.is_limited is is_limited
 
 
-def test_a_source_may_end_during_a_move(clock: Clock) -> None:
+def test_a_source_may_end_during_a_move(clock):
     """What it read cannot be reached, so rates are not compared."""
     vertices = {
         "v0": source("a", 1e5, busy=0.5, blocked=1.5),
@@ -155,7 +155,7 @@ def test_a_source_may_end_during_a_move(clock: Clock) -> None:
     settle(flink.rest, "job", MoveSettings(settle=0.1), before)
 
 
-def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
+def test_metrics_that_do_not_change_are_no_rate_of_0(clock):
     """Flink fetches none for a while after the loss of a TaskManager; a watch passes no round."""
     counts = source("src", 600, 1, busy=0.5).rates
     frozen = {name: lambda _: 7.0 for name in counts}
@@ -169,7 +169,7 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     assert "the rates before and after the move are not compared" in messages[0]
 
 
-def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock) -> None:
+def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock):
     """The name of its task may have a prefix."""
     flink = one_source(clock, 600.0, pending=7.0)
     flink.vertices["v0"].name = "[vertex-0]Source: src -> map"
@@ -178,7 +178,7 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock)
     assert sample.backlog is not None
 
 
-def test_a_backlog_that_is_no_number_is_unknown(clock: Clock) -> None:
+def test_a_backlog_that_is_no_number_is_unknown(clock):
     """Else nothing would seem to arrive any more, and TaskManagers to be left over."""
     assert sample_of(one_source(clock, 600.0, pending="NaN").rest, "job", 0.0).backlog is None
 
@@ -191,12 +191,10 @@ Compared = Callable[..., tuple[list[str], tuple[LedgerEntry, ...]]]
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
+def compared(monkeypatch):
     """What is told of a job that emits so much, and the entries of the ledger."""
 
-    def run(
-        flow: SourceFlow | None, should: Prediction = SHOULD, state: str = "RUNNING"
-    ) -> tuple[list[str], tuple[LedgerEntry, ...]]:
+    def run(flow, should=SHOULD, state="RUNNING"):
         messages: list[str] = []
         monkeypatch.setattr(settling, "source_flow", lambda *_: flow)
         answers = {
@@ -219,8 +217,8 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
     ],
 )
 def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
-    compared: Compared, flow: SourceFlow, *, falls_short: bool
-) -> None:
+    compared, flow, *, falls_short
+):
     """A plan that falls short is to be made again."""
     (told, *more), (entry,) = compared(flow)
     assert told == (
@@ -232,17 +230,17 @@ def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
     assert (entry.measured, entry.is_limited) == (flow.rate, flow.is_limited)
 
 
-def test_a_job_whose_rate_is_not_known_is_not_noted(compared: Compared) -> None:
+def test_a_job_whose_rate_is_not_known_is_not_noted(compared):
     for state in ("RUNNING", "FINISHED"):
         assert compared(None, state=state) == ([], ())
 
 
-def test_a_job_that_fails_after_its_move_is_not_said_to_run(compared: Compared) -> None:
+def test_a_job_that_fails_after_its_move_is_not_said_to_run(compared):
     with pytest.raises(FlinkError, match=r"job job was moved, and is FAILED since: a\.B: c"):
         compared(None, state="FAILED")
 
 
-def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_path: Path) -> None:
+def test_placements_of_measured_graphs_say_what_they_carry(run, tmp_path):
     """Those of `place` and of `plan`; a drawn graph has no prediction."""
     write_graph(MEASURED, tmp_path / "measured.json")
     write_graph(pipeline(), tmp_path / "drawn.json")
@@ -273,8 +271,8 @@ def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_pa
     ],
 )
 def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_finished(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str, outcome: AbstractContextManager[Any]
-) -> None:
+    clock, monkeypatch, state, outcome
+):
     monkeypatch.setattr(client, "time", clock)
     flink = one_source(clock, 1e5, busy=0.5)
     flink.states = ["RUNNING"] * 5 + [state]
@@ -283,12 +281,12 @@ def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_f
     assert flink.states == [state]
 
 
-def moments(*times: Mapping[str, float]) -> dict[str, Any]:
+def moments(*times):
     """Times at which states of subtasks began, in ms."""
     return {"subtasks": [{"timestamps": one} for one in times]}
 
 
-def test_the_interruption_of_a_job_is_told_by_flinks_clock() -> None:
+def test_the_interruption_of_a_job_is_told_by_flinks_clock():
     """From its savepoint until its last subtask runs, whenever the command hears of that."""
     saved = checkpoints(1, savepoint={"external_path": "s3://b/sp", "trigger_timestamp": 10_000})
     answers: dict[str, Any] = {
@@ -301,7 +299,7 @@ def test_the_interruption_of_a_job_is_told_by_flinks_clock() -> None:
     assert interruption_of(FakeFlink(answers).rest, "old", "job") is None
 
 
-def test_what_sources_send_is_read_until_they_have_their_rate() -> None:
+def test_what_sources_send_is_read_until_they_have_their_rate():
     """From that and their rate follows how long they took to warm up; Flink may not tell it."""
     sent = "GET /jobs/job/vertices/v0/subtasks/metrics?agg=sum&get=v0.numRecordsOut"
     answers: dict[str, Any] = {
@@ -319,7 +317,7 @@ def test_what_sources_send_is_read_until_they_have_their_rate() -> None:
         assert sums.readings == []
 
 
-def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:
+def queues(task, before, behind, read):
     """Bytes in the fullest queues of a task, and bytes/s that a subtask of it reads."""
     root = f"GET /jobs/{JOB}/vertices/{task}/subtasks/metrics"
     return {
@@ -336,9 +334,7 @@ def queues(task: str, before: float, behind: float, read: float | str) -> dict[s
     ("senders", "readers", "read", "seconds"),
     [(1, 1, 50.0, 20.0), (8, 2, 50.0, 62.0), (2, 8, 50.0, 9.5), (1, 1, "NaN", 0.0)],
 )
-def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
-    senders: int, readers: int, read: float | str, seconds: float
-) -> None:
+def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(senders, readers, read, seconds):
     """700 bytes of each sender are divided; 300 wait at the fullest reader, which reads 50 bytes/s.
 
     So each of 2 readers gets what 4 of 8 senders have. Flink may tell nothing.
@@ -362,9 +358,7 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
     ("deployed", "expected"),
     [(10_000, "10 s (8 to 13 s)"), (15_800, "5 s (3 to 8 s)"), (0, "5 s (3 to 8 s)")],
 )
-def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
-    deployed: int, expected: str
-) -> None:
+def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(deployed, expected):
     """With its state restored, and to warm up besides; Flink may tell nothing."""
     flink = FakeFlink(ANSWERS | {f"GET /jobs/{JOB}/checkpoints": checkpoints()})
     times = {"DEPLOYING": deployed, "INITIALIZING": 15_900, "RUNNING": 16_000}
@@ -373,7 +367,7 @@ def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     assert str(expected_interruptions(flink.rest, JOB).on([], [1.0])) == expected
 
 
-def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:
+def test_a_reader_of_little_does_not_wait_for_what_others_have_queued():
     """What a committer gets is a message per checkpoint; 700 bytes wait for the other reader."""
     flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
     path, document = f"GET /jobs/{JOB}", ANSWERS[f"GET /jobs/{JOB}"]
@@ -391,8 +385,8 @@ def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:
     ("queued", "pause", "is_due"), [(700, 0, False), (50, 0, True), (50, 60_000, False)]
 )
 def test_full_queues_and_pauses_delay_the_checkpoints_of_a_moved_job(
-    monkeypatch: pytest.MonkeyPatch, queued: float, pause: int, *, is_due: bool
-) -> None:
+    monkeypatch, queued, pause, *, is_due
+):
     """A second or 14 of what is queued come before a checkpoint, and the least pause."""
     flink = FakeFlink(ANSWERS | queues("v0", 0, queued, 0.0) | queues("v1", 0, 0, 50.0))
     policy = KEPT | {"interval": 10_000, "min_pause": pause}

@@ -2,12 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from fake_flink import MIPS, START, Clock, LazyFlink, Shop, Vertex, rates, source
+from fake_flink import MIPS, START, LazyFlink, Vertex, rates, source
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +17,6 @@ from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
     FOUND,
-    Candidate,
     Question,
     candidates,
 )
@@ -27,7 +24,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement, possible_orders
 from streamplace.engines.flink.measure.key_shares import key_shares
 from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, Present, Usage, profile
+from streamplace.engines.flink.measure.profile import Present, Usage, profile
 from streamplace.engines.flink.measure.source_lag import SourceFlow, SubtaskFlow, source_flow
 from streamplace.engines.flink.measure.streams import shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
@@ -37,7 +34,7 @@ from streamplace.placers.registry import Budget
 
 
 @given(st.data())
-def test_sums_at_both_ends_tell_every_stream_of_a_tree(data: st.DataObject) -> None:
+def test_sums_at_both_ends_tell_every_stream_of_a_tree(data):
     """Whatever hangs on what, as long as nothing goes round; rests are as good as their sums."""
     n = data.draw(st.integers(1, 8))
     streams = [(f"u{i}", f"v{data.draw(st.integers(0, i))}") for i in range(n)]
@@ -73,13 +70,13 @@ READ = {"c": 30.0, "d": 60.0}
     ],
 )
 def test_streams_share_what_is_counted_at_their_ends(
-    streams: list[tuple[str, str]],
-    received: dict[str, float],
-    sent: dict[str, float],
-    weights: dict[int, float],
-    amounts: list[float],
-    mixed: set[int],
-) -> None:
+    streams,
+    received,
+    sent,
+    weights,
+    amounts,
+    mixed,
+):
     """And it is told which are guessed."""
     found = shares(streams, received, sent, weights)
     assert found[0] == pytest.approx(dict(enumerate(amounts)))
@@ -90,7 +87,7 @@ RATE, COMMITTER = 3400.0, 0.41
 """Tuples/s that the writer counts, and cores of the committer, which reads a message per second."""
 
 
-def taxi(clock: Clock, messages: float = 1.0) -> LazyFlink:
+def taxi(clock, messages=1.0):
     """A source, a writer that is chained to what comes before, and its committer."""
     vertices = {
         "v0": source("trips", RATE, 90, busy=0.2, blocked=1.0),
@@ -108,7 +105,7 @@ def taxi(clock: Clock, messages: float = 1.0) -> LazyFlink:
     return LazyFlink(clock, vertices)
 
 
-def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
+def watched(clock, messages=1.0):
     """A profile of the job on one TaskManager with one core, all of which it took."""
     measured = profile(taxi(clock, messages).rest, "job", 10)
     devices = {task.name: ["dev-0"] * task.parallelism for task in measured.tasks}
@@ -118,7 +115,7 @@ def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
     return measured
 
 
-def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
+def test_a_stream_carries_what_its_receiver_reads(clock):
     """The committer reads one message per second, whatever the writer counts."""
     graph = measured_graph(watched(clock), MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([1, 1 / RATE])
@@ -127,7 +124,7 @@ def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("messages", [1.0, 0.0])
-def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float) -> None:
+def test_a_committer_is_not_charged_to_every_tuple(clock, messages):
     """Else the model says that a placement carries a fraction of what it was measured to carry."""
     measured = watched(clock, messages)
     graph = measured_graph(measured, MIPS)
@@ -138,7 +135,7 @@ def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float
     assert -10 <= int(error[1]) <= 100
 
 
-def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
+def test_a_global_committer_is_known_by_its_name(clock):
     """Where it follows a chain of a writer and its committer, which counts what is written."""
     flink = taxi(clock)
     flink.vertices["v1"].name = "trips.parquet: Writer -> trips.parquet: Committer"
@@ -147,7 +144,7 @@ def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
     assert measured.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
 
 
-def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> None:
+def test_what_several_senders_count_only_divides_what_is_read(clock):
     """One committer of two writers: both count records, and together they send a message each."""
     flink = taxi(clock, 4.0)
     flink.vertices["w"] = Vertex(
@@ -158,7 +155,7 @@ def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> N
     assert measured_graph(measured, MIPS).input_rate.tolist()[2] == pytest.approx(4)
 
 
-def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
+def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock):
     """The task counts it with what it sends; the other sender tells how much that is."""
     rate = 1000.0
     vertices = {
@@ -185,7 +182,7 @@ OFFSET = "{}.Source__src.KafkaSourceReader.topic.orders.partition.{}.currentOffs
 """Metric of a subtask and a partition."""
 
 
-def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> LazyFlink:
+def kafka(clock, growth, lag, blocked=1.5):
     """A source of 1000 tuples/s that is back-pressured, and reports its lag."""
     vertex = source("src", 1000, 400, growth, busy=0.2, blocked=blocked)
     flink = LazyFlink(clock, {"v0": vertex})
@@ -202,9 +199,7 @@ def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> Lazy
         (-100.0, 9e6, "8996000 tuples wait for it"),
     ],
 )
-def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
-    clock: Clock, growth: float, lag: float, why: str | None
-) -> None:
+def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(clock, growth, lag, why):
     """Unless what waits is so much that another layout would be done with it much earlier."""
     measured = profile(kafka(clock, growth, lag).rest, "job", 10).flow
     assert measured.sources["src"].why == why
@@ -215,9 +210,7 @@ def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
 
 
 @pytest.mark.parametrize("tuples", [0.25, 4.0])
-def test_records_that_wait_count_as_the_tuples_that_are_made_of_them(
-    clock: Clock, tuples: float
-) -> None:
+def test_records_that_wait_count_as_the_tuples_that_are_made_of_them(clock, tuples):
     """Rates are of tuples, and lag is of records: a record may hold many, or none that counts."""
     flink = kafka(clock, 50.0, 1_000.0)
     vertex = flink.vertices["v0"]
@@ -232,12 +225,12 @@ def test_records_that_wait_count_as_the_tuples_that_are_made_of_them(
     assert flow.growth == pytest.approx(50 * tuples, rel=0.02)
 
 
-def lag(now: float, growth: float) -> Callable[[float], float]:
+def lag(now, growth):
     """What waits for a subtask."""
     return lambda moment: now + growth * (moment - START)
 
 
-def test_a_backlog_that_is_drained_shows_what_lasts(clock: Clock) -> None:
+def test_a_backlog_that_is_drained_shows_what_lasts(clock):
     """The second subtask reads 250 of 1000 tuples/s, and half of the input is for it."""
     flink = kafka(clock, 0.0, 0.0)
     vertex = flink.vertices["v0"]
@@ -252,7 +245,7 @@ def test_a_backlog_that_is_drained_shows_what_lasts(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("later", [550_000, -1])
-def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock: Clock, later: int) -> None:
+def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock, later):
     """Most of what has arrived since waits for the slow one; -1 is before its first tuple."""
     flink = kafka(clock, 0.0, 0.0)
     vertex = flink.vertices["v0"]
@@ -266,20 +259,20 @@ def test_after_a_restart_offsets_tell_the_shares_of_partitions(clock: Clock, lat
     assert (first == second) is (later > 0)
 
 
-def test_a_subtask_that_waits_for_input_may_not_read_more() -> None:
+def test_a_subtask_that_waits_for_input_may_not_read_more():
     """The other one could read its fifth of 1,500 tuples/s; 1,100 were read."""
     subtasks = SubtaskFlow(800.0, 8e5, (0.0, 0.0)), SubtaskFlow(300.0, 2e5, (9e4, 8e4))
     assert SourceFlow(1100.0, subtasks=subtasks).sustained == 1100.0
     assert SourceFlow(1100.0, subtasks=subtasks[1:]).sustained == 300.0
 
 
-def test_without_a_backlog_nothing_says_what_lasts(clock: Clock) -> None:
+def test_without_a_backlog_nothing_says_what_lasts(clock):
     """Subtasks that wait for input show no limit; nor do those that report no lag."""
     assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
     assert not SubtaskFlow(1000.0, 1e6, (0.0, 9e9)).is_draining
 
 
-def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock: Clock) -> None:
+def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock):
     """One that never read a record reports none, as Kafka's does without a partition."""
     flink = kafka(clock, 100.0, 5_000.0)
     vertex = flink.vertices["v0"]
@@ -291,9 +284,7 @@ def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock: Clock) -> Non
 
 
 @pytest.mark.parametrize(("partitions", "most"), [(6, 6), (1, 2), (0, 0)])
-def test_a_source_has_work_for_as_many_subtasks_as_partitions(
-    clock: Clock, partitions: int, most: int
-) -> None:
+def test_a_source_has_work_for_as_many_subtasks_as_partitions(clock, partitions, most):
     """It has two subtasks; without metrics of partitions any number may have work."""
     flink = kafka(clock, 0.0, 0.0)
     vertex = flink.vertices["v0"]
@@ -309,7 +300,7 @@ HASH = Edge("v0", "v1", "hash", 1)
 SKEWED = (0.8, 0.2)
 
 
-def counted(*read: float) -> list[RunningSubtask]:
+def counted(*read):
     """Subtasks of the sum that read these numbers of tuples."""
     return [RunningSubtask("job", "v1", i, "d0", "sum", 0.0, n) for i, n in enumerate(read)]
 
@@ -340,14 +331,14 @@ COPIED = replace(TURN, is_broadcast=True)
     ],
 )
 def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknown(
-    read: tuple[float, ...], edges: Sequence[Edge], groups: int, found: tuple[float, ...] | None
-) -> None:
+    read, edges, groups, found
+):
     task = replace(SUM, max_parallelism=groups or SUM.max_parallelism)
     shares = key_shares([SRC, task], edges, {"v1": counted(*read)})
     assert shares == ({} if found is None else {"sum": pytest.approx(found)})
 
 
-def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, tuple[float, ...]]:
+def sent(*subtasks, read=0.0):
     """Shares of a source whose subtasks sent tuples, waited, and were back-pressured, in ms."""
     source = replace(SRC, parallelism=len(subtasks), max_parallelism=3)
     rows = [
@@ -358,14 +349,14 @@ def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, 
 
 
 @pytest.mark.parametrize("read", [0.0, math.nan])
-def test_a_source_with_more_partitions_than_subtasks_is_uneven(read: float) -> None:
+def test_a_source_with_more_partitions_than_subtasks_is_uneven(read):
     """Some versions of Flink count what sources read; key groups do not matter."""
     few = (2000.0, 500.0, 0.0)
     assert sent((4000.0, 0.0, 0.0), few, few, few, read=read) == {"src": (0.4, 0.2, 0.2, 0.2)}
     assert sent(few, few, read=read) == {}
 
 
-def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
+def test_a_source_that_is_held_back_tells_nothing_of_its_shares():
     """A subtask on a slow device, or a blocked one, emits less than it would be offered."""
     busy, blocked = (2000.0, 0.0, 0.0), (2000.0, 100.0, 900.0)
     assert sent((4000.0, 0.0, 0.0), busy) == {}
@@ -373,7 +364,7 @@ def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
     assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
 
 
-def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
+def test_subtasks_of_a_source_that_have_ended_emit_no_more():
     """Whatever arrives for the others."""
     source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
     rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
@@ -383,7 +374,7 @@ def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
     assert key_shares([source], [], {"v0": rows}) == {}
 
 
-def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:
+def summing(clock, shares):
     """A source, and a sum whose subtasks read these shares of its tuples."""
     source = rates(0, 1000, 0, 40_000, busy=0.1) | {"src.numRecordsOut": 1000}
     read = rates(1000, 0, 40_000, busy=0.5)
@@ -396,8 +387,8 @@ def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:
 
 @pytest.mark.parametrize("late", [START + 1, math.inf])
 def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, late: float
-) -> None:
+    clock, monkeypatch, late
+):
     """Until then Flink says that they have read nothing; then, all since their start."""
     flink = summing(clock, (0.5, 0.5))
     untold = {"metrics": {"read-records": 0.0, "read-records-complete": False}}
@@ -409,8 +400,8 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
 
 @pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])
 def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
-    clock: Clock, waits: float, expected: tuple[float, ...] | None
-) -> None:
+    clock, waits, expected
+):
     """Sources only while they wait for input."""
     parts = (0.6, 0.2, 0.2)
     source = rates(0, 1000, 0, 40_000, busy=0.9) | {"src.numRecordsOut": 1000}
@@ -429,7 +420,7 @@ def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
     assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
 
 
-def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(shop: Shop) -> None:
+def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(shop):
     """By 128 key groups, some of 85 subtasks would have two of them, and others one."""
     flink = shop()
     flink.vertices["v0"].parallelism = 85
@@ -442,7 +433,7 @@ def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(shop: S
     assert graph.operators["split"].max_parallelism == 128
 
 
-def pipe(parallelism: int = 2, rate: float = 100.0) -> StreamGraph:
+def pipe(parallelism=2, rate=100.0):
     """Each tuple costs a cheap source little, and the sum ten million instructions."""
     operators = [
         Operator("src", ipt=1e3, payload=1, rate=rate),
@@ -457,7 +448,7 @@ def pipe(parallelism: int = 2, rate: float = 100.0) -> StreamGraph:
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda own: sum(own) > 0.01))
-def test_subtasks_get_their_shares_and_hand_them_on(own: list[float]) -> None:
+def test_subtasks_get_their_shares_and_hand_them_on(own):
     """A forward stream joins subtask i to subtask i."""
     parts = [one / sum(own) for one in own]
     found = expand(pipe(3), {"sum": parts}).graph.input_rate.tolist()
@@ -466,18 +457,18 @@ def test_subtasks_get_their_shares_and_hand_them_on(own: list[float]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [[0.5], [0.5, 0.6], [1.5, -0.5], [math.nan, 1.0]])
-def test_shares_that_are_none_are_refused(wrong: list[float]) -> None:
+def test_shares_that_are_none_are_refused(wrong):
     with pytest.raises(GraphError, match="'sum'"):
         expand(pipe(), {"sum": wrong})
 
 
-def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Question:
+def asked(cluster, present, **more):
     """As much as possible of a job whose keys are skewed."""
     measured = Measurement(pipe(), cluster, SourceFlow(0.0), shares={"sum": SKEWED})
     return Question(measured, Layout(present), {}, True, None, modes=(), **more)
 
 
-def found_for(question: Question) -> dict[str, Candidate]:
+def found_for(question):
     """Name → candidate."""
     return {one.name: one for one in candidates(question, Budget(evaluations=2000))}
 
@@ -487,7 +478,7 @@ LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
 """The subtask with the popular keys is on the fast device."""
 
 
-def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
+def test_a_layout_is_worth_what_flink_makes_of_its_pins():
     """They do not say which subtask goes where, and four fifths of the tuples may be on slow."""
     question = asked(UNEQUAL, LUCKY)
     now = question.rates.of(Layout(LUCKY))
@@ -498,7 +489,7 @@ def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
     assert set(best.layout["sum"]) == {"fast"}
 
 
-def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
+def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks():
     layout = Layout({"sum": ["a", "b", "b"], "out": ["a", "b", "b"], "log": ["b", "b"]})
     orders = possible_orders(layout, {"sum": (0.8, 0.1, 0.1)})
     assert layout in orders
@@ -513,7 +504,7 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
     assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
 
 
-def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:
+def test_the_present_placement_is_checked_with_the_shares_that_were_counted():
     """Without them, the model believes that twice as much were carried."""
     graph = replace(pipe(), attributes={"mips": 1000.0})
     limit = {f"d{i}": Usage(CpuShare(1.0, used=0.99), {"tasks": 0.99}) for i in range(3)}

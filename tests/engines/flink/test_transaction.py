@@ -6,7 +6,7 @@ In the end one copy of the job runs, or the user is told what to do, and then th
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,6 @@ from moving_flink import (
 )
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move.journal import (
     Journal,
@@ -97,7 +96,7 @@ STARTED = {"requested_job": NEW, "savepoint": PATH}
 Started = list[tuple[str, str, str]]
 
 
-def complete(place: Path, age: float) -> str:
+def complete(place, age):
     """Write a savepoint or checkpoint that is some seconds old; return its path."""
     place.mkdir(parents=True)
     (place / "_metadata").touch()
@@ -108,26 +107,26 @@ def complete(place: Path, age: float) -> str:
 class MoveCase:
     """A move of a job from dev-0 to dev-1, and what it tells."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.flink = MovingFlink(OLD, FakeJob("RUNNING"), ("dev-0", "dev-1"), PATH)
         self.folder = folder  # of savepoints
         self.messages: list[str] = []
 
-    def upload(self, sent: Submission) -> Any:
+    def upload(self, sent):
         """Upload the jar of a submission."""
         return self.flink.upload(sent.places)
 
     @property
-    def is_unfinished(self) -> bool:
+    def is_unfinished(self):
         """Whether the journal has the move, for whoever resumes it."""
         return [journal.job for journal in unfinished() if not journal.is_held] == [OLD]
 
     @property
-    def copies(self) -> list[str]:
+    def copies(self):
         """Jobs that run."""
         return [*self.flink.alive]
 
-    def move(self, settings: MoveSettings | None = None, **facts: Any) -> Transaction:
+    def move(self, settings=None, **facts):
         """A new move; its journal may have more."""
         journal = Journal(
             url="http://flink:8081",
@@ -143,11 +142,11 @@ class MoveCase:
         forget(OLD)
         return self._transaction(MoveClaim.begin(journal), settings)
 
-    def resume(self) -> Transaction:
+    def resume(self):
         """What is left of the move."""
         return self._transaction(MoveClaim.take(OLD))
 
-    def _transaction(self, claim: MoveClaim, settings: MoveSettings | None = None) -> Transaction:
+    def _transaction(self, claim, settings=None):
         program, journal = Program(Path("a.jar"), "Main"), claim.journal
         there, back = Submission(program, journal.after), Submission(program, journal.before)
         usual = MoveSettings(seconds=5.0, settle=0.0, savepoint_seconds=5.0)
@@ -164,7 +163,7 @@ class MoveCase:
 
 
 @pytest.fixture
-def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
+def case(monkeypatch, tmp_path):
     """A move of a job that is stopped with a savepoint when it is asked to; waits take no time."""
     clock = Clock(least=1.0)
     for module in (client, submission):
@@ -186,17 +185,17 @@ class Disturbance:
     settle: float = 0.0  # seconds for which the job is watched after its start
 
 
-def ended(state: str, path: str | None = None, **more: Any) -> FakeJob:
+def ended(state, path=None, **more):
     """A job that has ended."""
     made = FakeJob(state, **more)
     made.end(state, path)
     return made
 
 
-def fails(name: str, latest: Any, policy: Any = DELETED, state: str = "FAILED") -> Act:
+def fails(name, latest, policy=DELETED, state="FAILED"):
     """A job ends once a request is answered, and has saved something."""
 
-    def end(flink: MovingFlink) -> None:
+    def end(flink):
         flink.jobs[name].end(state)
         flink.jobs[name].checkpoints, flink.jobs[name].policy = latest, policy
         flink.jobs[name].stop = flink.jobs[name].stop and no_savepoint("no disk")
@@ -204,27 +203,27 @@ def fails(name: str, latest: Any, policy: Any = DELETED, state: str = "FAILED") 
     return after(end)
 
 
-def becomes(name: str, state: str = "RUNNING", task: str = "RUNNING") -> Act:
+def becomes(name, state="RUNNING", task="RUNNING"):
     """A job is in a state once a request is answered."""
 
-    def change(flink: MovingFlink) -> None:
+    def change(flink):
         flink.jobs[name].state, flink.jobs[name].task = state, task
 
     return after(change)
 
 
-def finishes(flink: MovingFlink, _: object) -> Any:
+def finishes(flink, _):
     """The successor finishes before it is cancelled."""
     flink.jobs[NEW].end("FINISHED")
     return failure("not running", status=409)
 
 
-def copies(flink: MovingFlink) -> None:
+def copies(flink):
     """Another user starts the job from the savepoint of the move."""
     flink.jobs["other"] = FakeJob("RUNNING", checkpoints=checkpoints(restored="/s/savepoint-1"))
 
 
-def forgets(flink: MovingFlink) -> None:
+def forgets(flink):
     """Flink does not know any more what was asked of a job, as another JobManager took it over."""
     flink.jobs[OLD].stop = None
 
@@ -361,7 +360,7 @@ DISTURBANCES = {
 
 
 @pytest.mark.parametrize("name", DISTURBANCES)
-def test_one_copy_runs_or_the_user_is_told_what_to_do(case: MoveCase, name: str) -> None:
+def test_one_copy_runs_or_the_user_is_told_what_to_do(case, name):
     """The journal stays exactly while no copy is sure to run."""
     befalls = DISTURBANCES[name]
     case.flink.saves = befalls.saves
@@ -394,7 +393,7 @@ FAULTS: dict[str, Act] = {
 MOST_COMMANDS = 4
 
 
-def disturbed(folder: Path, faults: Mapping[int, Act], *, goes_back: bool) -> MoveCase:
+def disturbed(folder, faults, *, goes_back):
     """A move, perhaps one that goes back, with faults at some of its requests."""
     case = MoveCase(folder)
     case.flink.at = dict(faults)
@@ -404,7 +403,7 @@ def disturbed(folder: Path, faults: Mapping[int, Act], *, goes_back: bool) -> Mo
     return case
 
 
-def check_resumed(case: MoveCase) -> None:
+def check_resumed(case):
     """One copy of the job runs once nothing is left to resume, and each id was started once."""
     case.flink.at.clear()
     for _ in range(MOST_COMMANDS):
@@ -418,9 +417,7 @@ def check_resumed(case: MoveCase) -> None:
 
 @pytest.mark.parametrize("goes_back", [False, True])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_one_copy_runs_whatever_befalls_any_request(
-    case: MoveCase, fault: str, goes_back: bool
-) -> None:
+def test_one_copy_runs_whatever_befalls_any_request(case, fault, goes_back):
     """Each request of a move, and of one that goes back."""
     number = len(disturbed(case.folder, {}, goes_back=goes_back).flink.asked)
     assert number > 20
@@ -430,9 +427,7 @@ def test_one_copy_runs_whatever_befalls_any_request(
 
 @pytest.mark.parametrize("goes_back", [False, True])
 @pytest.mark.parametrize("apart", [1, 2, 5])
-def test_two_interrupts_in_a_row_leave_what_a_command_finishes(
-    case: MoveCase, apart: int, goes_back: bool
-) -> None:
+def test_two_interrupts_in_a_row_leave_what_a_command_finishes(case, apart, goes_back):
     """At any request, some requests apart: the journal stays, and the line that resumes is told."""
     number, left = len(disturbed(case.folder, {}, goes_back=goes_back).flink.asked), 0
     for at in range(number):
@@ -445,7 +440,7 @@ def test_two_interrupts_in_a_row_leave_what_a_command_finishes(
     assert left > 10
 
 
-def test_an_interrupt_takes_the_job_back_and_tells_as_which_job_it_runs(case: MoveCase) -> None:
+def test_an_interrupt_takes_the_job_back_and_tells_as_which_job_it_runs(case):
     case.flink.acts["start"] = [interrupts_then]
     with pytest.raises(KeyboardInterrupt):
         case.move().run()
@@ -453,7 +448,7 @@ def test_an_interrupt_takes_the_job_back_and_tells_as_which_job_it_runs(case: Mo
     assert BACK in case.messages[-1]
 
 
-def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case: MoveCase) -> None:
+def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case):
     """Interrupted while the id of the successor is used up, a move has to go on."""
     case.flink.acts = {"start": [refuses], "spend": [interrupts_then], "cancel": [interrupts]}
     with pytest.raises(KeyboardInterrupt):
@@ -466,7 +461,7 @@ def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case: MoveCase) -> None
     assert case.copies == [BACK]
 
 
-def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case: MoveCase) -> None:
+def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case):
     """So a request whose answer was lost has no effect later."""
     case.flink.acts["start"] = [refuses]
     with pytest.raises(FlinkError):
@@ -476,7 +471,7 @@ def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case: MoveCas
     assert case.flink.spent == [NEW]
 
 
-def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case: MoveCase) -> None:
+def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case):
     """It is neither cancelled nor started elsewhere, however short the timeout."""
     case.flink.acts["start"] = [becomes(NEW, task="INITIALIZING")]
     with pytest.raises(Undecided):
@@ -487,7 +482,7 @@ def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(case: Move
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_a_job_that_goes_back_is_saved_in_the_same_format(case: MoveCase, native: bool) -> None:
+def test_a_job_that_goes_back_is_saved_in_the_same_format(case, native):
     settings = MoveSettings(native=native, settle=0.0, seconds=5.0)
     case.flink.acts["start"] = [after(lambda flink: setattr(flink.jobs[NEW], "devices", ["dev-0"]))]
     with pytest.raises(FlinkError, match=f"'map' .*{BACK}"):
@@ -499,7 +494,7 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(case: MoveCase, native
     assert formats == (["NATIVE"] * 2 if native else ["CANONICAL"] * 2)
 
 
-def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: MoveCase) -> None:
+def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case):
     """And not before; the moved job fails, and continues from its last checkpoint."""
     case.flink.acts["start"] = [fails(NEW, RETAINED)]
     with pytest.raises(FlinkError, match=BACK):
@@ -511,7 +506,7 @@ def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: Mo
     assert "'dev-0'" in starts
 
 
-def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
+def test_nothing_is_started_where_flink_does_not_answer(case):
     """The command that goes on is told, if the job may have been ended."""
     silent = Rest("http://127.0.0.1:9")
     with pytest.raises(Undecided, match=r": move --resume$"):
@@ -523,8 +518,8 @@ def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
     assert case.flink.starts == []
 
 
-def test_a_jar_that_is_gone_is_found_before_the_job_is_stopped(case: MoveCase) -> None:
-    def gone(_: Submission) -> Any:
+def test_a_jar_that_is_gone_is_found_before_the_job_is_stopped(case):
+    def gone(_):
         raise FormatError("a.jar: no such file")
 
     with pytest.raises(FormatError):
@@ -545,9 +540,7 @@ def test_a_jar_that_is_gone_is_found_before_the_job_is_stopped(case: MoveCase) -
         (2_000, [{"completed": n} for n in (0, 1)], ""),
     ],
 )
-def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
-    case: MoveCase, milliseconds: int, counts: Sequence[Mapping[str, int]], ends: str
-) -> None:
+def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(case, milliseconds, counts, ends):
     """Full queues delay them; the first may have all of the state, as the savepoint has."""
     times = {"completed": min(milliseconds, 2000), "savepoint": milliseconds}
     taken = {kind: {"end_to_end_duration": spent} for kind, spent in times.items()}
@@ -567,7 +560,7 @@ def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
         transaction.run()
 
 
-def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCase) -> None:
+def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case):
     """After a restart of the JobManager they join one after the other; others are not needed."""
     case.flink.answers["GET /taskmanagers"] = InTurn(
         *({"taskmanagers": rows} for rows in ([], [], [task_manager("dev-1", ["dev-1"])]))
@@ -579,8 +572,8 @@ def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCa
 
 
 def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
-    case: MoveCase,
-) -> None:
+    case,
+):
     """It was not stopped, and Flink goes on with it."""
     case.flink.jobs = {OLD: FakeJob("RESTARTING")}
     case.flink.managers.clear()
@@ -589,10 +582,10 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
     assert not any(line.startswith("waiting") for line in case.messages)
 
 
-def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case: MoveCase) -> None:
+def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case):
     """Flink accepts the id of a successor once: the second starts nothing, and does not go back."""
 
-    def taken(flink: MovingFlink) -> None:
+    def taken(flink):
         flink.used.add(NEW)
         flink.jobs[NEW] = FakeJob("RUNNING", ["dev-1"])
 
@@ -608,8 +601,8 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case:
 
 
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    case: MoveCase,
-) -> None:
+    case,
+):
     """And only by that: the journal keeps its savepoint."""
     case.flink.jobs = {OLD: ended("FINISHED", "file:/s/savepoint-9")}
     with pytest.raises(StoppedByOthers, match=r"savepoint-9;.*: move --resume"):
@@ -620,9 +613,7 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
 
 
 @pytest.mark.parametrize("requested_job", ["", OLD])
-def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    case: MoveCase, requested_job: str
-) -> None:
+def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(case, requested_job):
     """By the same command; what followed a savepoint from before would be told again."""
     complete(case.folder / "savepoint-old-before", 100)
     case.flink.jobs = {}
@@ -636,9 +627,7 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
 
 
 @pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
-def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    case: MoveCase, last: str
-) -> None:
+def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(case, last):
     """The JobManager was restarted while the moved job was watched, or one that had returned."""
     case.flink.jobs, folder = {}, case.folder / "checkpoints"
     transaction = case.move(savepoint=PATH, checkpoints=folder.as_uri())
@@ -648,7 +637,7 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     assert case.flink.starts == [(NEW, "dev-1", latest)]
 
 
-def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: MoveCase) -> None:
+def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case):
     """With the line that finishes the move."""
     case.flink.acts["start"] = [after(lambda flink: flink.jobs.clear())] * 5
     case.flink.used = set()
@@ -657,12 +646,12 @@ def test_a_job_manager_that_forgets_again_and_again_is_left_to_the_user(case: Mo
     assert case.is_unfinished
 
 
-def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCase) -> None:
+def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case):
     """It answers before it knows its jobs."""
     case.flink.jobs = {}
     transaction = case.move(savepoint=PATH, requested_job=NEW)
 
-    def upload(sent: Submission) -> Any:
+    def upload(sent):
         case.flink.jobs = {BACK: FakeJob("RUNNING")}
         return case.upload(sent)
 
@@ -671,7 +660,7 @@ def test_a_job_that_a_new_job_manager_takes_over_late_is_left_to_it(case: MoveCa
     assert case.flink.starts == []
 
 
-def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: MoveCase) -> None:
+def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case):
     """A job that was still starting ran on, until the JobManager was restarted days later."""
     case.flink.jobs = {}
     facts = {"savepoint": PATH, "checkpoints": "s3://b/c", "requested_job": NEW}
@@ -682,9 +671,7 @@ def test_what_a_forgotten_job_may_have_saved_elsewhere_is_not_dropped(case: Move
 
 
 @pytest.mark.parametrize(("used", "again"), [({NEW}, BACK), ({NEW, BACK}, AGAIN)])
-def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
-    case: MoveCase, used: set[str], again: str
-) -> None:
+def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(case, used, again):
     """Flink does not list them any more, and accepts none of their ids a second time."""
     case.flink.jobs, case.flink.used = {}, used
     path = complete(case.folder / "savepoint-old-new", 10)
@@ -694,8 +681,8 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
 
 
 def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_state(
-    case: MoveCase,
-) -> None:
+    case,
+):
     """Also when Flink says so late, and not if another user has cancelled it."""
     case.flink.jobs[OLD].checkpoints = RETAINED
     moved = case.move(cancels=True, savepoint=BEGAN).run()
@@ -706,15 +693,13 @@ def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_stat
 
 
 @pytest.mark.parametrize("job", [NEW, BACK])
-def test_the_jobs_that_a_move_may_start_are_claimed_with_the_one_that_it_moves(
-    case: MoveCase, job: str
-) -> None:
+def test_the_jobs_that_a_move_may_start_are_claimed_with_the_one_that_it_moves(case, job):
     journal = case.move().journal
     with pytest.raises(MoveUnderWay, match=f"job {OLD}"):
         MoveClaim.begin(journal.model_copy(update={"job": job}))
 
 
-def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None:
+def test_an_interrupted_move_is_found_by_any_of_its_jobs(case):
     """Also by one that was moved before."""
     first = case.move().journal
     second = first.model_copy(update={"job": NEW, "trigger": "t2"})
@@ -728,9 +713,7 @@ def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None
 
 @pytest.mark.parametrize("status", [503, 500])
 @pytest.mark.parametrize("ask", [checkpoint_settings, checkpoint_totals, running_settings])
-def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
-    case: MoveCase, ask: Callable[[Rest, str], object], status: int
-) -> None:
+def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(case, ask, status):
     """A job would be given up whose state exists, or would take no checkpoints any more."""
     busy = failure("a.B: busy", status=status)
     case.flink.jobs[NEW] = FakeJob("RUNNING")
@@ -743,7 +726,7 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
         ask(case.flink.rest, NEW)
 
 
-def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(case: MoveCase) -> None:
+def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(case):
     """Both have the same id, which Flink accepts once."""
     spent = failure("c.DuplicateJobSubmissionException: Job has already been submitted.")
     runs = {f"GET /jobs/{NEW}": job(NEW, "RUNNING", {})}
@@ -760,7 +743,7 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(case
 
 
 @pytest.fixture
-def mover(case: MoveCase) -> FlinkMove:
+def mover(case):
     """What moves jobs of the cluster."""
     program = Program(Path("a.jar"))
     return FlinkMove(case.flink.rest, program, lambda _: None)
@@ -779,8 +762,8 @@ def mover(case: MoveCase) -> FlinkMove:
     ],
 )
 def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
-    case: MoveCase, mover: FlinkMove, states: dict[str, str], stop: Any, message: str
-) -> None:
+    case, mover, states, stop, message
+):
     """Else its record goes; nothing else would ever end it."""
     case.flink.jobs = {name: FakeJob(state, stop=stop) for name, state in states.items()}
     if states == {OLD: "FINISHED"}:
@@ -796,9 +779,7 @@ def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
     assert unfinished() == []
 
 
-def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
-    case: MoveCase, mover: FlinkMove
-) -> None:
+def test_a_command_that_ended_is_not_said_to_carry_its_move_out(case, mover):
     """Nor is one that runs said to be interrupted."""
     case.flink.jobs = {OLD: STOPPED}
     moving = case.move(requested_job=OLD)
@@ -811,9 +792,7 @@ def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
         mover.running_job(OLD)
 
 
-def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
-    case: MoveCase, mover: FlinkMove
-) -> None:
+def test_a_move_of_another_cluster_is_not_resumed_on_this_one(case, mover):
     """It would start a second copy; one that knows the jobs is the same, whatever its address."""
     case.move(url="http://elsewhere:8081").claim.leave()
     assert [one.job for one in mover.unfinished_moves()] == [OLD]
@@ -825,7 +804,7 @@ def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
 @pytest.mark.parametrize(
     "path", ["/s/savepoint-1", f"s3://b/savepoint-{NEW[:6]}-aaaaaaaaaaaa", f"s3://b/{NEW}/chk-3"]
 )
-def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase, path: str) -> None:
+def test_nothing_is_started_from_the_state_of_an_unfinished_move(case, path):
     """Finishing it would start a second copy."""
     claim = case.move().claim
     claim.save(savepoint="file:/s/savepoint-1")
@@ -836,9 +815,7 @@ def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase,
     refuse_moved(path)
 
 
-def test_the_line_that_finishes_a_move_can_be_typed(
-    run: Callable, fetched: Callable[[str], Flink], tmp_path: Path
-) -> None:
+def test_the_line_that_finishes_a_move_can_be_typed(run, fetched, tmp_path):
     """Without the jar, which the store knows; with the file that says how the cluster is reached.
 
     The first command may be typed with --resume, too.
@@ -859,9 +836,7 @@ def test_the_line_that_finishes_a_move_can_be_typed(
             assert (answer.status, "no record of an interrupted move" in answer.err) == (2, True)
 
 
-def partly_ended(
-    patch: pytest.MonkeyPatch, planned: Mapping[str, str], **settings: float
-) -> FlinkMove:
+def partly_ended(patch, planned, **settings):
     """What moves a job of which one task has ended, on a device that is gone."""
     patch.setattr(moving, "check", lambda *_: planned)
     patch.setattr(moving, "running_settings", lambda *_: {})
@@ -878,8 +853,8 @@ THERE = Layout({"src": ["dev-2"], "map": ["dev-2"]})
 
 
 def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """If it had to return, what has ended would be on the devices that it still has."""
     move = partly_ended(monkeypatch, {})
     plan = move.plan(JOB.upper(), THERE)
@@ -888,8 +863,8 @@ def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
 
 
 def test_a_sink_whose_transactions_may_end_before_the_move_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """By the name of its setting, before the job is stopped: Kafka would drop what it wrote."""
     planned = {"transaction.timeout.ms": "60000"}
     message = r"transaction\.timeout\.ms of a sink is 60 s, .* a move may take 720 s"

@@ -6,10 +6,9 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -61,7 +60,7 @@ OLD, NEW, NEXT = chain_of(JOB, 3)
 HEALTHY = healthy("dev-0", "dev-1", "dev-2", "dev-3")
 
 
-def layout(sink: str, *devices: str) -> Layout:
+def layout(sink, *devices):
     """Layout of a sink and of the three subtasks of a mapper."""
     return Layout({"map": devices, "sink": [sink]}, ["sink"])
 
@@ -71,13 +70,13 @@ STAYING = layout("dev-2", "dev-0", "dev-2", "dev-2")
 ALONE = layout("dev-0", "dev-0", "dev-0", "dev-0")
 
 
-def lost(*devices: str) -> dict[str, Any]:
+def lost(*devices):
     """What Flink answers from now on of TaskManagers, without some."""
     rows = HEALTHY["GET /taskmanagers"]["taskmanagers"]
     return {"GET /taskmanagers": {"taskmanagers": [r for r in rows if r["id"] not in devices]}}
 
 
-def now(state: str, name: str = OLD) -> dict[str, Any]:
+def now(state, name=OLD):
     """What Flink answers from now on of a job."""
     return {f"GET /jobs/{name}": job("shop", state, {"map": state} if state == "RUNNING" else {})}
 
@@ -87,7 +86,7 @@ WAIT: list[Mapping[str, Any]] = [{}] * 2
 RESTARTING = lost("dev-1") | now("RESTARTING")
 
 
-def restarted(name: str, layout: Layout) -> FlinkMoved:
+def restarted(name, layout):
     """A job that was started again."""
     return FlinkMoved(successor(name), None, "s3://b/chk-7")
 
@@ -98,11 +97,11 @@ class Looks(Clock):
     After the last event, the watch must have ended.
     """
 
-    def __init__(self, answers: dict[str, Any], events: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, answers, events):
         super().__init__(0.0)
         self.answers, self.events = answers, [*events]
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         """Let time pass."""
         assert self.events, "the watch goes on"
         self.answers.update(self.events.pop(0))
@@ -123,7 +122,7 @@ class Watched:
     # Jobs that the watch tells to have been started, and their layouts.
     runs: list[tuple[str, Layout]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         answers: dict[str, Any] = HEALTHY | {"GET /jobs": jobs({OLD: "RUNNING"})}
         for name in (OLD, NEW, NEXT):
             answers |= {
@@ -135,7 +134,7 @@ class Watched:
         self.flink = FakeFlink(answers)
         self.monkeypatch.setattr(watching, "fitted", lambda *_: None)
 
-    def mover(self, *spares: str, takes_free: bool = False) -> WatchMover:
+    def mover(self, *spares, takes_free=False):
         """What starts the job again."""
         move = Mock(rest=self.flink.rest, restart=self.restart)
         move.unfinished_moves.return_value = []
@@ -143,17 +142,17 @@ class Watched:
         return WatchMover(move, taken, self.log)
 
     @property
-    def log(self) -> WatchLog:
+    def log(self):
         """Log of a new process."""
         return WatchLog.claimed(Store.usual(), OLD, "shop", self.messages.append)
 
     def watch(
         self,
-        *events: Mapping[str, Any],
-        mover: WatchMover | None = None,
-        rounds: Any = None,
-        layout: Layout = PLACED,
-    ) -> str:
+        *events,
+        mover=None,
+        rounds=None,
+        layout=PLACED,
+    ):
         """Watch the job until it ends, with a patience of two looks; return its last state."""
         self.monkeypatch.setattr(watching, "time", Looks(self.flink.answers, events))
         log = self.log if mover is None else mover.log
@@ -162,23 +161,21 @@ class Watched:
         return watch.run(OLD, layout)
 
 
-def decided(
-    log: WatchLog, before: str, after: str, kind: str = "move", where: str = "dev-1"
-) -> None:
+def decided(log, before, after, kind="move", where="dev-1"):
     """Write a start elsewhere that has succeeded."""
     decision = WatchDecision(utc_now(), kind, before, after, {"map": [where]}, (1, 1), "")
     log.end(log.begin(decision), "moved", "", after)
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+def watched(monkeypatch):
     """A job on two of four TaskManagers, on which whatever is placed fits."""
     return Watched(monkeypatch)
 
 
 def test_a_spare_takes_over_what_is_lost_and_what_was_lost_is_a_spare_then(
-    watched: Watched,
-) -> None:
+    watched,
+):
     """The log says why, and where the job is."""
     mover = watched.mover("dev-2")
     events = [RESTARTING, *WAIT, lost("dev-2") | now("RESTARTING", NEW), *WAIT]
@@ -211,15 +208,13 @@ def test_a_spare_takes_over_what_is_lost_and_what_was_lost_is_a_spare_then(
         ([RESTARTING, now("FAILED"), lost(), now("CANCELED", NEW)], False, [(NEW, PLACED)]),
     ],
 )
-def test_only_a_loss_that_lasts_is_replaced(
-    watched: Watched, events: list[Any], takes_free: bool, runs: list[tuple[str, Layout]]
-) -> None:
+def test_only_a_loss_that_lasts_is_replaced(watched, events, takes_free, runs):
     spares = () if takes_free else ("dev-2",)
     watched.watch(*events, mover=watched.mover(*spares, takes_free=takes_free))
     assert watched.runs == runs
 
 
-def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
+def test_without_a_spare_left_the_job_is_waited_for(watched):
     """It is told once, and nothing is ended; a spare that joins is taken."""
     both, one = lost("dev-0", "dev-1", "dev-3"), lost("dev-0", "dev-1")
     watched.watch(
@@ -244,9 +239,7 @@ def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
         ),
     ],
 )
-def test_a_job_that_failed_without_a_loss_or_saved_nothing_is_given_up(
-    watched: Watched, events: list[Any], told: str
-) -> None:
+def test_a_job_that_failed_without_a_loss_or_saved_nothing_is_given_up(watched, events, told):
     """It is not started again while it restarts, either."""
     with pytest.raises(FlinkError, match=told):
         watched.watch(*events, mover=watched.mover("dev-2"))
@@ -255,9 +248,7 @@ def test_a_job_that_failed_without_a_loss_or_saved_nothing_is_given_up(
     assert watched.messages.count(nothing) == (len(events) < 60)
 
 
-def test_a_job_that_could_not_be_started_again_is_not_ended(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_could_not_be_started_again_is_not_ended(watched, monkeypatch):
     """Its jar has changed, or it does not fit; the lost TaskManager may be back."""
     faults = [SettingError("another jar"), FlinkError("no room"), None]
     monkeypatch.setattr(watching, "fitted", Mock(side_effect=faults))
@@ -268,7 +259,7 @@ def test_a_job_that_could_not_be_started_again_is_not_ended(
     watched.restart.assert_called_once()
 
 
-def test_a_job_whose_program_does_not_fit_is_not_ended(watched: Watched) -> None:
+def test_a_job_whose_program_does_not_fit_is_not_ended(watched):
     """The program is run once to find out, not every second."""
     mover = watched.mover("dev-2")
     mover.move.check.side_effect = FlinkError("operator 'map' is not placed")
@@ -279,7 +270,7 @@ def test_a_job_whose_program_does_not_fit_is_not_ended(watched: Watched) -> None
     assert "operator 'map' is not placed; the job is not started elsewhere" in watched.messages
 
 
-def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched: Watched) -> None:
+def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched):
     """As when the job has recovered at the last moment; it is the same job then."""
     watched.restart.side_effect = FlinkError("not now")
     events = [RESTARTING, *WAIT, *WAIT, {}, now("CANCELED")]
@@ -296,9 +287,7 @@ def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched: Wat
         {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")},
     ],
 )
-def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
-    watched: Watched, tasks: dict[str, tuple[str, str]]
-) -> None:
+def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(watched, tasks):
     """Also while it restores its state, and where all subtasks there have ended."""
     states = {task: status for task, (_, status) in tasks.items()}
     running: dict[str, Any] = {f"GET /jobs/{OLD}": job("shop", "RUNNING", states)}
@@ -312,12 +301,12 @@ def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
 
 
 def test_a_job_that_loses_its_device_right_after_a_round_has_moved_it_is_replaced_there(
-    watched: Watched,
-) -> None:
+    watched,
+):
     """Flink shows no layout of a job that restarts, but the decision to move it does."""
     mover = watched.mover(takes_free=True)
 
-    def pass_round(name: str) -> str:
+    def pass_round(name):
         if name != OLD:
             return name
         decided(mover.log, OLD, NEW, where="dev-3")
@@ -330,7 +319,7 @@ def test_a_job_that_loses_its_device_right_after_a_round_has_moved_it_is_replace
     assert watched.runs == [(NEW, there), (NEXT, left)]
 
 
-def test_a_watch_that_only_looks_ends_when_the_job_has_failed(watched: Watched) -> None:
+def test_a_watch_that_only_looks_ends_when_the_job_has_failed(watched):
     """Though a TaskManager is lost: nothing of this watch could replace it."""
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
         watched.watch(RESTARTING, *WAIT, {}, now("FAILED"))
@@ -344,9 +333,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(watched: Watched) 
         (said(b"\n<html>maintenance</html>"), "a web page came instead; trying again"),
     ],
 )
-def test_a_watch_waits_while_flink_answers_in_no_useful_way(
-    watched: Watched, fault: Any, told: str
-) -> None:
+def test_a_watch_waits_while_flink_answers_in_no_useful_way(watched, fault, told):
     """As a JobManager that is short of memory, or a gateway in its place, which is told once."""
     running, ended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "FINISHED", {})
     watched.flink.answers[f"GET /jobs/{OLD}"] = InTurn(running, *[fault] * 3, running, ended)
@@ -363,18 +350,14 @@ def test_a_watch_waits_while_flink_answers_in_no_useful_way(
         (failure("x: Could not find Flink job (old)"), r"\(high-availability.type\); start the j"),
     ],
 )
-def test_a_watch_ends_when_flink_answers_errors_for_long(
-    watched: Watched, fault: Any, told: str
-) -> None:
+def test_a_watch_ends_when_flink_answers_errors_for_long(watched, fault, told):
     """Also if it was started anew, and has forgotten the job."""
     with pytest.raises(FlinkError, match=told):
         watched.watch({f"GET /jobs/{OLD}": fault}, *[{}] * 122)
 
 
 @pytest.mark.parametrize("key", ["$internal.flink.version", "$internal.application.main"])
-def test_a_watch_advises_no_copy_of_a_job_that_something_else_starts_again(
-    watched: Watched, key: str
-) -> None:
+def test_a_watch_advises_no_copy_of_a_job_that_something_else_starts_again(watched, key):
     """Flink's operator, or the application that the cluster runs."""
     forgotten = {f"GET /jobs/{OLD}": failure("x: Could not find Flink job (old)")}
     answers = forgotten | {"GET /jobmanager/config": config({key: "x"})}
@@ -393,16 +376,14 @@ def test_a_watch_advises_no_copy_of_a_job_that_something_else_starts_again(
         ("dev-2", failure("none", status=404), "takes no checkpoints"),
     ],
 )
-def test_what_would_hinder_a_spare_is_told_at_once(
-    watched: Watched, spare: str, config: Any, told: str
-) -> None:
+def test_what_would_hinder_a_spare_is_told_at_once(watched, spare, config, told):
     """While all is well."""
     watched.flink.answers[f"GET /jobs/{OLD}/checkpoints/config"] = config
     with pytest.raises(StreamplaceError, match=told):
         watched.watch(mover=watched.mover(spare))
 
 
-def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(watched: Watched) -> None:
+def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(watched):
     decided(watched.log, "older", OLD, "replace")
     assert watched.watch(now("CANCELED"), mover=watched.mover("dev-1", "dev-9")) == "CANCELED"
 
@@ -417,17 +398,13 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(watched:
         ),
     ],
 )
-def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
-    watched: Watched, answers: dict[str, Any], told: str
-) -> None:
+def test_what_others_do_to_the_job_ends_the_watch_with_an_error(watched, answers, told):
     with pytest.raises(FlinkError, match=told):
         watched.watch(now("FINISHED") | answers)
 
 
 @pytest.mark.parametrize("length", [2, 12])
-def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(
-    watched: Watched, length: int
-) -> None:
+def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(watched, length):
     """The same command finds it after one start elsewhere, and after many."""
     log, chain = watched.log, chain_of(OLD, length)
     for before, after in pairwise(chain):
@@ -439,8 +416,8 @@ def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(
 
 
 def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
-    watched: Watched,
-) -> None:
+    watched,
+):
     """The disk was full when its outcome was to be written."""
     mover = watched.mover()
     mover.log.begin(WatchDecision("", "replace", OLD, NEW, {"map": ["dev-1"]}, (1, 1), ""))
@@ -450,13 +427,11 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
 
 
 @pytest.fixture
-def commanded(
-    run: Callable, watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Any]:
+def commanded(run, watched, tmp_path, monkeypatch):
     """Watch by command a job of a placement that is started elsewhere, and cancelled then."""
 
-    def by(started: Callable[[], None] = lambda: None) -> Any:
-        def restart(move: FlinkMove, name: str, layout: Layout) -> FlinkMoved:
+    def by(started=lambda: None):
+        def restart(move, name, layout):
             started()
             return restarted(name, layout)
 
@@ -480,8 +455,8 @@ def commanded(
 
 @pytest.mark.parametrize("can_write", [True, False])
 def test_where_a_job_runs_is_written_for_verify_if_that_is_possible(
-    commanded: Callable[..., Any], tmp_path: Path, *, can_write: bool
-) -> None:
+    commanded, tmp_path, *, can_write
+):
     """Without lost devices; the new id is printed, and why the command ends.
 
     A watch goes on where it cannot write: it has started the job, and nobody else watches it.
@@ -498,12 +473,10 @@ def test_where_a_job_runs_is_written_for_verify_if_that_is_possible(
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
 
-def test_a_job_whose_jar_has_changed_is_not_ended(
-    commanded: Callable[..., Any], watched: Watched, tmp_path: Path
-) -> None:
+def test_a_job_whose_jar_has_changed_is_not_ended(commanded, watched, tmp_path):
     """It would be another job."""
 
-    def gone() -> dict[str, Any]:
+    def gone():
         (tmp_path / "job.jar").write_bytes(b"a later build")
         return now("RESTARTING")[f"GET /jobs/{OLD}"]
 
@@ -524,7 +497,7 @@ RUNNING, ENDED = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCEL
 
 
 @pytest.fixture
-def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
+def flink(monkeypatch):
     """A job on one of two TaskManagers that is held back there, and is cancelled then."""
     counts, managers = CheckpointTotals(1, 0), frozenset(["dev-0", "dev-1"])
     sample = JobSample(0.0, OLD, 104.0, True, None, HERE.layout, counts, managers)
@@ -540,7 +513,7 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
         yield answering
 
 
-def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink: FakeFlink) -> None:
+def test_a_watch_without_options_looks_and_changes_nothing(run, flink):
     """It needs neither the jar nor a Flink on this machine."""
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
@@ -558,9 +531,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert record.decisions == ()
 
 
-def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
-    refusal: Callable, flink: FakeFlink
-) -> None:
+def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(refusal, flink):
     """By the name of the option."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -575,9 +546,7 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     assert read_records(Store.usual()) == [] or not read_records(Store.usual())[0].rounds
 
 
-def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
-    refusal: Callable, flink: FakeFlink
-) -> None:
+def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(refusal, flink):
     """Also if it only looks: no plan could ever be carried out."""
     flink.answers[f"GET /jobs/{OLD}"] = RUNNING | {"schedulerType": "Adaptive"}
     for options in ((), ("--apply",), ("--spare", "dev-1")):
@@ -587,15 +556,13 @@ def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_watch_ends_in_order_however_it_is_asked_to(
-    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
-) -> None:
+def test_a_watch_ends_in_order_however_it_is_asked_to(run, flink, monkeypatch, how):
     """As by systemd or 'docker stop', so that a move that is under way is undone first."""
 
-    def ignored(*_: Any) -> None:
+    def ignored(*_):
         raise AssertionError("the signal interrupts nothing")
 
-    def asked(*_: Any) -> None:
+    def asked(*_):
         os.kill(os.getpid(), how)
         time.sleep(5)
 
@@ -612,8 +579,8 @@ def test_a_watch_ends_in_order_however_it_is_asked_to(
 
 @pytest.mark.parametrize("state", ["RUNNING", "RESTARTING"])
 def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
-    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str
-) -> None:
+    run, flink, monkeypatch, tmp_path, state
+):
     """The same command is given again after the watch was killed."""
     seen: list[Any] = []
     monkeypatch.setattr(watching.Watch, "run", lambda _, *placed: seen.append(placed))
@@ -635,7 +602,7 @@ CARRIES = RateInterval(90.0, 100.0, 110.0)
 ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, CARRIES)
 
 
-def test_metrics_are_served_on_loopback_alone() -> None:
+def test_metrics_are_served_on_loopback_alone():
     """A job that took the place of another is counted; a name may contain anything."""
     metrics = WatchMetrics('a "b"\n\\')
     with served(metrics, 0) as port:
@@ -667,7 +634,7 @@ def test_metrics_are_served_on_loopback_alone() -> None:
     assert sum(line.startswith("# TYPE") for line in lines) == 9
 
 
-def test_a_client_that_breaks_off_is_not_told_of(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_breaks_off_is_not_told_of(capfd):
     """On stderr are the rounds; and others are answered."""
     with served(WatchMetrics("shop"), 0) as port:
         client = socket.create_connection(("127.0.0.1", port))

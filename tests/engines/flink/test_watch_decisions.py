@@ -1,6 +1,5 @@
 """Decisions of a watch: what must hold in every state, whatever a round has observed."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import time
 from itertools import pairwise, product
@@ -37,7 +36,7 @@ NIGHT = (QuietHours.of("22:00-06:00"),)
 DEVICES = frozenset("abc")
 
 
-def option(devices: str, rate: float) -> LayoutOption:
+def option(devices, rate):
     """A layout of three subtasks that should carry a rate."""
     carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
     return LayoutOption(Layout({"map": devices}), carries)
@@ -47,9 +46,7 @@ A, AB, ABC, ABD = option("aaa", 100), option("aab", 200), option("abc", 300), op
 MODEL = JobModel(AB, (A, option("bba", 260), ABC, ABD), (1, 2, 3), "the CPU of a")
 
 
-def move(
-    kind: str, state: str, after: LayoutOption, measured: float | None = None
-) -> WatchDecision:
+def move(kind, state, after, measured=None):
     """A decision to move the job from two TaskManagers to others, or back to two."""
     machines = (2, after.machines) if kind == "move" else (3, 2)
     layout = after.layout.to_json()
@@ -74,13 +71,13 @@ class Case(NamedTuple):
     rules: WatchRules
 
 
-def rules(machines: int = 3, may_move: bool = True, quiet: Any = ()) -> WatchRules:
+def rules(machines=3, may_move=True, quiet=()):
     """Rules with a policy that chooses a number of TaskManagers."""
     policy: Any = SimpleNamespace(choose=lambda facts: machines)
     return WatchRules(Guards(LEAST, quiet), policy, may_move)
 
 
-def sample(at: float, rate: float, *, is_limited: bool = False, **facts: Any) -> JobSample:
+def sample(at, rate, *, is_limited=False, **facts):
     """A sample of the job on two TaskManagers."""
     layout, counts = facts.pop("layout", AB.layout), CheckpointTotals(5, 1)
     return JobSample(
@@ -97,14 +94,12 @@ SAMPLES = [  # it keeps up; falls behind by little or much; the next round shows
 ]
 
 
-def measurement(
-    now: JobSample, age: float, model: JobModel | None, failure: str
-) -> LastMeasurement:
+def measurement(now, age, model, failure):
     """The last measurement of the job in its present layout."""
     return LastMeasurement(replace(now, at=-age), -age, True, model, failure)
 
 
-def cases() -> Iterator[Case]:
+def cases():
     """All combinations."""
     pasts = [(), *(((age, one),) for age in (60.0, 500.0, 5000.0) for one in MOVES)]
     for now, past, returning in product(SAMPLES, pasts, ("", "job")):
@@ -124,12 +119,12 @@ def cases() -> Iterator[Case]:
 
 
 @pytest.fixture(scope="module")
-def decided() -> list[tuple[Case, WatchState, Any]]:
+def decided():
     """Every case with the state and the step that follow."""
     return [(case, *decide(*case)) for case in cases()]
 
 
-def moving(decided: list[tuple[Case, WatchState, Any]]) -> list[tuple[Case, WatchState, Conclude]]:
+def moving(decided):
     """The cases in which the job is moved."""
     return [
         (case, state, step)
@@ -138,13 +133,13 @@ def moving(decided: list[tuple[Case, WatchState, Any]]) -> list[tuple[Case, Watc
     ]
 
 
-def last_move(case: Case) -> WatchDecision | None:
+def last_move(case):
     """The last move of a case."""
     moves = case.observation.moves
     return moves[-1].decision if moves else None
 
 
-def test_all_steps_occur(decided: Any) -> None:
+def test_all_steps_occur(decided):
     """Moves up, down and back among them, so that no test below is empty."""
     assert {type(step) for _, _, step in decided} == {Measure, FinishMove, Conclude}
     moves = moving(decided)
@@ -152,7 +147,7 @@ def test_all_steps_occur(decided: Any) -> None:
     assert {step.choice.target.machines for *_, step in moves if step.choice.target} == {1, 2, 3}
 
 
-def test_a_move_without_an_outcome_is_finished_before_anything_else(decided: Any) -> None:
+def test_a_move_without_an_outcome_is_finished_before_anything_else(decided):
     for case, state, step in decided:
         last = last_move(case)
         is_unfinished = case.rules.may_move and last is not None and last.state == BEGUN
@@ -160,12 +155,12 @@ def test_a_move_without_an_outcome_is_finished_before_anything_else(decided: Any
         assert not is_unfinished or state == case.state
 
 
-def test_a_decision_is_the_same_when_it_is_made_again(decided: Any) -> None:
+def test_a_decision_is_the_same_when_it_is_made_again(decided):
     for case, state, step in decided[::7]:
         assert decide(*case) == (state, step)
 
 
-def test_what_is_measured_is_decided_on_without_another_measurement(decided: Any) -> None:
+def test_what_is_measured_is_decided_on_without_another_measurement(decided):
     for case, state, step in decided[::5]:
         if isinstance(step, Measure):
             for result in (MODEL, "no metrics"):
@@ -178,20 +173,20 @@ def test_what_is_measured_is_decided_on_without_another_measurement(decided: Any
                 assert after.measured.at == 60.0
 
 
-def test_nothing_is_moved_by_a_watch_that_may_not_or_whose_checkpoints_fail(decided: Any) -> None:
+def test_nothing_is_moved_by_a_watch_that_may_not_or_whose_checkpoints_fail(decided):
     for case, state, _ in moving(decided):
         assert case.rules.may_move
         assert not state.checkpoints_fail
 
 
-def test_nothing_is_moved_while_it_is_unknown_whether_the_job_keeps_up(decided: Any) -> None:
+def test_nothing_is_moved_while_it_is_unknown_whether_the_job_keeps_up(decided):
     for *_, step in moving(decided):
         assert step.facts.falls_behind is not None
 
 
 def test_a_job_goes_only_where_all_taskmanagers_are_and_where_it_has_not_failed(
-    decided: Any,
-) -> None:
+    decided,
+):
     for case, _, step in moving(decided):
         target, last = step.choice.target, last_move(case)
         assert target is not None
@@ -201,12 +196,12 @@ def test_a_job_goes_only_where_all_taskmanagers_are_and_where_it_has_not_failed(
             assert target.layout.to_json() != last.layout
 
 
-def test_in_quiet_hours_a_job_only_returns(decided: Any) -> None:
+def test_in_quiet_hours_a_job_only_returns(decided):
     for case, _, step in moving(decided):
         assert step.choice.returns or case.observation.hour not in NIGHT[0]
 
 
-def test_a_job_that_keeps_up_only_leaves_taskmanagers_that_the_rest_replaces(decided: Any) -> None:
+def test_a_job_that_keeps_up_only_leaves_taskmanagers_that_the_rest_replaces(decided):
     for *_, step in moving(decided):
         target = step.choice.target
         assert target is not None
@@ -217,7 +212,7 @@ def test_a_job_that_keeps_up_only_leaves_taskmanagers_that_the_rest_replaces(dec
             assert target.machines >= step.here.machines or target.measured is not None
 
 
-def test_the_least_time_is_waited_for_except_to_return_or_to_rescue(decided: Any) -> None:
+def test_the_least_time_is_waited_for_except_to_return_or_to_rescue(decided):
     """A job that falls behind is not held back from where it is expected to keep up."""
     is_rescued = False
     for case, _, step in moving(decided):
@@ -234,7 +229,7 @@ def test_the_least_time_is_waited_for_except_to_return_or_to_rescue(decided: Any
     assert is_rescued
 
 
-def test_after_a_failed_move_or_return_the_watch_waits_for_longer(decided: Any) -> None:
+def test_after_a_failed_move_or_return_the_watch_waits_for_longer(decided):
     """Each may have restarted the job; only a return from a trial waits for nothing."""
     for case, _, step in moving(decided):
         last, age = last_move(case), case.observation.sample.at - case.state.moved_at
@@ -242,7 +237,7 @@ def test_after_a_failed_move_or_return_the_watch_waits_for_longer(decided: Any) 
             assert age >= 2 * LEAST or (step.choice.returns and last.kind == "move")
 
 
-def test_a_return_that_was_not_begun_is_begun_by_the_next_round(decided: Any) -> None:
+def test_a_return_that_was_not_begun_is_begun_by_the_next_round(decided):
     for case, state, step in decided:
         if isinstance(step, Conclude):
             assert state.returning == ("job" if step.choice.returns else "")
@@ -252,7 +247,7 @@ def test_a_return_that_was_not_begun_is_begun_by_the_next_round(decided: Any) ->
             assert step.moves >= (case.rules.may_move and not is_failed)
 
 
-def moves_under(load: Sequence[float]) -> list[PastMove]:
+def moves_under(load):
     """Moves of a job whose load changes every 80 s, by a policy that follows it."""
     options = {one.layout: one for one in (A, AB, ABC)}
     here, moves, state = AB, list[PastMove](), WatchState.resumed(1000.0, (), 0.0)
@@ -275,7 +270,7 @@ def moves_under(load: Sequence[float]) -> list[PastMove]:
     return moves
 
 
-def test_no_two_moves_undo_each_other_within_the_least_time() -> None:
+def test_no_two_moves_undo_each_other_within_the_least_time():
     """Whatever arrives; but a job is rescued at once, and then stays."""
     for moves in map(moves_under, product((50.0, 280.0), repeat=9)):
         for (first, _), (second, rescue) in pairwise(moves):
@@ -294,9 +289,7 @@ def test_no_two_moves_undo_each_other_within_the_least_time() -> None:
         (20, DAY_SECONDS + 1, False),
     ],
 )
-def test_pauses_double_with_each_move_in_vain_up_to_a_day(
-    failures: int, age: float, held: bool
-) -> None:
+def test_pauses_double_with_each_move_in_vain_up_to_a_day(failures, age, held):
     moves = tuple(PastMove(-age, move("move", UNSAVED, ABC)) for _ in range(failures))
     state = replace(
         WatchState.resumed(1000.0, moves, 0.0), measured=measurement(SAMPLES[2], 60.0, MODEL, "")
@@ -307,7 +300,7 @@ def test_pauses_double_with_each_move_in_vain_up_to_a_day(
     assert ("the next move must wait for" in step.facts.words) is held
 
 
-def test_a_watch_that_has_just_begun_saves_nothing_yet() -> None:
+def test_a_watch_that_has_just_begun_saves_nothing_yet():
     """The time is that since it began, however long its rounds are."""
     state = replace(WatchState(), measured=measurement(SAMPLES[0], 60.0, MODEL, ""))
     state, _ = decide(state, RoundObservation(SAMPLES[0], time(12)), rules(1))

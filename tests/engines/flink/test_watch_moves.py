@@ -4,13 +4,11 @@ A TaskManager is lost before a watch moves its job or meanwhile: the job goes on
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -31,16 +29,15 @@ from streamplace.engines.flink.move.transaction import (
     Undecided,
 )
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import ClusterJar
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest, chain_of
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, chain_of
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.watch import settled
-from streamplace.errors import SettingError, StreamplaceError
+from streamplace.errors import SettingError
 from streamplace.io.ledger import user_runs
-from streamplace.io.store import Holder, Rows, Store, StoreError
+from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watches import read_records
 from streamplace.model.prediction_intervals import RateInterval
 
@@ -49,7 +46,7 @@ OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 
 
-def outcome() -> tuple[str, str]:
+def outcome():
     """State of the only decision, and the id of the job that it left."""
     (decision,) = read_records(Store.usual())[0].decisions
     return decision.state, decision.after
@@ -63,16 +60,16 @@ MakeMover = Callable[..., WatchMover]
 
 
 @pytest.fixture
-def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
+def mover(monkeypatch):
     """What a new process moves a job with, whose moves go as told; Flink lists these jobs."""
 
     def make(
-        run: Any,
-        resume: Any = (),
-        unfinished: Any = None,
-        state: str = "RUNNING",
-        tell: Callable[[str], None] = print,
-    ) -> WatchMover:
+        run,
+        resume=(),
+        unfinished=None,
+        state="RUNNING",
+        tell=print,
+    ):
         live = {} if state in ENDED else {OLD: state}
         monkeypatch.setattr(acting, "live_states", lambda *_: live)
         monkeypatch.setattr(acting, "CHECK_SECONDS", 0.0)
@@ -87,7 +84,7 @@ def mover(monkeypatch: pytest.MonkeyPatch) -> MakeMover:
     return make
 
 
-def test_a_move_is_written_with_what_it_predicted_and_measured(mover: MakeMover) -> None:
+def test_a_move_is_written_with_what_it_predicted_and_measured(mover):
     """What was measured is written by the next round."""
     messages: list[str] = []
     one = mover([MOVED], tell=messages.append)
@@ -111,8 +108,8 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(mover: MakeMover)
     [(NotSaved("no disk"), "not saved"), (StoppedByOthers("by somebody else"), "not begun")],
 )
 def test_a_job_that_cannot_be_saved_or_that_others_have_stopped_is_left(
-    mover: MakeMover, error: FlinkError, state: str, is_resumed: bool
-) -> None:
+    mover, error, state, is_resumed
+):
     """By the watch that would have moved it, and by one that finishes its move.
 
     Flink may have restarted a job that it was asked to save, so this is told apart.
@@ -124,9 +121,7 @@ def test_a_job_that_cannot_be_saved_or_that_others_have_stopped_is_left(
 
 
 @pytest.mark.parametrize("silence", [NoAnswer("no Flink answers"), FlinkError("no such folder")])
-def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
-    mover: MakeMover, silence: StreamplaceError
-) -> None:
+def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(mover, silence):
     """The watch does not take the stopped job for one that others have stopped.
 
     It finishes the move by itself, so it advises no command.
@@ -141,7 +136,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
     assert not any("--resume" in line for line in messages)
 
 
-def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(mover: MakeMover) -> None:
+def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(mover):
     """No job of it runs meanwhile, so it is not given up."""
     lacks = FlinkError("'b' has to join the cluster, and did not")
     one = mover(Killed, [lacks, lacks, MOVED], state="FINISHED")
@@ -152,13 +147,13 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(mover: MakeMov
     assert outcome() == ("moved", NEW)
 
 
-def test_a_move_of_another_command_is_not_touched(mover: MakeMover) -> None:
+def test_a_move_of_another_command_is_not_touched(mover):
     with pytest.raises(MoveUnderWay):
         mover(MoveUnderWay("by process 1")).carry_out(OLD, HERE, GO)
     assert outcome() == ("not begun", OLD)
 
 
-def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover) -> None:
+def test_a_job_whose_program_has_changed_is_not_moved(mover):
     """Nothing is begun; the watch says why."""
     changed = Mock(side_effect=SettingError("job.jar is not the jar any more"))
     with pytest.raises(SettingError, match="not the jar any more"):
@@ -166,16 +161,14 @@ def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover) -> None:
     assert read_records(Store.usual())[0].decisions == ()
 
 
-def test_what_cannot_be_written_is_not_done(
-    mover: MakeMover, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_written_is_not_done(mover, monkeypatch):
     one = mover([])
     fill_disk(monkeypatch)
     with pytest.raises(StoreError, match="database or disk is full"):
         one.carry_out(OLD, HERE, replace(GO, words="x" * 10_000))
 
 
-def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover) -> None:
+def test_what_was_begun_is_finished_by_those_who_may(mover):
     """A watch that only looks says what is needed, if the job does not run."""
     with pytest.raises(Killed):
         mover(Killed).carry_out(OLD, HERE, GO)
@@ -196,7 +189,7 @@ FEWEST_STEPS = 4
 class Scene:
     """A job on a and b that a watch moves, and the processes of the watch."""
 
-    def __init__(self, folder: Path, managers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, managers, monkeypatch):
         self.flink = MovingFlink(OLD, FakeJob("RUNNING", ["a", "b"]), managers, PATH)
         self.messages: list[str] = []
         self.settings: Mapping[str, str] = {}  # with which the last jar was uploaded
@@ -211,20 +204,18 @@ class Scene:
         plan = lambda _, job, layout: MovePlan(job=job, before=Layout(BOTH), after=layout)  # noqa: E731
         monkeypatch.setattr(FlinkMove, "plan", plan)
 
-    def upload(
-        self, _: Rest, program: Program, places: Places
-    ) -> AbstractContextManager[ClusterJar]:
+    def upload(self, _, program, places):
         """Upload the job's jar, and keep the settings that come with it."""
         self.settings = program.settings
         return self.flink.upload(places)
 
     @property
-    def spares(self) -> Spares:
+    def spares(self):
         """Whatever is there."""
         return Spares(self.flink.rest, [], takes_free=True)
 
     @property
-    def move(self) -> FlinkMove:
+    def move(self):
         """What a new process moves the job with."""
         rest = self.flink.rest
         return FlinkMove(
@@ -236,28 +227,28 @@ class Scene:
         )
 
     @property
-    def mover(self) -> WatchMover:
+    def mover(self):
         """What a new process of the watch moves the job with."""
         log = WatchLog.claimed(Store.usual(), OLD, "shop", self.messages.append)
         return WatchMover(self.move, self.spares, log)
 
-    def moves(self, places: Places) -> str:
+    def moves(self, places):
         """Move the job; return the id of the one that runs afterwards."""
         choice = WatchChoice("", LayoutOption(Layout(dict(places)), CARRIES))
         return self.mover.carry_out(OLD, LayoutOption(Layout(BOTH), CARRIES), choice)
 
-    def starts_again(self) -> str:
+    def starts_again(self):
         """Start the job without what was lost; return the id of the one that runs afterwards."""
         return self.mover.start_again(OLD, Layout(BOTH), Layout(FEWER))
 
-    def begins_again(self) -> str:
+    def begins_again(self):
         """Start the watch again after it was killed; return the id of the job that runs."""
         self.flink.is_dead = False
         mover = self.mover
         return settled(self.flink.rest, mover, mover.log, OLD)
 
 
-def moments(whole: Scene) -> list[tuple[int, bool]]:
+def moments(whole):
     """Requests at which a process may be killed, and whether that is after they are carried out."""
     asked = [request for request, _ in whole.flink.asked]
     found = [(n, late) for n, one in enumerate(asked) for late in (False, one[:4] != "GET ")]
@@ -265,7 +256,7 @@ def moments(whole: Scene) -> list[tuple[int, bool]]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Scene]:
+def scene(tmp_path, monkeypatch):
     """Make a scene with some TaskManagers."""
     return lambda managers: Scene(tmp_path, managers, monkeypatch)
 
@@ -280,8 +271,8 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Sc
     ],
 )
 def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
-    scene: Callable[[str], Scene], when: str, managers: str, lost: str, target: Places, found: str
-) -> None:
+    scene, when, managers, lost, target, found
+):
     """Neither after the job was stopped, nor while it starts; it continues from its savepoint."""
     site = scene(managers)
     site.flink.acts[when] = [loses_device(lost)]
@@ -295,10 +286,10 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
 
 
 @pytest.fixture
-def losing(scene: Callable[[str], Scene]) -> Callable[..., Scene]:
+def losing(scene):
     """Make a scene in which the job has lost `a`, and has a checkpoint."""
 
-    def made(managers: str = "bcd") -> Scene:
+    def made(managers="bcd"):
         site = scene(managers)
         site.flink.jobs[OLD].checkpoints = checkpoints(1, completed=CHECKPOINT)
         return site
@@ -308,8 +299,8 @@ def losing(scene: Callable[[str], Scene]) -> Callable[..., Scene]:
 
 @pytest.mark.parametrize(("managers", "found"), [("bc", "cb"), ("b", "bb")])
 def test_a_job_that_has_lost_a_task_manager_goes_on_from_its_last_checkpoint(
-    losing: Callable[..., Scene], managers: str, found: str
-) -> None:
+    losing, managers, found
+):
     """As its successor, with the settings that it had: a spare takes over, or what is left."""
     site = losing(managers)
     assert site.starts_again() == NEW
@@ -320,7 +311,7 @@ def test_a_job_that_has_lost_a_task_manager_goes_on_from_its_last_checkpoint(
     assert unfinished() == []
 
 
-def test_a_job_goes_on_from_what_it_has_saved_until_it_ended(losing: Callable[..., Scene]) -> None:
+def test_a_job_goes_on_from_what_it_has_saved_until_it_ended(losing):
     """Flink may delete older checkpoints."""
     site = losing()
     later = checkpoints(2, completed=LATER)
@@ -330,9 +321,7 @@ def test_a_job_goes_on_from_what_it_has_saved_until_it_ended(losing: Callable[..
 
 
 @pytest.mark.parametrize("state", ["CANCELED", "FINISHED"])
-def test_a_job_that_its_user_has_cancelled_or_that_has_finished_is_not_started_again(
-    losing: Callable[..., Scene], state: str
-) -> None:
+def test_a_job_that_its_user_has_cancelled_or_that_has_finished_is_not_started_again(losing, state):
     """Its state is read right before it is cancelled, and after."""
     site = losing()
     if state == "FINISHED":
@@ -344,14 +333,12 @@ def test_a_job_that_its_user_has_cancelled_or_that_has_finished_is_not_started_a
     assert outcome()[0] == "failed"
 
 
-def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
-    losing: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(losing, monkeypatch):
     site = losing()
     site.flink.acts["cancel"] = [lambda flink, _: flink.jobs[OLD].end("CANCELLING") or {}] * 9
     wait = site.clock.sleep
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         wait(seconds)
         if site.clock.now > 300 and site.flink.jobs[OLD].state == "CANCELLING":
             site.flink.jobs[OLD].end("CANCELED")
@@ -365,20 +352,18 @@ def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
 @pytest.mark.parametrize(
     ("act", "lost"), [("starts_again", ""), ("starts_again", "c"), ("moves", "a")]
 )
-def test_one_copy_runs_whenever_a_watch_is_killed(
-    scene: Callable[[str], Scene], losing: Callable[..., Scene], act: str, lost: str
-) -> None:
+def test_one_copy_runs_whenever_a_watch_is_killed(scene, losing, act, lost):
     """Before each of its requests, and after each that changes something.
 
     It starts a job again that has lost a TaskManager, or moves one; another one is lost meanwhile.
     """
 
-    def begun() -> Scene:
+    def begun():
         site = scene("abc") if act == "moves" else losing()
         site.flink.acts = {"start": [loses_device(lost)]} if lost else {}
         return site
 
-    def acts(site: Scene) -> str:
+    def acts(site):
         return site.moves(FEWER) if act == "moves" else site.starts_again()
 
     whole = begun()
@@ -398,12 +383,12 @@ def test_one_copy_runs_whenever_a_watch_is_killed(
 
 @pytest.mark.parametrize(("lost", "job"), [("", NEW), ("c", BACK)])
 def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
-    scene: Callable[[str], Scene], monkeypatch: pytest.MonkeyPatch, lost: str, job: str
-) -> None:
+    scene, monkeypatch, lost, job
+):
     """As while it is built again: it is on the cluster, for the way back, too."""
     site, stop = scene("abc"), transaction.begin_stop
 
-    def built_again(*given: Any, **facts: Any) -> None:
+    def built_again(*given, **facts):
         stop(*given, **facts)
         site.program.jar.unlink(missing_ok=True)
 
@@ -417,7 +402,7 @@ def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
 class CrashingStore:
     """The journal of a process that is killed at one of its steps, and then does nothing more."""
 
-    def __init__(self, flink: MovingFlink, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, flink, at, monkeypatch):
         self.flink, self.at, self.steps = flink, at, 0
         self._step = Store.transaction
         dead = Holder.current()
@@ -426,7 +411,7 @@ class CrashingStore:
         monkeypatch.setattr(Store, "transaction", lambda store: self.step(store))
 
     @contextmanager
-    def step(self, store: Store) -> Iterator[Rows]:
+    def step(self, store):
         """Carry out a step; even numbers stand for before it, odd ones for right after."""
         number, self.steps = self.steps, self.steps + 2
         self._live(number)
@@ -434,7 +419,7 @@ class CrashingStore:
             yield rows
         self._live(number + 1)
 
-    def _live(self, number: int) -> None:
+    def _live(self, number):
         self.flink.is_dead |= number == self.at
         if self.flink.is_dead:
             raise Killed
@@ -442,18 +427,18 @@ class CrashingStore:
 
 @pytest.mark.parametrize("lost", ["", "a", "before"])
 def test_a_move_may_be_killed_at_any_step_of_its_journal(
-    scene: Callable[[str], Scene],
-    losing: Callable[..., Scene],
-    monkeypatch: pytest.MonkeyPatch,
-    lost: str,
-) -> None:
+    scene,
+    losing,
+    monkeypatch,
+    lost,
+):
     """Whoever resumes it finds one copy, or starts one, at the new devices or at the old ones."""
     for at in count():
         site = losing() if lost == "before" else scene("abc")
         if lost == "a":
             site.flink.acts["start"] = [loses_device(lost)]
 
-        def act(site: Scene = site) -> None:
+        def act(site=site):
             if lost == "before":
                 site.move.restart(OLD, Layout(BOTH))
             else:

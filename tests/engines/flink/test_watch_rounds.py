@@ -3,11 +3,10 @@
 And decisions by tables: where a job goes, what lag is, and what guards forbid.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import pi, sin
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import fill_disk
 
-from streamplace.control.policy import POLICIES, SlotObservation
+from streamplace.control.policy import POLICIES
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.journal import MoveUnderWay
@@ -30,7 +29,6 @@ from streamplace.engines.flink.watch.deciding import (
     LayoutOption,
     RateJudge,
     TriedLayout,
-    WatchChoice,
     choose,
     compared,
     known_options,
@@ -81,28 +79,28 @@ class Scene:
     messages: list[str] = field(default_factory=list)
 
     @property
-    def job(self) -> str:
+    def job(self):
         """Its id, which changes with every move."""
         return f"job{self.number}"
 
     @property
-    def arriving(self) -> float:
+    def arriving(self):
         """Tuples/s that arrive now."""
         return self.offered(self.now) if callable(self.offered) else self.offered
 
     @property
-    def rate(self) -> float:
+    def rate(self):
         """Tuples/s that its sources emit."""
         carried = self.carries[self.where]
         return carried if self.backlog > 0 else min(carried, self.arriving)
 
-    def passes_time(self, seconds: float, *, runs: bool = True) -> None:
+    def passes_time(self, seconds, *, runs=True):
         """Let time pass, in which the job runs or not."""
         carried = self.carries[self.where] if runs else 0.0
         self.backlog = max(0.0, self.backlog + (self.arriving - carried) * seconds)
         self.now += seconds
 
-    def sample(self, _: object, job: str, at: float) -> JobSample:
+    def sample(self, _, job, at):
         """Read the metrics of the job."""
         if self.broken:
             raise self.broken.pop(0)
@@ -115,7 +113,7 @@ class Scene:
         }
         return JobSample(at, job, self.rate, **(usual | self.facts))
 
-    def model(self, _: str, __: object, trials: Sequence[Trial]) -> JobModel:
+    def model(self, _, __, trials):
         """Measure the job, and predict its layouts."""
         is_limited = self.rate < self.arriving or self.backlog > 0
         self.measured += 1
@@ -138,7 +136,7 @@ class Scene:
             present, tuple(options.values()), (1, 2, 3), "the CPU of dev-0", lasting=lasting
         )
 
-    def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
+    def carry_out(self, job, here, choice):
         """Move the job, or fail."""
         assert choice.target is not None
         if self.unmoved is not None:
@@ -161,13 +159,11 @@ class Scene:
             self.number, self.where = self.number + 1, self.visited[-1]
         return after
 
-    def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:
+    def note_rate(self, decision, rate, is_limited):
         """Write what was measured after a move."""
         self.log.note_rate(decision, rate)
 
-    def rounds(
-        self, policy: str = "ds2", acts: bool = True, every: float = 60.0, **guards: Any
-    ) -> JobRounds:
+    def rounds(self, policy="ds2", acts=True, every=60.0, **guards):
         """Rounds of one process."""
         return JobRounds(
             Rest("http://localhost:1"),
@@ -180,7 +176,7 @@ class Scene:
             lambda: NOON + timedelta(seconds=self.now),
         )
 
-    def passes(self, rounds: JobRounds, number: int = 1, **facts: Any) -> list[str]:
+    def passes(self, rounds, number=1, **facts):
         """Pass rounds a minute apart, after some facts have changed; return what they told."""
         for name, value in facts.items():
             setattr(self, name, value)
@@ -192,17 +188,17 @@ class Scene:
         return self.messages[before:]
 
     @property
-    def seen(self) -> list[WatchRound]:
+    def seen(self):
         """Rounds that were recorded."""
         return self.log.rounds(9999)
 
     @property
-    def decisions(self) -> list[WatchDecision]:
+    def decisions(self):
         """Decisions that were recorded."""
         return [*self.log.decisions.values()]
 
 
-def scene_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene_of(monkeypatch):
     """A job that nobody has watched yet."""
     messages: list[str] = []
     made = Scene(
@@ -213,19 +209,19 @@ def scene_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene(monkeypatch):
     """A job that nobody has watched yet."""
     return scene_of(monkeypatch)
 
 
-def day(low: float, high: float) -> Callable[[float], float]:
+def day(low, high):
     """Rate over a day, the lowest at its beginning."""
     return lambda now: (low + high) / 2 - (high - low) / 2 * sin(pi / 2 + 2 * pi * now / DAY)
 
 
 def test_a_job_goes_up_when_it_falls_behind_and_down_when_less_carries_its_rate(
-    scene: Scene,
-) -> None:
+    scene,
+):
     rounds = scene.rounds(least_seconds=0.0)
     told = scene.passes(rounds, offered=104.0)
     assert told[0] == (
@@ -238,7 +234,7 @@ def test_a_job_goes_up_when_it_falls_behind_and_down_when_less_carries_its_rate(
     assert "dev-0 carried 100 tuples/s (measured), which saves 1 TaskManager" in told[-1]
 
 
-def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) -> None:
+def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene):
     """The model promises twice of what the other layout carries; then the pause doubles."""
     carries = {ONE: 100.0, OTHER: 90.0}
     rounds = scene.rounds()
@@ -259,8 +255,8 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) ->
 
 
 def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_more(
-    scene: Scene,
-) -> None:
+    scene,
+):
     """A backlog is read faster there, but unevenly: the last subtask would never be done."""
     scene.carries, scene.factors, scene.lasting = {ONE: 100.0, OTHER: 120.0}, {}, {OTHER: 0.5}
     scene.passes(scene.rounds(), 3, offered=300.0, backlog=1e9)
@@ -269,9 +265,7 @@ def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_mo
 
 
 @pytest.mark.parametrize("kind", [SettingError, MoveUnderWay])
-def test_a_move_that_could_not_be_begun_is_trial_again_after_the_least_time(
-    scene: Scene, kind: type[Exception]
-) -> None:
+def test_a_move_that_could_not_be_begun_is_trial_again_after_the_least_time(scene, kind):
     """As when the program does not fit, or another command moves the job."""
     rounds = scene.rounds(least_seconds=120.0)
     told = scene.passes(rounds, 2, offered=104.0, unmoved=kind("not now"))
@@ -291,9 +285,7 @@ def test_a_move_that_could_not_be_begun_is_trial_again_after_the_least_time(
         ("threshold", False, 0.3),
     ],
 )
-def test_two_days_with_a_wrong_model(
-    scene: Scene, policy: str, reports: bool, wrong: float
-) -> None:
+def test_two_days_with_a_wrong_model(scene, policy, reports, wrong):
     """The job keeps up with the day nearly all the time, and few moves suffice."""
     factors = {OTHER: wrong, TWO: 1 / wrong, THREE: wrong}
     scene.carries = {**CARRIES, OTHER: 120.0}
@@ -319,8 +311,8 @@ def test_two_days_with_a_wrong_model(
     st.floats(30, 600),
 )
 def test_a_job_that_falls_behind_ends_in_the_best_layout_that_was_measured(
-    others: dict[str, float], factors: dict[str, float], reports: bool, offered: float
-) -> None:
+    others, factors, reports, offered
+):
     """However wrong the model is."""
     with pytest.MonkeyPatch.context() as patch:
         Store.usual().path.unlink(missing_ok=True)
@@ -333,7 +325,7 @@ def test_a_job_that_falls_behind_ends_in_the_best_layout_that_was_measured(
         assert rate >= min(offered, 0.97 * max(known))
 
 
-def test_a_job_is_measured_when_something_has_changed_and_now_and_then(scene: Scene) -> None:
+def test_a_job_is_measured_when_something_has_changed_and_now_and_then(scene):
     """When it begins to fall behind, another layout is found, or a quarter of an hour is over."""
     rounds = scene.rounds("static", acts=False)
     scene.passes(rounds, 10)
@@ -349,7 +341,7 @@ def test_a_job_is_measured_when_something_has_changed_and_now_and_then(scene: Sc
     assert "it is measured before the next round" in told[0]
 
 
-def test_a_job_that_cannot_be_measured_is_trial_again_now_and_then(scene: Scene) -> None:
+def test_a_job_that_cannot_be_measured_is_trial_again_now_and_then(scene):
     """The reason is told once; rounds go on, and another layout is measured at once."""
     rounds = scene.rounds()
     told = scene.passes(rounds, 60, unmeasured=FlinkError("no metrics"))
@@ -362,12 +354,10 @@ def test_a_job_that_cannot_be_measured_is_trial_again_now_and_then(scene: Scene)
     assert scene.measured == 5
 
 
-def test_what_arrived_before_is_remembered_by_the_next_process(
-    scene: Scene, tmp_path: Path
-) -> None:
+def test_what_arrived_before_is_remembered_by_the_next_process(scene, tmp_path):
     """The move comes in the same round as if the watch had not been killed."""
 
-    def move_of(kill_at: int | None) -> int:
+    def move_of(kill_at):
         store = Store(tmp_path / f"{kill_at}.sqlite")
         scene.log = WatchLog.claimed(store, "job0", "shop", scene.messages.append)
         scene.now, scene.backlog = 0.0, 0.0
@@ -385,7 +375,7 @@ def test_what_arrived_before_is_remembered_by_the_next_process(
     assert move_of(whole) - whole in (0, 1)  # one look tells nothing of lag
 
 
-def test_checkpoints_fail_until_one_completes(scene: Scene) -> None:
+def test_checkpoints_fail_until_one_completes(scene):
     rounds = scene.rounds()
     scene.passes(rounds)
     told = scene.passes(rounds, 2, offered=150.0, facts={"checkpoints": CheckpointTotals(5, 2)})
@@ -395,7 +385,7 @@ def test_checkpoints_fail_until_one_completes(scene: Scene) -> None:
     assert scene.visited == [TWO]
 
 
-def test_savings_keep_the_least_time_also_over_processes(scene: Scene) -> None:
+def test_savings_keep_the_least_time_also_over_processes(scene):
     """A job that falls behind waits for nothing."""
     rounds = scene.rounds(least_seconds=200.0)
     scene.passes(rounds, offered=150.0)
@@ -410,15 +400,13 @@ def test_savings_keep_the_least_time_also_over_processes(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("act", ["pass", "move"])
-def test_a_watch_that_another_process_has_taken_over_ends(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, act: str
-) -> None:
+def test_a_watch_that_another_process_has_taken_over_ends(scene, monkeypatch, act):
     """It moves nothing any more, and leaves the watch to that process, of another machine."""
     rounds = scene.rounds()
     scene.passes(rounds)
     other = Holder.current().model_copy(update={"host": "elsewhere"})
 
-    def take_over(*_: object) -> None:
+    def take_over(*_):
         with monkeypatch.context() as patch:
             patch.setattr(Holder, "current", lambda: other)
             patch.setattr(Holder, "runs", False)
@@ -436,14 +424,14 @@ def test_a_watch_that_another_process_has_taken_over_ends(
         WatchLog.claimed(scene.log.store, "job0", "shop", print)
 
 
-def test_a_round_without_an_answer_is_no_round(scene: Scene) -> None:
+def test_a_round_without_an_answer_is_no_round(scene):
     rounds = scene.rounds()
     with pytest.raises(NoAnswer):
         scene.passes(rounds, broken=[NoAnswer("gone")])
     assert "stays" in scene.passes(rounds)[-1]
 
 
-def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
+def test_a_full_disk_stops_moves_and_not_the_watch(scene):
     """It is told once, and rounds are recorded when there is room again."""
     rounds = scene.rounds()
     with pytest.MonkeyPatch.context() as patch:
@@ -459,18 +447,18 @@ def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
     assert scene.passes(rounds, offered=50.0, backlog=0.0)[-1].endswith(scene.seen[-1].words)
 
 
-def option(devices: str, value: float, **facts: Any) -> LayoutOption:
+def option(devices, value, **facts):
     """A layout that should carry a rate, or a tenth less."""
     carries = RateInterval(0.9 * value, value, 1.1 * value)
     return LayoutOption(Layout({"map": devices.split()}), carries, **facts)
 
 
-def tried(one: LayoutOption, rate: float, *, is_limited: bool = True) -> LayoutOption:
+def tried(one, rate, *, is_limited=True):
     """A layout in which a rate was measured."""
     return one.after(Trial("", one.layout, rate, is_limited=is_limited))
 
 
-def seen(rate: float, **facts: Any) -> WatchRound:
+def seen(rate, **facts):
     """A round of a job that keeps up."""
     usual = {
         "arriving": rate,
@@ -515,14 +503,14 @@ AAB = option("a a b", 220.0)
     ],
 )  # fmt: skip
 def test_a_job_goes_where_what_arrives_is_carried(
-    rate: float,
-    facts: dict[str, Any],
-    here: LayoutOption,
-    most: int,
-    is_trial: bool,
-    target: LayoutOption | None,
-    words: str,
-) -> None:
+    rate,
+    facts,
+    here,
+    most,
+    is_trial,
+    target,
+    words,
+):
     """Lag first, then the policy's number of TaskManagers, then what layouts carry."""
     first = target if target is not None and target.measured else A
     chosen = choose(here, [first, AAB, ABC], most, seen(rate, **facts), is_trial=is_trial)
@@ -531,7 +519,7 @@ def test_a_job_goes_where_what_arrives_is_carried(
     assert chosen.returns == (is_trial and target == first)
 
 
-def test_a_model_that_contradicts_forbids_nothing() -> None:
+def test_a_model_that_contradicts_forbids_nothing():
     """Of layouts of which nothing is known, the usual order decides."""
     unknown = [option("b b a", 20.0, order=2), option("b a a", 10.0, order=0)]
     unknown = [replace(one, is_known=False) for one in unknown]
@@ -540,7 +528,7 @@ def test_a_model_that_contradicts_forbids_nothing() -> None:
     assert chosen.words.endswith("what a, b carry is unknown, as the model is far off here")
 
 
-def test_the_interval_of_a_layout_holds_what_its_repeats_differ_by() -> None:
+def test_the_interval_of_a_layout_holds_what_its_repeats_differ_by():
     """As measured in a watch of 26 minutes; the last eight count besides the present one."""
     known: tuple[TriedLayout, ...] = ()
     for at, rate in enumerate([9000.0, 3401, 3554, 3615, 2880, 3130, 3237, 2847, 3300, 3400]):
@@ -549,7 +537,7 @@ def test_the_interval_of_a_layout_holds_what_its_repeats_differ_by() -> None:
     assert here.carries == pytest.approx((0.97 * 2847, 3400.0, 1.03 * 3615))
 
 
-def test_what_was_measured_replaces_what_was_predicted() -> None:
+def test_what_was_measured_replaces_what_was_predicted():
     """A layout in which the job did not run is none, and one that kept up may carry more."""
     trials = [
         Trial("", A.layout, 80.0, is_limited=True),
@@ -563,7 +551,7 @@ def test_what_was_measured_replaces_what_was_predicted() -> None:
     assert others[0].carries == pytest.approx((77.6, 80.0, 82.4))
 
 
-def sample(rate: float, backlog: float | None, **facts: Any) -> JobSample:
+def sample(rate, backlog, **facts):
     """A job whose sources report what waits."""
     usual: dict[str, Any] = {"at": 0.0, "job": "job", "is_limited": True}
     rest: dict[str, Any] = {"layout": Layout(), "checkpoints": CheckpointTotals(0, 0)}
@@ -585,23 +573,23 @@ def sample(rate: float, backlog: float | None, **facts: Any) -> JobSample:
     ],
 )
 def test_lag_decides_where_sources_report_what_waits(
-    before: JobSample | None,
-    now: JobSample,
-    arriving: float,
-    falls_behind: bool | None,
-    shows_capacity: bool,
-) -> None:
+    before,
+    now,
+    arriving,
+    falls_behind,
+    shows_capacity,
+):
     """Their back-pressure decides nothing then; a restart, or other sources, tell nothing."""
     facts = compared(before, replace(now, at=60.0))
     assert (facts.arriving, facts.falls_behind) == (arriving, falls_behind)
     assert facts.shows_capacity == shows_capacity
 
 
-def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are() -> None:
+def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are():
     """Rounds that take longer are shown once for each interval; hours count as a quarter of one."""
     times: list[float] = []
 
-    def chosen(seen: SlotObservation) -> int:
+    def chosen(seen):
         times.append(seen.time)
         return seen.level
 

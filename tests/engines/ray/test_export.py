@@ -4,10 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from engine_deployments import DEPLOYMENTS
@@ -68,7 +65,7 @@ REAL_PASS = (
 )
 
 
-def offers(folder: Path, devices: tuple[str, ...]) -> list[dict[str, int]]:
+def offers(folder, devices):
     """What each node would offer, told by a stand-in for `ray` that prints its arguments."""
     stand_in = folder / "ray"
     stand_in.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s\\n" "$a"; done\n')
@@ -88,7 +85,7 @@ def offers(folder: Path, devices: tuple[str, ...]) -> list[dict[str, int]]:
     return found
 
 
-def printed(folder: Path, script: str, devices: tuple[str, ...]) -> Any:
+def printed(folder, script, devices):
     """What a script prints last where Ray has a node for each device."""
     (folder / "real.py").write_text(script)
     run = subprocess.run(
@@ -103,7 +100,7 @@ def printed(folder: Path, script: str, devices: tuple[str, ...]) -> Any:
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_actors_ask_for_their_node(module: Callable[..., ModuleType], deployment: str) -> None:
+def test_actors_ask_for_their_node(module, deployment):
     """The start lines and the options fit, with whatever names."""
     options = module("ray", deployment)
     devices = DEPLOYMENTS[deployment].problem.cluster.devices.name
@@ -115,7 +112,7 @@ def test_actors_ask_for_their_node(module: Callable[..., ModuleType], deployment
         assert resource(device) in wanted
 
 
-def test_an_unknown_device_is_refused(written: Callable[..., Path]) -> None:
+def test_an_unknown_device_is_refused(written):
     script = written("ray") / "ray_start.sh"
     run = subprocess.run(["bash", str(script), "box7"], capture_output=True, text=True)
     assert run.returncode == 2
@@ -125,7 +122,7 @@ def test_an_unknown_device_is_refused(written: Callable[..., Path]) -> None:
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..., Path]) -> None:
+def test_on_a_real_cluster_every_actor_runs_where_it_should(written):
     """Five nodes on loopback; check finds nothing wrong, and an actor that is elsewhere."""
     placed = DEPLOYMENTS["spread over five"]
     devices = placed.problem.cluster.devices.name
@@ -137,7 +134,7 @@ def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..
     assert lacks == [resource(next(iter(placed.placement.values())))]
 
 
-def test_a_task_asks_for_a_core_of_its_device(module: Callable[..., ModuleType]) -> None:
+def test_a_task_asks_for_a_core_of_its_device(module):
     """Of three cores a third, as whole units; tags as others do; it takes in what feeds it."""
     tasks = module("ray", "tasks")
     asked = {name: options["resources"] for name, options in tasks.OPTIONS.items()}
@@ -151,7 +148,7 @@ def test_a_task_asks_for_a_core_of_its_device(module: Callable[..., ModuleType])
     }
 
 
-def test_as_many_tasks_run_on_a_device_as_it_has_cores() -> None:
+def test_as_many_tasks_run_on_a_device_as_it_has_cores():
     """Whatever their number: the units that a node offers are a multiple of it."""
     graph = StreamGraph.of("one", [Operator("a", ipt=1e6)], [], fires="all")
     for cores in range(1, 257):
@@ -167,7 +164,7 @@ def test_as_many_tasks_run_on_a_device_as_it_has_cores() -> None:
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 @pytest.mark.parametrize("deployment", ["tasks", "schedule"])
-def test_a_pass_runs_where_placed(written: Callable[..., Path], deployment: str) -> None:
+def test_a_pass_runs_where_placed(written, deployment):
     """Two nodes on loopback; every task takes in what its inputs returned."""
     results, wrong = printed(written("ray", deployment), REAL_PASS, ("cpu", "gpu"))
     assert results == {"add": ["add", ["left", ["load"]], ["right", ["load"]]]}

@@ -1,7 +1,7 @@
 """The order of a placement in the exported Ray tasks, with a clock in the place of Ray."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -17,7 +17,7 @@ from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import PlacementError
-from streamplace.model import Cluster, Operator, Placement, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS
 from streamplace.scheduling.tasks import tasks_of
 
@@ -36,12 +36,12 @@ class Task:
 class Clock(ModuleType):
     """Ray as far as the exported driver sees it, without delays."""
 
-    def __init__(self, seconds: Mapping[str, float]) -> None:
+    def __init__(self, seconds):
         super().__init__("ray")
         self._seconds, self.now = seconds, 0.0
         self.begun: list[tuple[str, float]] = []
 
-    def remote(self, function: Callable[..., Any]) -> "Clock.Remote":
+    def remote(self, function):
         """Make a function a task."""
         return Clock.Remote(self, function)
 
@@ -53,11 +53,11 @@ class Clock(ModuleType):
         function: Callable[..., Any]
         name: str = ""
 
-        def options(self, name: str, **_: Any) -> "Clock.Remote":
+        def options(self, name, **_):
             """Name it."""
             return Clock.Remote(self.clock, self.function, name)
 
-        def remote(self, *inputs: Task) -> Task:
+        def remote(self, *inputs):
             """Begin now."""
             clock = self.clock
             assert all(one.end <= clock.now for one in inputs)
@@ -65,19 +65,19 @@ class Clock(ModuleType):
             result = self.function(*(one.result for one in inputs))
             return Task(clock.now + clock._seconds[self.name], result)
 
-    def wait(self, running: list[Task], fetch_local: bool) -> tuple[list[Task], list[Task]]:
+    def wait(self, running, fetch_local):
         """Wait for the first to be done, wherever its result is."""
         assert not fetch_local
         first = min(running, key=lambda task: task.end)
         self.now = first.end
         return [first], [task for task in running if task is not first]
 
-    def get(self, tasks: list[Task]) -> list[Any]:
+    def get(self, tasks):
         """Results."""
         return [task.result for task in tasks]
 
 
-def passed(deployment: Deployment) -> tuple[Clock, dict[str, Any]]:
+def passed(deployment):
     """A pass of the exported module: the clock at its end, and the results."""
     source = EXPORTS["ray"].files(deployment)["placement.py"]
     module: dict[str, Any] = {}
@@ -92,13 +92,13 @@ def passed(deployment: Deployment) -> tuple[Clock, dict[str, Any]]:
     return clock, results
 
 
-def on_a_free_network(problem: Problem) -> Problem:
+def on_a_free_network(problem):
     """The same tasks on the same devices, where transfers take no time."""
     cluster = Cluster.of(list(problem.cluster.devices), bandwidth=NO_TIME)
     return Problem(problem.graph, cluster, problem.constraints)
 
 
-def dealt_in_order(problem: Problem) -> Placement:
+def dealt_in_order(problem):
     """Tasks that are dealt to the devices in turn, which hold their topological order."""
     n = problem.n_operators
     ranks = np.empty(n)
@@ -107,7 +107,7 @@ def dealt_in_order(problem: Problem) -> Placement:
     return problem.placement(place, ranks, "order")
 
 
-def check_simulated(problem: Problem, placement: Placement) -> None:
+def check_simulated(problem, placement):
     """Hold that the driver takes as long as the simulation."""
     clock, _ = passed(Deployment(problem, placement))
     assert clock.now == pytest.approx(MAKESPAN.value(problem, placement))
@@ -115,13 +115,13 @@ def check_simulated(problem: Problem, placement: Placement) -> None:
 
 @settings(max_examples=50)
 @given(problem=problems())
-def test_a_held_order_takes_what_is_simulated(problem: Problem) -> None:
+def test_a_held_order_takes_what_is_simulated(problem):
     problem = on_a_free_network(problem)
     check_simulated(problem, dealt_in_order(problem))
 
 
 @pytest.mark.parametrize("queue", ["order", "priority"])
-def test_what_heft_returns_takes_what_is_simulated(queue: str) -> None:
+def test_what_heft_returns_takes_what_is_simulated(queue):
     for problem in map(on_a_free_network, giph(3)):
         found = PLACERS["heft"].place(problem, MAKESPAN).placement
         check_simulated(problem, problem.placement(found.index, found.priority, queue))
@@ -131,7 +131,7 @@ def test_what_heft_returns_takes_what_is_simulated(queue: str) -> None:
     ("queue", "begun", "seconds"),
     [("order", ["a", "b", "c", "long"], 1.3), ("priority", ["a", "long", "b", "c"], 2.1)],
 )
-def test_devices_keep_orders(queue: str, begun: list[str], seconds: float) -> None:
+def test_devices_keep_orders(queue, begun, seconds):
     work = {"a": 2e8, "b": 1e8, "c": 1e9, "long": 1e9}
     tasks = [Operator(name, ipt=ipt) for name, ipt in work.items()]
     graph = StreamGraph.of("line", tasks, [Stream("a", "b"), Stream("b", "c")], fires="all")
@@ -143,14 +143,14 @@ def test_devices_keep_orders(queue: str, begun: list[str], seconds: float) -> No
     assert results == {"c": ["c", ["b", ["a"]]], "long": ["long"]}
 
 
-def test_an_order_that_contradicts_the_graph_is_refused() -> None:
+def test_an_order_that_contradicts_the_graph_is_refused():
     problem = ten_tasks()
     backwards = problem.placement([0] * 10, range(10), "order")
     with pytest.raises(PlacementError):
         EXPORTS["ray"].files(Deployment(problem, backwards))
 
 
-def test_actors_say_that_they_keep_no_order() -> None:
+def test_actors_say_that_they_keep_no_order():
     shop = DEPLOYMENTS["shop"]
     ranks = range(len(shop.placement))
     ranked = shop.placed.placement(shop.placement.index, list(ranks)[::-1])

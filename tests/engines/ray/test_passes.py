@@ -4,7 +4,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from problems import chain
@@ -49,7 +48,7 @@ print(json.dumps([simulated.tolist(), real.tolist(), asked, reward]))
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-def test_a_real_pass_takes_what_is_simulated_and_ray_besides(tmp_path: Path) -> None:
+def test_a_real_pass_takes_what_is_simulated_and_ray_besides(tmp_path):
     """Side by side is faster than in turn, sending takes its time, and a policy learns from it."""
     (tmp_path / "real.py").write_text(REAL)
     run = subprocess.run(
@@ -63,7 +62,7 @@ def test_a_real_pass_takes_what_is_simulated_and_ray_besides(tmp_path: Path) -> 
     assert 0 < reward < 1
 
 
-def test_a_stretched_transfer_takes_what_the_simulated_one_takes() -> None:
+def test_a_stretched_transfer_takes_what_the_simulated_one_takes():
     """Latency, bytes, and what every tuple costs whatever the link."""
     operators = [Operator("a", ipt=1e6, payload=1e4), Operator("b")]
     graph = StreamGraph.of("pair", operators, [Stream("a", "b")], fires="all")
@@ -77,13 +76,13 @@ def test_a_stretched_transfer_takes_what_the_simulated_one_takes() -> None:
     assert stretched.sending(0, 0, 1) == pytest.approx(stretched.factor * seconds)
 
 
-def test_a_cluster_too_large_for_one_machine_is_refused() -> None:
+def test_a_cluster_too_large_for_one_machine_is_refused():
     large = Problem(chain(3), Cluster.uniform(MOST_DEVICES + 1))
     with pytest.raises(SettingError, match=f"{MOST_DEVICES} devices, not 17"):
         RayPasses([large])
 
 
-def test_nothing_but_the_makespan_is_measured(tmp_path: Path) -> None:
+def test_nothing_but_the_makespan_is_measured(tmp_path):
     options = {"objective": "throughput", "reward": "ray", "epochs": 1}
     with pytest.raises(SettingError, match="throughput"):
         train("doppler", [chain(3), chain(4)], tmp_path / "run", **options)

@@ -14,7 +14,7 @@ from streamplace.learn.algorithms.baselines import BASELINES, advantages, mean
     st.integers(0, 3),
     st.sampled_from(sorted(BASELINES)),
 )
-def test_missing_ones_count_for_nothing(rewards: list[float], padding: int, name: str) -> None:
+def test_missing_ones_count_for_nothing(rewards, padding, name):
     """Padded rows have the weights of the bare ones, and 0 where nothing is."""
     bare = torch.tensor([rewards], dtype=torch.float64)
     padded = torch.cat([bare, torch.full((1, padding), 0.7)], dim=1)
@@ -26,7 +26,7 @@ def test_missing_ones_count_for_nothing(rewards: list[float], padding: int, name
     assert (weights[~valid] == 0).all()
 
 
-def test_every_baseline_is_what_it_says() -> None:
+def test_every_baseline_is_what_it_says():
     rewards, valid = torch.tensor([[0.2, 0.4, 0.9]]), torch.ones(1, 3, dtype=torch.bool)
     found = {
         name: (3 * advantages(rewards, valid, baseline, normalised=False)[0]).tolist()
@@ -36,7 +36,7 @@ def test_every_baseline_is_what_it_says() -> None:
     assert found == {name: pytest.approx(row, abs=1e-6) for name, row in expected.items()}
 
 
-def test_weights_of_equation_4() -> None:
+def test_weights_of_equation_4():
     """Advantages over the mean of the valid samples, over their number; normalised if so wished."""
     rewards = torch.tensor([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
     valid = torch.tensor([[True, True, False], [True, True, True]])

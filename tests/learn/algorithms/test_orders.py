@@ -1,7 +1,5 @@
 """Orders of decision."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,14 +13,14 @@ from streamplace.model import Cluster, Problem, StreamGraph
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
 
 
-def positions(problem: Any, name: Any, rank: Any = None) -> Any:
+def positions(problem, name, rank=None):
     order = decision_order(problem, name, rank)
     found = np.empty(len(order), int)
     found[order] = np.arange(len(order))
     return found
 
 
-def ranks(problem: Any) -> Any:
+def ranks(problem):
     return st.none() | st.permutations(range(problem.n_operators)).map(np.array)
 
 
@@ -37,13 +35,13 @@ def ranks(problem: Any) -> Any:
         ("lexicographic", ["left", "right", "sink", "src"]),
     ],
 )
-def test_orders_of_a_diamond(name: str, expected: list[str]) -> None:
+def test_orders_of_a_diamond(name, expected):
     names = DIAMOND.graph.operators.name
     assert [names[v] for v in decision_order(DIAMOND, name)] == expected
 
 
 @given(st.data())
-def test_every_operator_is_decided_once(data: st.DataObject) -> None:
+def test_every_operator_is_decided_once(data):
     problem = data.draw(problems())
     rank = data.draw(ranks(problem))
     for name in ORDERS:
@@ -52,7 +50,7 @@ def test_every_operator_is_decided_once(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_orders_along_the_streams(data: st.DataObject) -> None:
+def test_orders_along_the_streams(data):
     """Two put upstream operators first, as equation 3 supposes, and two downstream ones.
 
     Depth-first search leaves an operator after all that it leads to.
@@ -69,12 +67,12 @@ def test_orders_along_the_streams(data: st.DataObject) -> None:
 
 
 @given(problems())
-def test_breadth_first_is_the_order_of_the_instance(problem: Problem) -> None:
+def test_breadth_first_is_the_order_of_the_instance(problem):
     assert decision_order(problem, "bfs").tolist() == problem.instance.order.tolist()
 
 
 @pytest.mark.parametrize("name", list(ORDERS))
-def test_an_order_by_rank_does_not_depend_on_how_a_graph_is_stored(name: str) -> None:
+def test_an_order_by_rank_does_not_depend_on_how_a_graph_is_stored(name):
     """The same ranks, operators stored in another order: the same names come out."""
     graph = diamond()
     stored = [2, 0, 3, 1]

@@ -12,7 +12,7 @@ from streamplace.model import Cluster, Problem
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
 
 
-def test_loads_and_transfers_of_a_diamond() -> None:
+def test_loads_and_transfers_of_a_diamond():
     """10,000 tuples/s of 3e4 bytes on links of 1000 Mbps, half of them to the left."""
     found = operator_features(DIAMOND)
     load = np.array([0.04, 0.4, 0.6, 0.04])
@@ -23,11 +23,11 @@ def test_loads_and_transfers_of_a_diamond() -> None:
 
 
 @given(problems())
-def test_features_are_finite(problem: Problem) -> None:
+def test_features_are_finite(problem):
     assert np.isfinite(operator_features(problem)).all()
 
 
-def test_a_scale_standardises_what_it_was_made_of() -> None:
+def test_a_scale_standardises_what_it_was_made_of():
     """Mean 0 and deviation 1, but for features that do not vary."""
     several = [PROBLEMS["fork-join"], DIAMOND]
     scale = FeatureScale.of(several)

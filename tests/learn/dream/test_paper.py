@@ -10,7 +10,6 @@ from dream_reference import Reference, random_samples
 from problems import diamond, fork_join
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.models.dream import policy
 from streamplace.learn.models.dream.prefixes import PrefixTree
 from streamplace.learn.registry import MODELS as REGISTERED
@@ -21,7 +20,7 @@ FIVE = Cluster.uniform(5, mips=2500, bandwidth="1000Mbps")
 PROBLEMS = (Problem(diamond(), FIVE), Problem(fork_join(3), FIVE))
 
 
-def learner_of(model: str, problems: tuple[Problem, ...] = PROBLEMS) -> ConstructiveLearner:
+def learner_of(model, problems=PROBLEMS):
     config: Any = REGISTERED[model].presets["paper"].model
     small = config.model_copy(update={"width": 8, "embedding": 3})
     torch.manual_seed(0)
@@ -32,7 +31,7 @@ def learner_of(model: str, problems: tuple[Problem, ...] = PROBLEMS) -> Construc
     return learner
 
 
-def features(problem: Problem) -> list[list[float]]:
+def features(problem):
     """CPU utilisation IPT · R / MIPS and saturation P · R / BW of every operator (§4.1)."""
     flow, operators = problem.graph.flow, problem.graph.operators
     rows = zip(flow.input_rate, flow.output_rate, operators.ipt, operators.payload, strict=True)
@@ -43,7 +42,7 @@ def features(problem: Problem) -> list[list[float]]:
     ]
 
 
-def test_features_are_cpu_utilisation_and_payload_as_they_are() -> None:
+def test_features_are_cpu_utilisation_and_payload_as_they_are():
     graph = StreamGraph.of(
         "pipe",
         [Operator("a", ipt=1e5, payload=5000, rate=1e4), Operator("b", ipt=2.5e5)],
@@ -57,7 +56,7 @@ def test_features_are_cpu_utilisation_and_payload_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_step_is_that_of_equation_4(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_that_of_equation_4(model, monkeypatch):
     """Samples, memory, baseline and gradient of three steps, one of them in a later epoch."""
     learner = learner_of(model)
     module: Any = learner.module
@@ -65,13 +64,13 @@ def test_a_step_is_that_of_equation_4(model: str, monkeypatch: pytest.MonkeyPatc
     judged: list[tuple[Any, Any]] = []
     learnt: list[Any] = []
 
-    def spied_judge(rows: Any, placements: Any) -> Any:
+    def spied_judge(rows, placements):
         legal, rewards = judge(rows, placements)
         assert torch.equal(legal, placements)
         judged.append((placements[0].tolist(), rewards[0].tolist()))
         return legal, rewards
 
-    def spied_likelihood(tree: PrefixTree, placements: Any) -> Any:
+    def spied_likelihood(tree, placements):
         learnt.append(placements[0].tolist())
         return likelihood(tree, placements)
 
@@ -109,7 +108,7 @@ def test_a_step_is_that_of_equation_4(model: str, monkeypatch: pytest.MonkeyPatc
                 assert torch.allclose(one.double(), -other, atol=1e-5), name
 
 
-def kept(rows: list[list[int]], rewards: list[float], n: int) -> dict[tuple[int, ...], float]:
+def kept(rows, rewards, n):
     """Samples that the memory stores: those whose reward is above 0.8."""
     pairs = zip(rows, rewards, strict=True)
     return {tuple(row[:n]): reward for row, reward in pairs if reward >= 0.8}

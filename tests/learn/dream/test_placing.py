@@ -1,8 +1,6 @@
 """Placing with trained weights."""
 
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ from streamplace.placers.registry import PLACERS, Budget
 THROUGHPUT = OBJECTIVES["throughput"]
 
 
-def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = None) -> Path:
+def saved(folder, model="dream", changes=None):
     """Weights file of a small policy."""
     document = {
         "model": model,
@@ -35,13 +33,13 @@ def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = N
     return path
 
 
-def test_many_problems_are_placed_as_one_by_one(tmp_path: Path) -> None:
+def test_many_problems_are_placed_as_one_by_one(tmp_path):
     policy = trained(saved(tmp_path), "dream")
     problems = [*PROBLEMS, constrained(), *PROBLEMS[::-1]]
     assert policy.place_many(problems) == [policy.place_many([each])[0] for each in problems]
 
 
-def test_samples_are_only_kept_if_they_are_better(tmp_path: Path) -> None:
+def test_samples_are_only_kept_if_they_are_better(tmp_path):
     problem = PROBLEMS[3]
     placer = PLACERS["dream"].with_options(weights=str(saved(tmp_path)))
     many = placer.with_options(samples=200)
@@ -51,18 +49,18 @@ def test_samples_are_only_kept_if_they_are_better(tmp_path: Path) -> None:
     assert one.placement == greedy.placement
 
 
-def test_larger_graphs_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_larger_graphs_are_refused_in_one_line(tmp_path):
     policy = trained(saved(tmp_path), "dream")
     with pytest.raises(SettingError, match=r"^[^\n]*5000 operators[^\n]* pilot[^\n]*$"):
         policy.place_many([Problem(chain(5000), Cluster.uniform(2))])
 
 
-def test_weights_are_read_once(tmp_path: Path) -> None:
+def test_weights_are_read_once(tmp_path):
     path = saved(tmp_path)
     assert trained(path, "dream") is trained(path, "dream")
 
 
-def test_the_global_generator_stays_as_it_is(tmp_path: Path) -> None:
+def test_the_global_generator_stays_as_it_is(tmp_path):
     before = torch.get_rng_state()
     placer = PLACERS["dream"].with_options(weights=str(saved(tmp_path)), samples=3)
     placer.place(PROBLEMS[0], THROUGHPUT)
@@ -80,13 +78,13 @@ def test_the_global_generator_stays_as_it_is(tmp_path: Path) -> None:
         {"features": {**SCALE.document(), "std": None}},
     ],
 )
-def test_files_that_do_not_fit_are_one_line(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_files_that_do_not_fit_are_one_line(changes, tmp_path):
     path = saved(tmp_path, "dream", changes)
     with pytest.raises(FormatError, match=r"dream.safetensors: [^\n]*$"):
         trained(path, "dream")
 
 
-def test_batches_hold_problems_of_like_sizes() -> None:
+def test_batches_hold_problems_of_like_sizes():
     """None has too many cells, unless it is one problem; all are there once."""
     sizes = np.random.default_rng(0).integers(1, 3 * CELLS // 2, 50)
     found = batches_by_size(sizes)
@@ -96,7 +94,7 @@ def test_batches_hold_problems_of_like_sizes() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_no_compiler_is_used(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler_is_used(model, tmp_path, monkeypatch):
     """Importing it takes seconds in every process; the parameters are those of the file."""
     path = saved(tmp_path, model)
     weights = read_weights(path)

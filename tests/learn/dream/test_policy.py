@@ -1,7 +1,6 @@
 """Policies: their formulas, and their gradients, under all symmetries."""
 
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +18,9 @@ from dream_cases import (
 )
 from dream_reference import Reference
 from problems import constrained, diamond, fork_join, heterogeneous
-from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states
-from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.models.dream.network import EncoderDecoder
 from streamplace.learn.tensors.draws import child
 from streamplace.model import Cluster, Device, Problem, StreamGraph
 
@@ -40,14 +35,14 @@ VARIANTS = [
 ]
 
 
-def drawn(policy: EncoderDecoder, batch: GraphBatch, samples: int = 4, seed: int = 0) -> Tensor:
+def drawn(policy, batch, samples=4, seed=0):
     keys = child(torch.tensor(seed), torch.arange(len(batch.order)))
     return policy.encode(batch).decide(samples, keys)
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
 @pytest.mark.parametrize("order", ["topological", "bfs"])
-def test_probabilities_fit_the_formulas(model: str, options: dict[str, Any], order: str) -> None:
+def test_probabilities_fit_the_formulas(model, options, order):
     """Operator by operator in float64, along placements that the policy drew; and gradients."""
     policy = policy_of(model, **options)
     unequal = Problem(fork_join(2), heterogeneous())
@@ -75,7 +70,7 @@ def test_probabilities_fit_the_formulas(model: str, options: dict[str, Any], ord
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_probabilities_of_all_placements_sum_to_one(model: str) -> None:
+def test_probabilities_of_all_placements_sum_to_one(model):
     """Of two devices, where the last operators may go on either once both are used."""
     problem = Problem(diamond(), Cluster.uniform(2))
     every = np.array(np.meshgrid(*[[0, 1]] * 4)).reshape(4, -1).T
@@ -87,7 +82,7 @@ def test_probabilities_of_all_placements_sum_to_one(model: str) -> None:
     assert likely[0, torch.from_numpy(swapped)].sum().item() == 0
 
 
-def test_samples_come_as_often_as_they_are_likely() -> None:
+def test_samples_come_as_often_as_they_are_likely():
     policy, batch = policy_of("dream"), batch_of([DIAMOND])
     sampled = drawn(policy, batch, samples=4000)
     seen, counts = torch.unique(sampled[0], dim=0, return_counts=True)
@@ -95,7 +90,7 @@ def test_samples_come_as_often_as_they_are_likely() -> None:
     assert counts / 4000 == pytest.approx(likely[0].detach(), abs=0.04)
 
 
-def test_greedy_takes_the_likeliest_device_at_every_step() -> None:
+def test_greedy_takes_the_likeliest_device_at_every_step():
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
     greedy = policy.encode(batch).decide(1, None)
     likeliest = log_probabilities(policy, batch, greedy).argmax(-1)
@@ -103,7 +98,7 @@ def test_greedy_takes_the_likeliest_device_at_every_step() -> None:
 
 
 @pytest.mark.parametrize("canonical", [True, False])
-def test_only_open_devices_are_chosen(canonical: bool) -> None:
+def test_only_open_devices_are_chosen(canonical):
     """Of a cluster of three on a model of five, of unused ones the first if so wished."""
     problem = Problem(fork_join(3), Cluster.uniform(3))
     batch = batch_of([problem], canonical=canonical)
@@ -113,14 +108,14 @@ def test_only_open_devices_are_chosen(canonical: bool) -> None:
     assert (first_seen.max() == 1) == canonical
 
 
-def test_unequal_devices_are_all_open() -> None:
+def test_unequal_devices_are_all_open():
     """Swapping them would change the placement's value."""
     batch = batch_of([Problem(fork_join(2), heterogeneous())])
     sampled = drawn(policy_of("dream"), batch, samples=200)[0]
     assert set(sampled[:, 0].tolist()) == {0, 1, 2}
 
 
-def test_rules_are_respected() -> None:
+def test_rules_are_respected():
     """Groups, pins and allowed devices always; what keeps apart unless it leads nowhere."""
     problem = constrained()
     order = decision_order(problem, "topological")
@@ -132,7 +127,7 @@ def test_rules_are_respected() -> None:
     assert problem.legal(problem.repaired(rows)).all()
 
 
-def renamed(graph: StreamGraph, stored: list[int]) -> StreamGraph:
+def renamed(graph, stored):
     """The same graph with its operators stored in another order."""
     names = graph.operators.name
     operators = [graph.operators[names[v]] for v in stored]
@@ -140,14 +135,14 @@ def renamed(graph: StreamGraph, stored: list[int]) -> StreamGraph:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_storage_order_does_not_matter(model: str) -> None:
+def test_storage_order_does_not_matter(model):
     graph = fork_join(2)
     stored = [3, 0, 5, 1, 4, 2]
     other = Problem(renamed(graph, stored), FIVE)
     policy = policy_of(model)
     placement = [0, 1, 0, 2, 2, 1]
 
-    def likely(problem: Problem, row: list[int]) -> Tensor:
+    def likely(problem, row):
         batch = batch_of([problem], "lexicographic", canonical=False)
         decided = in_decision_order(problem, row, "lexicographic")
         return policy.encode(batch).likelihood(decided).log_probability
@@ -156,7 +151,7 @@ def test_storage_order_does_not_matter(model: str) -> None:
     assert torch.allclose(found, likely(Problem(graph, FIVE), placement), atol=1e-5)
 
 
-def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
+def test_gradients_of_the_recurrence_are_those_of_finite_differences():
     """Of everything but the one-hot decisions, which have none."""
     generator = torch.Generator().manual_seed(0)
     # T, G, S, H, K = 5, 2, 3, 4, 2
@@ -169,7 +164,7 @@ def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
-def test_earlier_draws_change_no_likelihood(model: str, options: dict[str, Any]) -> None:
+def test_earlier_draws_change_no_likelihood(model, options):
     """In float64, in a padded batch or under rules, of placements that are partly in the tree."""
     policy = policy_of(model, **options).double()
     for problems in (PROBLEMS, [constrained()]):
@@ -189,12 +184,12 @@ def test_earlier_draws_change_no_likelihood(model: str, options: dict[str, Any])
             assert torch.allclose(fresh, grown, atol=1e-9)
 
 
-def vars_of(likelihood: Likelihood) -> tuple[Tensor, Tensor]:
+def vars_of(likelihood):
     return likelihood.log_probability, likelihood.entropy
 
 
 @pytest.mark.parametrize("n_devices", [2, 5, 64])
-def test_described_devices_may_change_their_numbers(n_devices: int) -> None:
+def test_described_devices_may_change_their_numbers(n_devices):
     """A placement is as likely on a cluster whose devices are in another order."""
     rng = np.random.default_rng(n_devices)
     policy = policy_of("dream", **DESCRIBED)
@@ -212,7 +207,7 @@ def test_described_devices_may_change_their_numbers(n_devices: int) -> None:
     assert torch.allclose(*likely, atol=1e-4)
 
 
-def doubled(batch: GraphBatch) -> GraphBatch:
+def doubled(batch):
     """A batch in float64."""
     return replace(
         batch,

@@ -1,7 +1,5 @@
 """REINFORCE on tiny graphs."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import streamsim
@@ -10,7 +8,6 @@ from adam import train
 from dream_cases import FIVE, MODELS, options
 from problems import chain, constrained, diamond, fork_join
 
-from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.models.dream import policy
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.tensors.memory import EMPTY
@@ -21,9 +18,7 @@ GRAPHS = [fork_join(2), fork_join(3), diamond(), chain(4, payload=6e4), chain(6,
 PROBLEMS = tuple(Problem(graph, FIVE) for graph in GRAPHS)
 
 
-def learner_of(
-    model: str = "dream", problems: tuple[Problem, ...] = PROBLEMS, **changes: object
-) -> ConstructiveLearner:
+def learner_of(model="dream", problems=PROBLEMS, **changes):
     torch.manual_seed(0)
     task = LearningTask(problems, problems, seed=0)
     return policy.learner_of(model, task, options(model, **{"width": 16, **changes}))
@@ -33,7 +28,7 @@ def learner_of(
     ("model", "described"),
     [("dream", True), *(pytest.param(name, False, marks=pytest.mark.slow) for name in MODELS)],
 )
-def test_training_beats_chance(model: str, described: bool) -> None:
+def test_training_beats_chance(model, described):
     learner = learner_of(model, exploration=20.0, device_state=described)
     rng = np.random.default_rng(0)
     train(learner, 50, rate=0.02)
@@ -41,7 +36,7 @@ def test_training_beats_chance(model: str, described: bool) -> None:
     assert learner.validate().mean() > np.mean(chance) + 0.1
 
 
-def test_the_memory_begins_with_what_others_found() -> None:
+def test_the_memory_begins_with_what_others_found():
     """With its reward, legal, and ready to be replayed; with nothing where nothing was found."""
     problems = (constrained(), *PROBLEMS[:2])
     targets = (*(np.arange(p.n_operators, dtype=np.int32) % 3 for p in problems[:2]), None)
@@ -54,7 +49,7 @@ def test_the_memory_begins_with_what_others_found() -> None:
         assert memory.rewards[row, 0] == streamsim.throughput(problem.instance, legal[None])[0]
 
 
-def test_what_a_problem_teaches_does_not_depend_on_its_batch() -> None:
+def test_what_a_problem_teaches_does_not_depend_on_its_batch():
     """Nor does padding: draws and losses are those of the problem alone."""
     together, alone = learner_of(device_state=True), learner_of(device_state=True)
     rows = np.arange(len(PROBLEMS))
@@ -65,13 +60,13 @@ def test_what_a_problem_teaches_does_not_depend_on_its_batch() -> None:
     assert torch.equal(together.memory.placements, alone.memory.placements)
 
 
-def test_the_gradient_is_that_of_equation_4(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gradient_is_that_of_equation_4(monkeypatch):
     """Of one problem: Σ (r - b) ∇ log π / N over what was sampled and replayed."""
     learner = learner_of(problems=PROBLEMS[:1], normalised=False, entropy=0.0, replayed=1)
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     likelihood = policy.OrderedBatch.likelihood
 
-    def spied(batch: policy.OrderedBatch, placements: torch.Tensor) -> Any:
+    def spied(batch, placements):
         found = likelihood(batch, placements)
         seen.append((placements[0], found.log_probability))
         return found
@@ -88,7 +83,7 @@ def test_the_gradient_is_that_of_equation_4(monkeypatch: pytest.MonkeyPatch) -> 
     assert loss.item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_random_samples_fill_the_memory_of_hard_problems() -> None:
+def test_random_samples_fill_the_memory_of_hard_problems():
     hard = Problem(fork_join(4), FIVE)
     options = {"exploration": 0.0, "places": 64, "threshold": 1.0}
     plain = learner_of(problems=(hard,), **options)
@@ -99,7 +94,7 @@ def test_random_samples_fill_the_memory_of_hard_problems() -> None:
     assert (eager.memory.rewards >= 0).sum() == 64
 
 
-def test_constrained_problems_are_learnt_from_legal_samples() -> None:
+def test_constrained_problems_are_learnt_from_legal_samples():
     problem = constrained()
     learner = learner_of(problems=(problem,), places=16)
     for step in range(3):

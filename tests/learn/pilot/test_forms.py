@@ -1,7 +1,5 @@
 """The two forms of pilot, in numpy and in torch, are one policy."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ from problems import PROBLEMS
 from strategies import problems
 
 from streamplace.learn.models.pilot.features import features_of
-from streamplace.learn.models.pilot.learner import PilotModule, ProblemBatch, StepBatch
+from streamplace.learn.models.pilot.learner import ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.rollouts import network_of
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
@@ -20,14 +18,14 @@ from streamplace.model import Problem
 ALL = [*PROBLEMS.values(), Problem(tangle(), uneven()), torn()]
 
 
-def in_one_pass(module: PilotModule, views: Any, runs: Any) -> tuple[torch.Tensor, StepBatch]:
+def in_one_pass(module, views, runs):
     """Log-probabilities [P, D] of the decisions of rollouts of these problems; the decisions."""
     steps = StepBatch.of(views, runs)
     with torch.no_grad():
         return module(ProblemBatch.of(views), steps), steps
 
 
-def assert_forms_agree(module: PilotModule, some: Any, samples: Any, tolerance: float) -> None:
+def assert_forms_agree(module, some, samples, tolerance):
     """Compare the log-probability of every rollout: so many of these problems, by number."""
     network, views = network_of(arrays_of(module)), [features_of(problem) for problem in some]
     drawn = [(i, *draw_whole(views[i], network, count)) for i, count in samples]
@@ -42,7 +40,7 @@ def assert_forms_agree(module: PilotModule, some: Any, samples: Any, tolerance: 
 
 
 @pytest.mark.parametrize(("width", "rounds"), [(8, 0), (5, 1), (8, 3)])
-def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width: int, rounds: int) -> None:
+def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width, rounds):
     """Problems of all sizes and device counts together; some come twice, and share an encoding."""
     samples = [*((i, 1 + i % 4) for i in range(len(ALL))), (1, 2), (0, 3)]
     assert_forms_agree(pilot_module(3, width, rounds), ALL, samples, 1e-4)
@@ -50,11 +48,11 @@ def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width: int, rounds:
 
 @settings(max_examples=25)
 @given(st.lists(problems(most=5, windowed=True), min_size=1, max_size=3))
-def test_the_forms_agree_on_any_problems(some: list[Problem]) -> None:
+def test_the_forms_agree_on_any_problems(some):
     assert_forms_agree(pilot_module(1), some, [(i, 2) for i in range(len(some))], 1e-3)
 
 
-def test_probabilities_are_of_open_devices_and_add_up_to_one() -> None:
+def test_probabilities_are_of_open_devices_and_add_up_to_one():
     """Closed devices, and those that a problem does not have, have none."""
     module = pilot_module()
     network, views = network_of(arrays_of(module)), [features_of(problem) for problem in ALL]

@@ -1,13 +1,10 @@
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from adam import train
-from numpy.typing import NDArray
 from pilots import torn
 from problems import PROBLEMS, chain, constrained, diamond
 from streamsim import throughput
@@ -15,15 +12,13 @@ from streamsim import throughput
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
-from streamplace.learn.models.pilot.learner import PilotLearner, elsewhere
+from streamplace.learn.models.pilot.learner import elsewhere
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.training_loop import built
 from streamplace.model import Cluster, Problem
-from streamplace.model.graph import StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -32,19 +27,19 @@ SMALL = {"width": 16, "rounds": 2}
 ALL = tuple(PROBLEMS.values())
 
 
-def learner(task: LearningTask, **options: Any) -> Any:
+def learner(task, **options):
     """Return a small pilot that is to learn a task."""
     preset = Preset(PilotConfig(**{**SMALL, **options}), TrainingConfig())
     return built(MODELS["pilot"], task, preset)
 
 
-def graphs(seed: int) -> list[StreamGraph]:
+def graphs(seed):
     """Branched graphs of 8 and 11 operators that fill two and three devices."""
     small, large = Branched(2, 3, 2, copies=12), Branched(3, 3, 3, copies=12)
     return [*branched(small, seed), *branched(large, seed)]
 
 
-def task(seed: int = 0, *, taught: bool = False) -> LearningTask:
+def task(seed=0, *, taught=False):
     """Sixteen problems to train on, eight to judge by."""
     problems = [Problem(graph, Cluster.uniform(3)) for graph in graphs(seed)]
     training = tuple(problems[:8] + problems[12:20])
@@ -53,13 +48,13 @@ def task(seed: int = 0, *, taught: bool = False) -> LearningTask:
     return LearningTask(training, validation, seed, targets=targets)
 
 
-def good(problem: Problem) -> NDArray[Any]:
+def good(problem):
     """Return a placement to learn from."""
     budget = Budget(None, 500)
     return PLACERS["anneal"].place(problem, THROUGHPUT, budget=budget).placement.index
 
 
-def chance(problems: Any) -> Any:
+def chance(problems):
     """Mean throughput of random placements."""
     rng = np.random.default_rng(0)
     return np.mean(
@@ -70,9 +65,7 @@ def chance(problems: Any) -> Any:
     )
 
 
-def loss_of(
-    pupil: PilotLearner, rows: Any = range(4), epoch: int = 10, seed: int = 5
-) -> tuple[float, StepReport]:
+def loss_of(pupil, rows=range(4), epoch=10, seed=5):
     """Loss and report of some rows."""
     loss, report = pupil.loss(np.array(rows), epoch, seed)
     return float(loss.detach()), report
@@ -81,7 +74,7 @@ def loss_of(
 @pytest.mark.parametrize(
     ("seed", "taught"), [(0, False), pytest.param(1, True, marks=pytest.mark.slow)]
 )
-def test_a_short_training_helps(seed: Any, taught: Any) -> None:
+def test_a_short_training_helps(seed, taught):
     """Held-out graphs are placed far better than before, and than by chance.
 
     A report tells sums over its problems; the best known is never forgotten.
@@ -101,7 +94,7 @@ def test_a_short_training_helps(seed: Any, taught: Any) -> None:
     assert after > 0.75
 
 
-def test_rewards_are_the_policys_own_while_it_imitates() -> None:
+def test_rewards_are_the_policys_own_while_it_imitates():
     """Not those of what it imitates, else no later epoch could be better where none is held out."""
     work = task(taught=True)
     pupil = learner(work, warm_up=99)
@@ -111,7 +104,7 @@ def test_rewards_are_the_policys_own_while_it_imitates() -> None:
     assert before.reward + 0.1 < after.reward < after.best
 
 
-def test_targets_are_the_best_known_from_the_start() -> None:
+def test_targets_are_the_best_known_from_the_start():
     work = task(taught=True)
     rewards = [
         THROUGHPUT.evaluate(problem, target[None])[0]
@@ -121,7 +114,7 @@ def test_targets_are_the_best_known_from_the_start() -> None:
     assert report.best == pytest.approx(sum(rewards[:4]))
 
 
-def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
+def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses():
     """And their reports; nothing is drawn then, so the seed plays no part."""
     chains = tuple(Problem(chain(n, ipt=2e5), Cluster.uniform(3)) for n in (2, 12))
     targets = tuple(good(problem) for problem in chains)
@@ -134,7 +127,7 @@ def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
             assert whole == pytest.approx(sum(asdict(own)[quantity] for _, own in alone), rel=1e-5)
 
 
-def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
+def test_what_happens_elsewhere_is_not_remembered_at_home():
     """A placement on a random cluster says nothing about this one."""
     pupil = learner(task(), variety=1.0)
     loss, report = loss_of(pupil)
@@ -145,7 +138,7 @@ def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
 
 
 @pytest.mark.parametrize("reward", ["steady", pytest.param("engine", marks=pytest.mark.slow)])
-def test_rewards_come_from_either_simulation(reward: str) -> None:
+def test_rewards_come_from_either_simulation(reward):
     problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
     pupil = learner(LearningTask(problems, problems, 0, reward=reward), variety=0.0)
     loss, report = loss_of(pupil, [0, 1])
@@ -155,7 +148,7 @@ def test_rewards_come_from_either_simulation(reward: str) -> None:
 
 
 @pytest.mark.parametrize("taught", [False, True])
-def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> None:
+def test_problems_of_every_kind_are_learned_from_in_one_batch(taught):
     """Rules, one device, one operator, several sources: gradients are numbers."""
     targets = tuple(good(problem) for problem in ALL) if taught else ()
     pupil = learner(LearningTask(ALL, ALL, 0, targets=targets), variety=0.0)
@@ -169,7 +162,7 @@ def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> N
 
 
 @pytest.mark.parametrize("problem", [constrained(), torn()])
-def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
+def test_what_is_remembered_honours_the_rules(problem):
     pupil = learner(LearningTask((problem,), (), 0), variety=0.0, samples=4)
     for seed in range(10):
         loss_of(pupil, [0], seed=seed)
@@ -178,7 +171,7 @@ def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
         assert THROUGHPUT.evaluate(problem, placement[None])[0] == pupil.state()["best"][0]
 
 
-def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
+def test_rollouts_that_all_end_in_a_trap_teach_nothing():
     """Rivals may leave no device to the last of them; training goes on."""
     for seed in range(12):
         pupil = learner(LearningTask((torn(),), (), seed), variety=0.0, samples=1)
@@ -188,7 +181,7 @@ def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
         assert np.isfinite(report.entropy)
 
 
-def test_what_is_written_places_as_the_learner_validates(tmp_path: Path) -> None:
+def test_what_is_written_places_as_the_learner_validates(tmp_path):
     work = task()
     pupil = learner(work)
     train(pupil, 2)
@@ -202,7 +195,7 @@ def test_what_is_written_places_as_the_learner_validates(tmp_path: Path) -> None
     assert values == pytest.approx(pupil.validate())
 
 
-def test_clusters_elsewhere_are_of_many_kinds() -> None:
+def test_clusters_elsewhere_are_of_many_kinds():
     """Two to five devices, even or not, at most four times as fast or as slow as usual."""
     rng = np.random.default_rng(0)
     found = [elsewhere(PROBLEMS["chain"], rng).cluster for _ in range(60)]
@@ -218,7 +211,7 @@ def test_clusters_elsewhere_are_of_many_kinds() -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_any_problem_can_be_elsewhere(name: Any) -> None:
+def test_any_problem_can_be_elsewhere(name):
     """What flows is the same, nothing is forbidden, and placements have a value.
 
     Constant loads may fill slower devices, so that nothing flows there.
@@ -232,7 +225,7 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
         assert len(problem.instance.constant) or (throughput(problem.instance, anywhere) > 0).all()
 
 
-def test_results_do_not_depend_on_threads_or_on_the_other_problems() -> None:
+def test_results_do_not_depend_on_threads_or_on_the_other_problems():
     """What is drawn for a problem depends on its row and the seed of the step."""
     rows, single, three = np.arange(8), learner(task()), learner(replace(task(), threads=3))
     loss, together = loss_of(single, rows)

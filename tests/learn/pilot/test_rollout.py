@@ -1,12 +1,10 @@
 import itertools
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from pilot_reference import look
 from pilots import (
     along,
@@ -54,7 +52,7 @@ FEW = [name for name, sweeps in FEW_WAYS if sweeps == 1]
 
 
 @cache
-def every_way(name: str, sweeps: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+def every_way(name, sweeps=1):
     """All sequences of decisions [S, T], and their log-probabilities."""
     view = VIEWS[name]
     steps = itertools.product(range(len(view.group)), repeat=sweeps * len(view.order))
@@ -63,7 +61,7 @@ def every_way(name: str, sweeps: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     return ways[whole], likelihood[whole]
 
 
-def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
+def assert_seen_as_defined(problem, rows):
     """Compare what is recorded from these placements on, and in a second sweep, with the reference.
 
     What "last" means in a second sweep has a test of its own.
@@ -92,20 +90,20 @@ def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_devices_look_as_they_are_defined_to_look(name: str) -> None:
+def test_devices_look_as_they_are_defined_to_look(name):
     """Every feature and every open device, decision by decision, against plain Python."""
     assert_seen_as_defined(CASES[name], some_placements(CASES[name], 6))
 
 
 @given(problems(most=5, windowed=True), st.data())
-def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem: Any, data: Any) -> None:
+def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem, data):
     """With rules, caps, cores, windows and parallel streams."""
     row = problem.repaired(data.draw(placements(problem)))
     assert_seen_as_defined(problem, row[None])
 
 
 @pytest.mark.parametrize("name", ["diamond", "uneven", "busy network", "tagged"])
-def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
+def test_devices_are_preferred_by_what_is_on_them(name):
     """By the equations of the network, where a unit that is placed again has left its device."""
     view, heads = VIEWS[name], heads_of(NETWORK, VIEWS[name])
     net, n_units, n_devices = heads.network, len(view.order), len(view.group)
@@ -128,7 +126,7 @@ def test_devices_are_preferred_by_what_is_on_them(name: str) -> None:
 
 
 @pytest.mark.parametrize("sweeps", [2, 3])
-def test_the_last_device_is_that_of_the_decision_before(sweeps: int) -> None:
+def test_the_last_device_is_that_of_the_decision_before(sweeps):
     view = VIEWS["uneven"]
     chosen, record = draw(view, NETWORK, 20, sweeps=sweeps)
     last = record.devices[:, 1:, :, DeviceFeature.LAST]
@@ -136,14 +134,14 @@ def test_the_last_device_is_that_of_the_decision_before(sweeps: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "sweeps"), FEW_WAYS)
-def test_the_probabilities_of_all_ways_add_up_to_one(name: str, sweeps: int) -> None:
+def test_the_probabilities_of_all_ways_add_up_to_one(name, sweeps):
     """Those that cannot be gone have none; dead ends have the rest."""
     total = np.exp(every_way(name, sweeps)[1]).sum()
     assert total == pytest.approx(1, abs=1e-4) if name not in TRAPS else 0 < total < 1
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_of_equal_placements_one_can_be_chosen(name: str) -> None:
+def test_of_equal_placements_one_can_be_chosen(name):
     """Every legal placement, but for the numbers of interchangeable devices, in one way."""
     problem, (ways, likelihood) = CASES[name], every_way(name)
     every = places(VIEWS[name], ways)
@@ -155,7 +153,7 @@ def test_of_equal_placements_one_can_be_chosen(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "sweeps"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
-def test_draws_follow_the_probabilities(name: str, sweeps: int) -> None:
+def test_draws_follow_the_probabilities(name, sweeps):
     view, n_draws = VIEWS[name], 8_000
     ways, likelihood = every_way(name, sweeps)
     chosen, _ = draw(view, NETWORK, n_draws, seed=5, sweeps=sweeps)
@@ -167,7 +165,7 @@ def test_draws_follow_the_probabilities(name: str, sweeps: int) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_given_devices_are_followed_and_the_rest_is_chosen(name: str) -> None:
+def test_given_devices_are_followed_and_the_rest_is_chosen(name):
     """Half of the devices of a placement lead to a whole one."""
     problem, view = CASES[name], VIEWS[name]
     fixed = along(view, some_placements(problem, 20), sweeps=2)
@@ -180,7 +178,7 @@ def test_given_devices_are_followed_and_the_rest_is_chosen(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "sweeps"), [way for way in FEW_WAYS if way[0] not in TRAPS])
-def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name: str, sweeps: int) -> None:
+def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name, sweeps):
     """All ways that leave it there are together no likelier."""
     ways, likelihood = every_way(name, sweeps)
     view = VIEWS[name]
@@ -192,7 +190,7 @@ def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name: str, swee
         assert shares[to] >= shares.max() * (1 - 1e-4)
 
 
-def test_where_no_device_is_left_there_is_no_placement() -> None:
+def test_where_no_device_is_left_there_is_no_placement():
     """Two of three rivals may take what the third needs; then all devices are -1."""
     chosen, _ = draw(VIEWS["torn"], NETWORK, 500, sweeps=2)
     stuck = (chosen == -1).any(axis=1)
@@ -201,7 +199,7 @@ def test_where_no_device_is_left_there_is_no_placement() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_watching_changes_nothing(name: Any) -> None:
+def test_watching_changes_nothing(name):
     """With or without a record, the same numbers give the same devices."""
     view = VIEWS[name]
     fixed = np.full((20, 2 * len(view.order)), -1, np.int32)
@@ -212,7 +210,7 @@ def test_watching_changes_nothing(name: Any) -> None:
     assert nothing.open.size == 0
 
 
-def test_memory_may_be_used_up_but_for_the_rounding() -> None:
+def test_memory_may_be_used_up_but_for_the_rounding():
     """0.1 and 0.2 are more than 0.3 by a digit that the rules overlook."""
     sizes = {"a": 0.1, "b": 0.2, "c": 0.3}
     graph = StreamGraph.of(
@@ -227,7 +225,7 @@ def test_memory_may_be_used_up_but_for_the_rounding() -> None:
 
 @pytest.mark.parametrize("forks", [1, 3, 1000])
 @pytest.mark.parametrize("name", ["uneven", "fork-join", "constrained", "long chain on one device"])
-def test_every_open_device_is_tried_at_some_decisions(name: str, forks: int) -> None:
+def test_every_open_device_is_tried_at_some_decisions(name, forks):
     """After the same decisions before, and nothing is decided after them.
 
     Where a decision is none, nothing is tried; else every rollout forks as often as asked.

@@ -2,7 +2,6 @@
 
 from functools import cache
 from math import log, log1p
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +11,10 @@ from giph_reference import linear, relu
 from hypothesis import given
 from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
-from numpy.typing import NDArray
 from schedules_reference import ScheduleInProgress
 
 from streamplace.learn.algorithms.kernels import joined, weights_of
 from streamplace.learn.models.pilot_makespan.features import (
-    CompleteSchedule,
-    PilotMakespanFeatures,
     before_of,
     features_of,
     staying,
@@ -37,8 +33,7 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.tasks import Tasks, tasks_of, transfer
+from streamplace.scheduling.tasks import tasks_of, transfer
 
 PROBLEMS = tuple(giph(4))
 
@@ -46,17 +41,17 @@ PROBLEMS = tuple(giph(4))
 class RebuiltSchedule(ScheduleInProgress):
     """A schedule in the making, beside what it was before."""
 
-    def __init__(self, problem: Problem, before: CompleteSchedule) -> None:
+    def __init__(self, problem, before):
         super().__init__(problem)
         self.tasks, self.before = tasks_of(problem), before
 
 
-def share(seconds: float, span: float) -> float:
+def share(seconds, span):
     """Seconds as a share of the span, at most four."""
     return min(4.0, max(-4.0, seconds / span))
 
 
-def way(tasks: Tasks, v: int, a: int) -> float:
+def way(tasks, v, a):
     """Least seconds from the end of a task on a device to the end of the pass."""
     ways = [0.0]
     for e, u in enumerate(tasks.source):
@@ -71,7 +66,7 @@ def way(tasks: Tasks, v: int, a: int) -> float:
     return float(max(ways))
 
 
-def late(state: RebuiltSchedule, v: int, a: int) -> float:
+def late(state, v, a):
     """Seconds by which the pass would take longer if all that follows stayed as it was."""
     tasks, before = state.tasks, state.before
     finish = state.begin(v, a)[0] + tasks.work[v, a]
@@ -83,12 +78,12 @@ def late(state: RebuiltSchedule, v: int, a: int) -> float:
     return float(max(delays))
 
 
-def busy(state: RebuiltSchedule, a: int) -> float:
+def busy(state, a):
     """When a core of a device has done all that it has."""
     return min(max((end for _, end in core), default=0.0) for core in state.busy[a])
 
 
-def coming(state: RebuiltSchedule, a: int) -> float:
+def coming(state, a):
     """Seconds per core that tasks still to come worked on a device before."""
     tasks, place = state.tasks, state.before.place
     left = [u for u in range(len(place)) if u not in state.place and place[u] == a]
@@ -96,11 +91,11 @@ def coming(state: RebuiltSchedule, a: int) -> float:
     return float(sum(tasks.work[u, a] / cores for u in left))
 
 
-def homes(state: RebuiltSchedule, v: int, a: int) -> list[float]:
+def homes(state, v, a):
     """Shares of inputs, outputs and partners that are, or were, on a device."""
     tasks, before = state.tasks, state.before
 
-    def at(task: int) -> int:
+    def at(task):
         return state.place.get(task, int(before.place[task]))
 
     inputs = [(at(int(tasks.source[e])), e) for e in state.into(v)]
@@ -119,7 +114,7 @@ def homes(state: RebuiltSchedule, v: int, a: int) -> list[float]:
     return shares
 
 
-def measured(state: RebuiltSchedule, v: int, t: int) -> tuple[dict[int, list[float]], list[float]]:
+def measured(state, v, t):
     """Features of every open device, and of the step."""
     tasks, before, span = state.tasks, state.before, state.before.span
     (n, d), spots = tasks.work.shape, state.open(v)
@@ -159,9 +154,7 @@ def measured(state: RebuiltSchedule, v: int, t: int) -> tuple[dict[int, list[flo
     return rows, step
 
 
-def preferences(
-    tensors: dict[str, NDArray[Any]], rows: dict[int, list[float]], step: list[float]
-) -> dict[int, float]:
+def preferences(tensors, rows, step):
     """Preference for every open device, by the equations of the network."""
     known = linear(tensors, "step", step)
     first = {a: relu(linear(tensors, "device", row) + known) for a, row in rows.items()}
@@ -173,7 +166,7 @@ def preferences(
     }
 
 
-def module(seed: int = 0, width: int = 8) -> PilotMakespanModule:
+def module(seed=0, width=8):
     """Weights at random, also where training begins with nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -183,14 +176,14 @@ def module(seed: int = 0, width: int = 8) -> PilotMakespanModule:
     return made
 
 
-def beginning(problem: Problem) -> tuple[PilotMakespanFeatures, ListSchedule]:
+def beginning(problem):
     """A problem as the policy sees it, and the best of the schedules to begin with."""
     view = features_of(problem)
     return view, min((one for one in first_schedules(view) if one.complete), key=span)
 
 
 @given(problem=problems(), seed=st.integers(0, 5), disturbed=st.booleans())
-def test_decisions_fit_the_equations(problem: Problem, seed: int, disturbed: bool) -> None:
+def test_decisions_fit_the_equations(problem, seed, disturbed):
     made, (view, schedule) = module(seed), beginning(problem)
     if schedule.finish.max() == 0:
         return
@@ -216,7 +209,7 @@ def test_decisions_fit_the_equations(problem: Problem, seed: int, disturbed: boo
         assert (rebuilt.start[0, v], rebuilt.place[0, v]) == pytest.approx((state.start[v], to))
 
 
-def test_torch_prefers_what_the_kernels_prefer() -> None:
+def test_torch_prefers_what_the_kernels_prefer():
     made = module()
     view, schedule = beginning(PROBLEMS[0])
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
@@ -231,7 +224,7 @@ def test_torch_prefers_what_the_kernels_prefer() -> None:
     assert np.isneginf(log_p[~record.open[0]]).all()
 
 
-def test_what_stays_stays_and_is_scheduled_anew() -> None:
+def test_what_stays_stays_and_is_scheduled_anew():
     view, schedule = beginning(PROBLEMS[1])
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
@@ -243,16 +236,14 @@ def test_what_stays_stays_and_is_scheduled_anew() -> None:
 
 
 @cache
-def targets() -> tuple[NDArray[np.int32], ...]:
+def targets():
     """Good placements of the problems."""
     budget = Budget(None, 3000)
     found = (PLACERS["anneal"].place(one, MAKESPAN, budget=budget) for one in PROBLEMS)
     return tuple(result.placement.index for result in found)
 
 
-def learner(
-    known: Any = None, problems: tuple[Problem, ...] = PROBLEMS, **options: Any
-) -> PilotMakespanLearner:
+def learner(known=None, problems=PROBLEMS, **options):
     """The learner on some problems, by default with good placements of them."""
     config = MODELS["pilot-makespan"].config(**{"width": 8, **options})
     good = targets() if known is None else known
@@ -262,12 +253,12 @@ def learner(
         return PilotMakespanLearner(task, config)
 
 
-def rows(*numbers: int) -> Any:
+def rows(*numbers):
     """Rows of training problems."""
     return np.array(numbers, np.int64)
 
 
-def test_it_learns_where_good_placements_have_their_tasks() -> None:
+def test_it_learns_where_good_placements_have_their_tasks():
     one = learner()
     before = sum(float(one.loss(rows(0, 1, 2, 3), 0, seed)[0].detach()) for seed in range(3))
     train(one, 40, rate=1e-2)
@@ -276,13 +267,13 @@ def test_it_learns_where_good_placements_have_their_tasks() -> None:
     assert (one.validate() <= 1).all()
 
 
-def test_where_nothing_good_is_known_nothing_is_learned() -> None:
+def test_where_nothing_good_is_known_nothing_is_learned():
     loss, report = learner((None,) * 4).loss(rows(0, 1), 0, 0)
     assert float(loss.detach()) == 0
     assert report.reward == 0
 
 
-def test_passes_that_take_no_time_are_the_best_possible() -> None:
+def test_passes_that_take_no_time_are_the_best_possible():
     """In validation their reward is 1, and nothing is learned from them."""
     graph = StreamGraph.of("idle", [Operator("a", rate=1), Operator("b")], [Stream("a", "b")])
     one = learner((np.zeros(2, np.int32),), (Problem(graph, Cluster.uniform(2)),))

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch import Tensor
 
 from streamplace.learn.tensors.few_rows import MOST_ROWS, multiply, multiply_transposed
 
@@ -9,11 +8,11 @@ from streamplace.learn.tensors.few_rows import MOST_ROWS, multiply, multiply_tra
 @pytest.mark.parametrize(
     ("height", "kind"), [(8, torch.float32), (7, torch.float32), (8, torch.float64)]
 )
-def test_products_are_those_of_torch(rows: int, height: int, kind: torch.dtype) -> None:
+def test_products_are_those_of_torch(rows, height, kind):
     """Of few rows and many, and where weights do not come in fours or are of another type."""
     generator = torch.Generator().manual_seed(rows)
 
-    def random(*shape: int) -> Tensor:
+    def random(*shape):
         return torch.randn(*shape, generator=generator, dtype=torch.float64).to(kind)
 
     weight, wide, states = random(height, 5), random(rows, height), random(rows, 5 + 2)

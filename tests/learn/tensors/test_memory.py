@@ -24,12 +24,12 @@ FORK = Problem(fork_join(3), Cluster.uniform(4))
 ROW = torch.tensor([0])
 
 
-def keys(seed: int, count: int = 1) -> torch.Tensor:
+def keys(seed, count=1):
     return child(torch.tensor(seed), torch.arange(count))
 
 
 @given(problems(), problems(), st.integers(0, 99))
-def test_canonical_placements_are_the_simulator_s(one: Problem, other: Problem, seed: int) -> None:
+def test_canonical_placements_are_the_simulator_s(one, other, seed):
     both = (one, other)
     n = max(problem.n_operators for problem in both)
     outlines = Outlines.of(both)
@@ -47,7 +47,7 @@ def test_canonical_placements_are_the_simulator_s(one: Problem, other: Problem, 
 
 
 @given(problems(), st.integers(0, 99))
-def test_random_placements_are_on_devices_that_exist(problem: Problem, seed: int) -> None:
+def test_random_placements_are_on_devices_that_exist(problem, seed):
     outlines = Outlines.of([problem, FORK])
     n = max(problem.n_operators, FORK.n_operators)
     found = random_placements(keys(seed, 2), 20, n, outlines)[0]
@@ -56,14 +56,14 @@ def test_random_placements_are_on_devices_that_exist(problem: Problem, seed: int
     assert not found[:, problem.n_operators :].any()
 
 
-def test_random_placements_use_any_number_of_devices() -> None:
+def test_random_placements_use_any_number_of_devices():
     outlines = Outlines.of([FORK])
     found = random_placements(keys(0), 500, FORK.n_operators, outlines)[0]
     assert {len(set(row)) for row in found.tolist()} == {1, 2, 3, 4}
     assert set(found.flatten().tolist()) == {0, 1, 2, 3}
 
 
-def literally_best(rows: list[list[int]], rewards: list[float], most: int) -> list[int]:
+def literally_best(rows, rewards, most):
     """Numbers of the best distinct rows, of equals the first."""
     best: list[int] = []
     for i in np.argsort(-np.array(rewards), kind="stable").tolist():
@@ -78,7 +78,7 @@ worth = st.dictionaries(
 
 
 @given(worth, st.data())
-def test_the_best_distinct_are_kept(rewards: dict[tuple[int, ...], float], data: object) -> None:
+def test_the_best_distinct_are_kept(rewards, data):
     """Of equal rewards the first; places without a placement stay empty."""
     rows = data.draw(st.lists(st.sampled_from(sorted(rewards)), min_size=4, max_size=12))  # type: ignore[attr-defined]
     candidates = [list(row) for row in rows]
@@ -90,7 +90,7 @@ def test_the_best_distinct_are_kept(rewards: dict[tuple[int, ...], float], data:
     assert placements[0].tolist() == [candidates[i] for i in best] + [[0] * 3] * (4 - len(best))
 
 
-def remembering(rewards: list[float], places: int = 3) -> PlacementMemory:
+def remembering(rewards, places=3):
     """Memory of one problem that saw placement i with reward i."""
     problem = Problem(fork_join(1), Cluster.uniform(9))
     memory = PlacementMemory(Outlines.of([problem]), places, 3)
@@ -99,12 +99,12 @@ def remembering(rewards: list[float], places: int = 3) -> PlacementMemory:
     return memory
 
 
-def replayed(memory: PlacementMemory, most: int = 9) -> list[int]:
+def replayed(memory, most=9):
     placements, rewards = memory.replay(ROW, most, 3)
     return placements[0, rewards[0] > EMPTY, 1].tolist()
 
 
-def test_the_best_are_replayed() -> None:
+def test_the_best_are_replayed():
     """As many as wanted; nothing where nothing is remembered."""
     memory = remembering([0.8, 0.95, 0.79])
     assert replayed(memory) == [1, 0, 2]

@@ -15,9 +15,8 @@ from problems import PROBLEMS
 from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
 
 from streamplace.learn.parameters import arrays_of
-from streamplace.model import Problem
 from streamplace.papers.doppler import DopplerConfig
-from streamplace.papers.doppler.episode import EpisodeRecord, new_record
+from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
@@ -26,19 +25,19 @@ Arrays = Mapping[str, Any]
 
 
 @cache
-def mean_seconds(problem: Problem) -> list[float]:
+def mean_seconds(problem):
     """Seconds of every task in the mean over devices."""
     return seconds(problem).mean(axis=1).tolist()
 
 
 @cache
-def paths(problem: Problem, *, to_exit: bool) -> list[tuple[float, list[int]]]:
+def paths(problem, *, to_exit):
     """Longest path from every task, to an exit or to an entry: its seconds, and its tasks."""
     return longest_ways(problem, mean_seconds(problem), to_exit=to_exit)
 
 
 @cache
-def task_features(problem: Problem) -> Any:
+def task_features(problem):
     """Appendix D.1 [N, 5], each standardised."""
     computing, sent = mean_seconds(problem), mean_sending(problem)
     rows = [
@@ -54,7 +53,7 @@ def task_features(problem: Problem) -> Any:
     return np.stack([standard(column) for column in np.array(rows).T], axis=1)
 
 
-def standard(values: Any) -> Any:
+def standard(values):
     """Mean 0 and deviation 1, or nothing where all are alike."""
     values = np.asarray(values, float)
     if not len(values) or values.std() <= 1e-9 * np.abs(values).max():
@@ -62,7 +61,7 @@ def standard(values: Any) -> Any:
     return (values - values.mean()) / values.std()
 
 
-def device_features(problem: Problem, done: list[tuple[int, int]], v: int) -> Any:
+def device_features(problem, done, v):
     """Appendix D.2 [D, 5] of task v when these tasks were placed, in this order; unscaled."""
     schedule = ScheduleInProgress(problem, appends=True)
     for w, a in done:
@@ -83,12 +82,12 @@ def device_features(problem: Problem, done: list[tuple[int, int]], v: int) -> An
     return np.array(rows)
 
 
-def leaky(x: Any) -> Any:
+def leaky(x):
     """Below 0 a tenth of it."""
     return np.where(x > 0, x, 0.1 * x)
 
 
-def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
+def known(problem, tensors, rounds):
     """GNN(G, X) [N, W]: every round, all at once."""
     features, seconds = task_features(problem), standard(mean_sending(problem))
     h = [linear(tensors, "enter", x) for x in features]
@@ -104,7 +103,7 @@ def known(problem: Problem, tensors: Arrays, rounds: int) -> Any:
     return np.array(h)
 
 
-def sel(problem: Problem, tensors: Arrays, h: Any, ready: list[int], factor: float) -> Any:
+def sel(problem, tensors, h, ready, factor):
     """Log-probabilities of the ready tasks; sums over paths are times a factor."""
     features = task_features(problem)
     scores = []
@@ -116,9 +115,7 @@ def sel(problem: Problem, tensors: Arrays, h: Any, ready: list[int], factor: flo
     return log_softmax(scores)
 
 
-def plc(
-    problem: Problem, tensors: Arrays, h: Any, placed: Any, v: int, looks: Any, factor: float
-) -> Any:
+def plc(problem, tensors, h, placed, v, looks, factor):
     """Scores of all devices for task v, of which it sees these scaled features."""
     z = linear(tensors, "plc_task", task_features(problem)[v])
     scores = []
@@ -136,7 +133,7 @@ ALL = [PAPER, CHAIN, *NAMED, PROBLEMS["constrained"]]
 SMALL: dict[str, Any] = {"width": 8, "hidden": 6, "rounds": 2}
 
 
-def module(config: DopplerConfig) -> DopplerModule:
+def module(config):
     """Random parameters that are nowhere zero."""
     found = DopplerModule(config)
     with torch.random.fork_rng(devices=[]):
@@ -147,7 +144,7 @@ def module(config: DopplerConfig) -> DopplerModule:
     return found
 
 
-def ran(problem: Problem, config: DopplerConfig, share: float = 0.3, n: int = 2) -> Any:
+def ran(problem, config, share=0.3, n=2):
     """Episodes: policies, what they outputs, what was seen, and the placements."""
     of, prepared = module(config), PreparedProblem.of(problem, config)
     outputs, record = prepared.outputs(of), new_record(prepared.features, n)
@@ -155,7 +152,7 @@ def ran(problem: Problem, config: DopplerConfig, share: float = 0.3, n: int = 2)
     return of, outputs, record, prepared.run(outputs, config, numbers, record, taught=False)
 
 
-def before(record: EpisodeRecord, i: int, t: int) -> list[tuple[int, int]]:
+def before(record, i, t):
     """Tasks placed before a step, and where."""
     pair = record.done_task[i, :t].tolist(), record.done_device[i, :t].tolist()
     return list(zip(*pair, strict=True))
@@ -163,7 +160,7 @@ def before(record: EpisodeRecord, i: int, t: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("unit", ["deviations", "seconds"])
 @pytest.mark.parametrize("problem", ALL)
-def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, unit: Any) -> None:
+def test_devices_are_seen_by_what_runs_there_and_when(problem, unit):
     """Appendix D.2, at every step of an episode, as differences from the mean device."""
     _, _, record, _ = ran(problem, DopplerConfig(device_unit=unit, **SMALL), n=1)
     seconds = PreparedProblem.of(problem, DopplerConfig(device_unit=unit)).features.unit
@@ -176,7 +173,7 @@ def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, unit: An
 
 
 @pytest.mark.parametrize("problem", ALL)
-def test_ready_tasks_are_those_whose_inputs_are_placed(problem: Problem) -> None:
+def test_ready_tasks_are_those_whose_inputs_are_placed(problem):
     (_, _, record, places), streams = ran(problem, DopplerConfig(**SMALL)), ends(problem)
     for i, place in enumerate(places):
         for t, v in enumerate(record.done_task[i].tolist()):
@@ -194,7 +191,7 @@ def test_ready_tasks_are_those_whose_inputs_are_placed(problem: Problem) -> None
 
 @pytest.mark.parametrize("sums", [0.1, 1.0])
 @pytest.mark.parametrize("problem", ALL)
-def test_choices_have_the_probabilities_of_the_equations(problem: Problem, sums: float) -> None:
+def test_choices_have_the_probabilities_of_the_equations(problem, sums):
     """Torch for all steps at once, and the paper's definitions step by step, agree."""
     config = DopplerConfig(sums=sums, **SMALL)
     of, outputs, record, _ = ran(problem, config)
@@ -215,7 +212,7 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem, sums:
 
 
 @pytest.mark.parametrize("problem", ALL)
-def test_the_likeliest_choices_are_those_of_the_highest_probability(problem: Problem) -> None:
+def test_the_likeliest_choices_are_those_of_the_highest_probability(problem):
     config = DopplerConfig(drawn="likeliest", **SMALL)
     _, outputs, record, _ = ran(problem, config, share=0.0)
     score, heads = outputs.score.detach().numpy(), choices(outputs, record, config, 0.0)
@@ -227,7 +224,7 @@ def test_the_likeliest_choices_are_those_of_the_highest_probability(problem: Pro
         assert float(better.detach().max()) <= 1e-4
 
 
-def test_choices_are_drawn_as_often_as_they_are_likely() -> None:
+def test_choices_are_drawn_as_often_as_they_are_likely():
     problem, config = PROBLEMS["heterogeneous"], DopplerConfig(**SMALL)
     _, outputs, record, _ = ran(problem, config, share=0.0, n=10_000)
     likely = choices(outputs, record, config, 0.0).log_p[:, 0].detach().exp().numpy()
@@ -237,7 +234,7 @@ def test_choices_are_drawn_as_often_as_they_are_likely() -> None:
         assert mine.mean() == pytest.approx(likely[mine][0], abs=0.03)
 
 
-def test_what_explores_is_as_likely_as_it_is_done() -> None:
+def test_what_explores_is_as_likely_as_it_is_done():
     """Half of the choices are made at random: the likelihood is that of the mixture."""
     config = DopplerConfig(select="critical-path", **SMALL)
     _, outputs, record, _ = ran(CHAIN, config)
@@ -247,7 +244,7 @@ def test_what_explores_is_as_likely_as_it_is_done() -> None:
 
 
 @pytest.mark.parametrize(("part", "others"), [("select", "plc_"), ("place", "sel_")])
-def test_what_is_not_learned_leaves_its_head_alone(part: str, others: str) -> None:
+def test_what_is_not_learned_leaves_its_head_alone(part, others):
     """Ablated, a policy's own parameters have no gradient, and the other's have."""
     rule = {"select": "critical-path", "place": "earliest"}[part]
     config = DopplerConfig.model_validate({part: rule, **SMALL})
@@ -257,7 +254,7 @@ def test_what_is_not_learned_leaves_its_head_alone(part: str, others: str) -> No
     assert all((grad is not None) == name.startswith(others) for name, grad in heads.items())
 
 
-def test_both_rules_together_are_the_critical_path_scheduler() -> None:
+def test_both_rules_together_are_the_critical_path_scheduler():
     """Longest path first, earliest start, with ties to the first; nothing is left to learn."""
     config = DopplerConfig(select="critical-path", place="earliest", **SMALL)
     prepared = PreparedProblem.of(CHAIN, config)
@@ -276,7 +273,7 @@ def test_both_rules_together_are_the_critical_path_scheduler() -> None:
 
 
 @pytest.mark.parametrize("problem", ALL)
-def test_the_teacher_is_asked_wherever_the_policies_lead(problem: Problem) -> None:
+def test_the_teacher_is_asked_wherever_the_policies_lead(problem):
     """What is judged is the critical path's choice; what is done is the policies' own."""
     config = DopplerConfig(**SMALL)
     prepared, of = PreparedProblem.of(problem, config), module(config)

@@ -20,7 +20,7 @@ LINKS = "makespan:preset=doppler"
 SMALL: dict[str, Any] = {"width": 8, "hidden": 8, "rounds": 2, "steps": 1}
 
 
-def learner(problems: Any = PAPER, task: Any = None, **options: Any) -> DopplerLearner:
+def learner(problems=PAPER, task=None, **options):
     """Doppler on problems, some of them to judge by."""
     facts = {"objective": LINKS, **(task or {})}
     with torch.random.fork_rng(devices=[]):
@@ -31,12 +31,12 @@ def learner(problems: Any = PAPER, task: Any = None, **options: Any) -> DopplerL
         )
 
 
-def rows(*numbers: int) -> Any:
+def rows(*numbers):
     """Rows of training problems."""
     return np.array(numbers, np.int64)
 
 
-def taught(pupil: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) -> list[Any]:
+def taught(pupil, steps, epoch, rate=0.01):
     """Losses and reports of steps of Adam."""
     adam, found = torch.optim.Adam(pupil.module.parameters(), rate), []
     for step in range(steps):
@@ -49,19 +49,19 @@ def taught(pupil: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) ->
     return found
 
 
-def test_imitation_leads_to_what_the_critical_path_would_do() -> None:
+def test_imitation_leads_to_what_the_critical_path_would_do():
     found = taught(learner((CHAIN,)), 40, epoch=0)
     losses = [loss for loss, _ in found]
     assert np.mean(losses[-5:]) < 0.75 * np.mean(losses[:5])
 
 
-def test_trial_leads_to_shorter_passes() -> None:
+def test_trial_leads_to_shorter_passes():
     found = taught(learner((CHAIN,), imitation=0), 50, epoch=0)
     rewards = [report.reward for _, report in found]
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.02
 
 
-def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch):
     """Equation 3, of the softmax of choices that are greedy but for a share of random ones.
 
     R is the cost less the mean of those before, in multiples of the least makespan.
@@ -71,7 +71,7 @@ def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch: pytest.Mo
     calls: list[Any] = []
     choices = module.choices
 
-    def kept(*arguments: Any) -> Any:
+    def kept(*arguments):
         calls.append(arguments)
         return choices(*arguments)
 
@@ -94,18 +94,18 @@ def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch: pytest.Mo
         assert report.reward == pytest.approx(1 / costs[-1])
 
 
-def test_equal_costs_teach_nothing() -> None:
+def test_equal_costs_teach_nothing():
     pupil = learner(
         task={"reward": lambda problem, places: np.ones(len(places))}, imitation=0, entropy=0.0
     )
     assert float(pupil.loss(rows(0), 0, 1)[0].detach()) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_measured_passes_are_what_is_learned_from() -> None:
+def test_measured_passes_are_what_is_learned_from():
     """Stage III: whoever measures is asked once for every episode, and its seconds count."""
     measured = []
 
-    def measure(problem: Any, places: Any) -> Any:
+    def measure(problem, places):
         measured.append((problem, places))
         return 2 * OBJECTIVES["makespan"].bound(problem) * np.ones(len(places))
 
@@ -115,7 +115,7 @@ def test_measured_passes_are_what_is_learned_from() -> None:
     assert report.reward == pytest.approx(0.5)
 
 
-def test_who_begins_with_weights_has_imitated_enough() -> None:
+def test_who_begins_with_weights_has_imitated_enough():
     """The first epoch of a run that goes on from weights is trial."""
     fresh, begun = learner(), learner(task={"features": {"names": FEATURES}})
     fresh.module.load_state_dict(begun.module.state_dict())
@@ -125,14 +125,14 @@ def test_who_begins_with_weights_has_imitated_enough() -> None:
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_exploration_falls_in_a_line_in_either_stage() -> None:
+def test_exploration_falls_in_a_line_in_either_stage():
     pupil = learner(imitation=4, straying=1.0, exploration=0.2, exploring=10)
     found = [pupil._exploration(epoch) for epoch in (0, 1, 4, 9, 14, 99)]
     assert found == pytest.approx([1.0, 0.75, 0.2, 0.1, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
-def test_it_learns_for_any_objective(objective: str) -> None:
+def test_it_learns_for_any_objective(objective):
     """Rewards are shares, whatever is measured, and validation is the same every time."""
     pupil = learner((CHAIN, *PAPER[:2]), {"objective": objective}, steps=2)
     assert pupil.n_problems == 6
@@ -142,7 +142,7 @@ def test_it_learns_for_any_objective(objective: str) -> None:
     assert pupil.validate() == pytest.approx(pupil.validate(), abs=0)
 
 
-def test_what_is_known_survives_a_stop() -> None:
+def test_what_is_known_survives_a_stop():
     pupil, other = (learner(imitation=0, episodes=1) for _ in "ab")
     pupil.loss(rows(0), 0, 0)
     other.restore(pupil.state())

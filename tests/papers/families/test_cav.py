@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.relocation import moves
 from streamplace.papers.families.cav import (
@@ -25,12 +24,12 @@ from streamplace.papers.families.cav import (
 
 
 @pytest.fixture(scope="module")
-def problems() -> list[Problem]:
+def problems():
     """Twenty cars, five snapshots each."""
     return list(cav(Cav(vehicles=20, snapshots=5), 0))
 
 
-def test_there_are_36_roadside_units_and_40_edge_devices() -> None:
+def test_there_are_36_roadside_units_and_40_edge_devices():
     """Ten of types a and b, twenty of c; the units are of type c, at the crossings."""
     sites = draw_sites(np.random.default_rng(0))
     nouns = [name.rstrip("0123456789") for name in sites.names]
@@ -40,7 +39,7 @@ def test_there_are_36_roadside_units_and_40_edge_devices() -> None:
     assert 0 <= sites.position.min() <= sites.position.max() <= (CROSSINGS - 1) * BLOCK_M
 
 
-def test_a_car_and_every_unit_near_it_have_a_pipeline_each(problems: list[Problem]) -> None:
+def test_a_car_and_every_unit_near_it_have_a_pipeline_each(problems):
     """Three tasks and two sensors of the car; four cameras, four tasks and a fusion of a unit."""
     units = []
     for problem in problems:
@@ -58,7 +57,7 @@ def test_a_car_and_every_unit_near_it_have_a_pipeline_each(problems: list[Proble
     assert np.mean(units) == pytest.approx(3, abs=0.5)
 
 
-def test_sensors_are_where_they_are_and_detection_needs_a_gpu(problems: list[Problem]) -> None:
+def test_sensors_are_where_they_are_and_detection_needs_a_gpu(problems):
     for problem in problems:
         pin = problem.constraints.pin
         for task in problem.graph.operators:
@@ -67,7 +66,7 @@ def test_sensors_are_where_they_are_and_detection_needs_a_gpu(problems: list[Pro
             assert task.requires == ({"gpu"} if task.kind in ("camera", "lidar") else set())
 
 
-def test_tasks_take_and_start_in_the_times_of_tables_1_and_2(problems: list[Problem]) -> None:
+def test_tasks_take_and_start_in_the_times_of_tables_1_and_2(problems):
     """To start on type b was not measured and is as on an a; sensors and plans take no time."""
     problem = problems[0]
     for row, kind in enumerate(problem.graph.operators.kind):
@@ -82,7 +81,7 @@ def test_tasks_take_and_start_in_the_times_of_tables_1_and_2(problems: list[Prob
     assert MEASURED["camera"].startup_ms == (4273.73, 794.66)
 
 
-def test_bandwidth_decays_with_distance(problems: list[Problem]) -> None:
+def test_bandwidth_decays_with_distance(problems):
     """60 Mbps · exp(-d / 100 m), between units a block apart."""
     for problem in problems:
         devices = problem.cluster.devices
@@ -94,20 +93,20 @@ def test_bandwidth_decays_with_distance(problems: list[Problem]) -> None:
                 assert mbps == pytest.approx(60 * np.exp(-BLOCK_M / 100), rel=1e-5)
 
 
-def test_half_of_the_cars_test_and_the_paper_s_cases_are_900(problems: list[Problem]) -> None:
+def test_half_of_the_cars_test_and_the_paper_s_cases_are_900(problems):
     splits = Counter(problem.graph.attributes["split"] for problem in problems)
     assert splits == {"train": 50, "test": 50}
     assert Cav().n_graphs == 900
 
 
-def test_links_of_a_car_change_while_it_drives(problems: list[Problem]) -> None:
+def test_links_of_a_car_change_while_it_drives(problems):
     first, second = problems[:2]
     assert first.graph.attributes["vehicle"] == second.graph.attributes["vehicle"]
     assert first.cluster != second.cluster
 
 
 @given(st.floats(1, 1000), st.integers(0, 2**32))
-def test_cars_stay_on_the_streets_and_keep_their_speed(seconds: float, seed: int) -> None:
+def test_cars_stay_on_the_streets_and_keep_their_speed(seconds, seed):
     """Inside the area, with one coordinate on a street, along streets that join."""
     car = drive(seconds, np.random.default_rng(seed))
     assert SPEEDS[0] <= car.speed <= SPEEDS[1]
@@ -119,7 +118,7 @@ def test_cars_stay_on_the_streets_and_keep_their_speed(seconds: float, seed: int
         assert np.isclose(blocks, np.rint(blocks)).any()
 
 
-def test_moving_a_task_costs_its_start_and_its_data_as_in_table_2(problems: list[Problem]) -> None:
+def test_moving_a_task_costs_its_start_and_its_data_as_in_table_2(problems):
     problem, devices = problems[0], problems[0].cluster.devices
     unit = next(name for name in devices.name if name.startswith("rsu"))
     rows = problem.repaired(np.zeros(problem.n_operators, int))

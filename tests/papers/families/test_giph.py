@@ -1,7 +1,6 @@
 """GiPH's benchmark."""
 
 from collections import defaultdict
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,13 +31,13 @@ PAPER = {(10, 0.1): 34, (10, 0.2): 22, (10, 0.3): 18, (15, 0.1): 41, (15, 0.2): 
 
 
 @pytest.fixture(scope="module")
-def several() -> list[Problem]:
+def several():
     """The default setting."""
     return list(giph(Giph(), 0))
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
+def test_graphs_have_as_many_tasks_as_the_papers(setting):
     """Within 5 % for each v and alpha, in training and in testing together."""
     sizes = defaultdict(list)
     for problem in giph(Giph(setting), 0):
@@ -49,7 +48,7 @@ def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
     }
 
 
-def test_more_problems_put_the_same_graphs_on_other_networks(several: list[Problem]) -> None:
+def test_more_problems_put_the_same_graphs_on_other_networks(several):
     more = list(giph(Giph(problems=121), 0))
     assert [problem_line(p) for p in more[:120]] == [problem_line(p) for p in several[:120]]
     first, again = more[0], more[120]
@@ -58,7 +57,7 @@ def test_more_problems_put_the_same_graphs_on_other_networks(several: list[Probl
     assert first.cluster != again.cluster
 
 
-def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits() -> None:
+def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits():
     sizes = defaultdict(set)
     for problem in giph(Giph("multiple_networks_diff"), 0):
         assert 15 <= problem.n_devices <= 24
@@ -66,7 +65,7 @@ def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits() ->
     assert not sizes["train"] & sizes["test"]
 
 
-def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper() -> None:
+def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper():
     """Compute over speed and bytes over bandwidth are seconds, but for the digits left out."""
     for case in golden("giph"):
         size = len(case["tasks"])
@@ -96,9 +95,7 @@ def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper() -> None:
     st.floats(0, 1),
     st.integers(0, 2**32),
 )
-def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(
-    v: int, alpha: float, p: float, seed: int
-) -> None:
+def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(v, alpha, p, seed):
     rng, shape = np.random.default_rng(seed), ProgramShape(v, alpha, p)
     layer = draw_layers(shape, rng)
     graph = draw_program("any", shape, layer, rng, {})
@@ -111,7 +108,7 @@ def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(
 
 
 @given(st.integers(1, 30), st.sampled_from([0.0, 0.2, 0.6]), st.integers(0, 2**32))
-def test_devices_and_hardware_belong_together(devices: int, support: float, seed: int) -> None:
+def test_devices_and_hardware_belong_together(devices, support, seed):
     """So every task can run somewhere, which the paper does not promise."""
     network = draw_network(NetworkShape(devices, support), np.random.default_rng(seed))
     assert network.has.any(axis=0).all()
@@ -124,6 +121,6 @@ def test_devices_and_hardware_belong_together(devices: int, support: float, seed
     ("values", "message"),
     [({"setting": "many"}, "'many'"), ({"problems": 1201}, "multiple_networks has 1200")],
 )
-def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:
+def test_parameters_that_make_no_sense_are_refused(values, message):
     with pytest.raises(SettingError, match=message):
         Giph(**values)

@@ -1,8 +1,6 @@
 """Families of neural networks: cifar10, nmt, ptb and enas-ptb."""
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 from streamplace.errors import SettingError
 from streamplace.families.registry import FAMILIES
-from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.enas_ptb import EnasPtb, enas_ptb
 from streamplace.papers.families.neural import draw_cell, ends_of
@@ -28,7 +25,7 @@ TABLE = {
 """Table I of the traversal-order study: nodes, edges, degree, diameter and its range."""
 
 
-def path(problem: Problem) -> int:
+def path(problem):
     """Edges of the longest path."""
     streams = problem.graph.streams
     ends = zip(streams.source.tolist(), streams.target.tolist(), strict=True)
@@ -37,7 +34,7 @@ def path(problem: Problem) -> int:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLE)
-def test_the_graphs_are_those_of_table_1_on_average(name: str, seed: int) -> None:
+def test_the_graphs_are_those_of_table_1_on_average(name, seed):
     """Each figure within 5 %, over the default 32 graphs."""
     problems = list(FAMILIES[name].generate(seed=seed))
     nodes = np.array([problem.n_operators for problem in problems])
@@ -52,7 +49,7 @@ def test_the_graphs_are_those_of_table_1_on_average(name: str, seed: int) -> Non
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_devices_are_equal_and_links_are_placeto_s_buses(name: str) -> None:
+def test_devices_are_equal_and_links_are_placeto_s_buses(name):
     """7600 bytes per microsecond; one output, however many read it."""
     problem = next(FAMILIES[name].generate(FAMILIES[name].parameters(devices=3)))
     assert problem.cluster.interchangeable.tolist() == [0, 0, 0]
@@ -61,7 +58,7 @@ def test_devices_are_equal_and_links_are_placeto_s_buses(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_task_takes_as_many_microseconds_as_its_ipt_says(name: str) -> None:
+def test_a_task_takes_as_many_microseconds_as_its_ipt_says(name):
     """On one device all of them take their sum; those that hold data take none."""
     problem = next(FAMILIES[name].generate())
     together = problem.placement(np.zeros(problem.n_operators, int))
@@ -71,20 +68,20 @@ def test_a_task_takes_as_many_microseconds_as_its_ipt_says(name: str) -> None:
     assert problem.graph.operators.ipt[weights].max() == 0
 
 
-def test_steps_and_layers_give_the_longest_path_of_a_translation() -> None:
+def test_steps_and_layers_give_the_longest_path_of_a_translation():
     """2 T + 2 L + 5: 69 for thirty steps of two layers, as in the study."""
     for problem in nmt(FAMILIES["nmt"].parameters(), 0):
         facts = problem.graph.attributes
         assert path(problem) == 2 * facts["steps"] + 2 * facts["layers"] + 5
 
 
-def test_operations_of_a_translation_sort_as_in_the_appendix() -> None:
+def test_operations_of_a_translation_sort_as_in_the_appendix():
     names = sorted(next(nmt(FAMILIES["nmt"].parameters(), 0)).graph.operators.name)
     assert names[:3] == [f"decoder/attention_decoder/attn_{t}/concat" for t in (0, 1, 10)]
     assert "encoder/depth_0/static_rnn_10/add_1" in names
 
 
-def test_a_longer_language_model_is_the_same_cell_again() -> None:
+def test_a_longer_language_model_is_the_same_cell_again():
     short, long = (next(ptb(Ptb(count=1, steps=steps), 0)) for steps in (20, 40))
     per_step = (long.n_operators - short.n_operators) / 20
     assert per_step == 14  # twelve nodes, their average and a loss
@@ -92,7 +89,7 @@ def test_a_longer_language_model_is_the_same_cell_again() -> None:
 
 
 @given(st.integers(1, 20), st.integers(0, 2**32))
-def test_nodes_of_a_cell_read_earlier_ones(nodes: int, seed: int) -> None:
+def test_nodes_of_a_cell_read_earlier_ones(nodes, seed):
     """And the ends are those that nobody reads, at least the last."""
     cell = draw_cell(nodes, np.random.default_rng(seed))
     assert [before < i for i, (before, _) in enumerate(cell)] == [True] * nodes
@@ -101,7 +98,7 @@ def test_nodes_of_a_cell_read_earlier_ones(nodes: int, seed: int) -> None:
 
 
 @st.composite
-def weighted_dags(draw: Callable[..., Any]) -> tuple[Any, ...] | None:
+def weighted_dags(draw):
     """Costs of tasks and bytes of edges from lower to higher ones."""
     size = draw(st.integers(2, 12))
     cost = draw(st.lists(st.integers(0, 9), min_size=size, max_size=size))
@@ -111,7 +108,7 @@ def weighted_dags(draw: Callable[..., Any]) -> tuple[Any, ...] | None:
 
 
 @given(weighted_dags())
-def test_grouping_keeps_all_costs_and_stops_where_it_must(case: tuple[Any, ...]) -> None:
+def test_grouping_keeps_all_costs_and_stops_where_it_must(case):
     """At the size asked for, or where every group has no predecessor or several."""
     cost, edges, size = case
     groups = grouped(cost, edges, size)
@@ -122,13 +119,13 @@ def test_grouping_keeps_all_costs_and_stops_where_it_must(case: tuple[Any, ...])
     assert len(groups.first) == size or 1 not in degrees.values()
 
 
-def test_the_cheapest_task_joins_its_predecessor_first() -> None:
+def test_the_cheapest_task_joins_its_predecessor_first():
     """The task of 1 goes, the one of 2 stays; the join's two inputs are one message then."""
     groups = grouped([5, 1, 2, 9], {(0, 1): 10, (0, 2): 20, (1, 3): 30, (2, 3): 40}, size=3)
     assert groups == ([0, 2, 3], [6, 2, 9], {(0, 1): 20, (0, 2): 30, (1, 2): 40}, [0, 0, 1, 2])
 
 
-def test_giph_s_language_models_have_forty_groups_on_one_network() -> None:
+def test_giph_s_language_models_have_forty_groups_on_one_network():
     """Ten cells, thirty graphs each, half of them to train with."""
     problems = list(enas_ptb(EnasPtb(), 0))
     assert {problem.n_operators for problem in problems} == {40}
@@ -144,7 +141,7 @@ def test_giph_s_language_models_have_forty_groups_on_one_network() -> None:
 
 
 @pytest.mark.parametrize("groups", [33, 200])
-def test_language_models_of_cells_have_the_groups_that_are_asked_for(groups: int) -> None:
+def test_language_models_of_cells_have_the_groups_that_are_asked_for(groups):
     """From 33 on: words, the first state, the last loss, and each of up to 30 words remain."""
     problems = list(enas_ptb(EnasPtb(designs=3, copies=12, groups=groups), 0))
     assert any("-s30-" in problem.graph.name for problem in problems)

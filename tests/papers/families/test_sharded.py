@@ -1,7 +1,6 @@
 """Sharded tensor programs, and the families that are made of them."""
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from streamplace.errors import SettingError, UnitError
 from streamplace.families.registry import FAMILIES
-from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.ffnn import Ffnn
 from streamplace.papers.families.llama import Llama
@@ -21,28 +19,28 @@ PAPER = {"chainmm": 112, "ffnn": 192, "llama-block": 215, "llama-layer": 215}
 """Nodes of the graphs of the paper, which gives one number for both of Llama's."""
 
 
-def problem_of(name: str, **values: Any) -> Problem | None:
+def problem_of(name, **values):
     """The only problem of a family."""
     (problem,) = FAMILIES[name].generate(FAMILIES[name].parameters(**values))
     return problem
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_default_programs_are_of_the_paper_s_size(name: str) -> None:
+def test_default_programs_are_of_the_paper_s_size(name):
     """Within 5 %, on four GPUs."""
     problem = problem_of(name)
     assert problem.n_operators == pytest.approx(PAPER[name], rel=0.05)
     assert problem.n_devices == 4
 
 
-def test_chainmm_has_the_paper_s_nodes_with_and_without_inputs() -> None:
+def test_chainmm_has_the_paper_s_nodes_with_and_without_inputs():
     kinds = Counter(problem_of("chainmm").graph.operators.kind)
     assert kinds.total() == 112
     assert kinds.total() - kinds["input"] == 76
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_inputs_may_be_available_everywhere(name: str) -> None:
+def test_inputs_may_be_available_everywhere(name):
     """As in Algorithm 1 of the paper: nothing waits for them, in whatever order devices run."""
     usual, everywhere = (problem_of(name, inputs_everywhere=e).graph for e in (False, True))
     computed = [task for task in usual.operators if task.kind != "input"]
@@ -52,7 +50,7 @@ def test_inputs_may_be_available_everywhere(name: str) -> None:
     assert ends == {(s.source, s.target) for s in everywhere.streams}
 
 
-def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s() -> None:
+def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s():
     """440 ms."""
     problem = problem_of("chainmm", devices=1)
     alone = problem.placement(np.zeros(problem.n_operators, int))
@@ -60,7 +58,7 @@ def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s() -> None:
 
 
 @given(*[st.integers(1, 4)] * 3)
-def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i: int, j: int, k: int) -> None:
+def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i, j, k):
     """Whether or not they divide the sizes; partial results are added up besides."""
     program = TensorProgram(
         {"i": TensorLabel(6, i), "j": TensorLabel(7, j), "k": TensorLabel(9, k)}
@@ -79,7 +77,7 @@ def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i: int, j: int
     )
 
 
-def test_every_shard_reads_the_blocks_that_it_needs() -> None:
+def test_every_shard_reads_the_blocks_that_it_needs():
     program = TensorProgram({"i": TensorLabel(4, 2), "j": TensorLabel(4), "k": TensorLabel(4, 2)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
     product = program.einsum("AB", "ik,kj->ij", a, b)
@@ -94,7 +92,7 @@ def test_every_shard_reads_the_blocks_that_it_needs() -> None:
     )
 
 
-def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise() -> None:
+def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise():
     """Three pieces of four elements each become two of six."""
     program = TensorProgram({"s": TensorLabel(12, 3), "t": TensorLabel(12, 2)})
     program.select("anew", "t", program.input("x", "s"))
@@ -103,7 +101,7 @@ def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise() -> None
     assert pairs == [(0, 3), (1, 3), (1, 4), (2, 4)]
 
 
-def test_a_block_of_llama_has_the_flops_of_its_products() -> None:
+def test_a_block_of_llama_has_the_flops_of_its_products():
     """Four projections, three of the feed-forward network, scores and attention."""
     operators = problem_of("llama-block").graph.operators
     products = operators.ipt[[kind == "matmul" for kind in operators.kind]].sum()
@@ -112,14 +110,14 @@ def test_a_block_of_llama_has_the_flops_of_its_products() -> None:
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_meta_ops_come_one_after_the_other(name: str) -> None:
+def test_meta_ops_come_one_after_the_other(name):
     """No task reads what a later one makes, so rows are in topological order."""
     streams = problem_of(name).graph.streams
     assert (streams.source < streams.target).all()
     assert np.isnan(streams.payload).all()  # one output, however many read it
 
 
-def test_more_shards_than_rows_are_refused() -> None:
+def test_more_shards_than_rows_are_refused():
     with pytest.raises(SettingError, match=r"of 3 .*4 pieces"):
         problem_of("chainmm", size=3, shards=2)
 
@@ -132,8 +130,6 @@ def test_more_shards_than_rows_are_refused() -> None:
         (Gpus, {"bandwidth": "16 bars"}, UnitError, "16 bars"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(
-    kind: type[Any], values: dict[Any, Any], error: type[Any], message: str
-) -> None:
+def test_parameters_that_make_no_sense_are_refused(kind, values, error, message):
     with pytest.raises(error, match=message):
         kind(**values)

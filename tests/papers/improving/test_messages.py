@@ -1,11 +1,8 @@
 """Messages through gpNets, and their gradients, against torch's own."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from streamplace.papers.improving.messages import Messages, senders_of
 
@@ -15,17 +12,17 @@ TAKER = np.array([2, 2, 3, 3, 5], np.int32)
 ORDER = np.array([1, 0, 2, 3, 6, 4, 5], np.int32)
 
 
-def arguments(seed: int) -> list[Tensor]:
+def arguments(seed):
     """What nodes know, what edges add, and weights, to be differentiated."""
     rng = torch.Generator().manual_seed(seed)
     shapes = (7, 3), (5, 4), (4, 3), (3, 4), (3,)
     return [torch.randn(*shape, generator=rng).requires_grad_() for shape in shapes]
 
 
-def literal(own: Tensor, added: Tensor, node: Tensor, up: Tensor, b: Tensor) -> Any:
+def literal(own, added, node, up, b):
     """Messages as the module's equations have them, node by node."""
 
-    def state_of(states: list[Tensor], j: int) -> Tensor:
+    def state_of(states, j):
         edges = [e for e in range(5) if TAKER[e] == j]
         if not edges:
             return own[j]
@@ -39,7 +36,7 @@ def literal(own: Tensor, added: Tensor, node: Tensor, up: Tensor, b: Tensor) -> 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_heard_and_its_gradients_are_those_of_the_equations(seed: int) -> None:
+def test_what_is_heard_and_its_gradients_are_those_of_the_equations(seed):
     weight = torch.linspace(-1, 2, 21).reshape(7, 3)
     mine, plain = arguments(seed), arguments(seed)
     found = Messages.apply(*mine, senders_of(ORDER, SENDER, TAKER))  # type: ignore[no-untyped-call]

@@ -22,7 +22,7 @@ PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
 FAIR = Problem(many_sources(), Cluster.uniform(3))
 
 
-def learner(objective: str = "makespan", problems: Any = PAPER, **options: Any) -> ImprovingLearner:
+def learner(objective="makespan", problems=PAPER, **options):
     """GiPH on problems, some of them to judge by."""
     task = LearningTask(problems, problems[:1], seed=0, objective=objective)
     with torch.random.fork_rng(devices=[]):
@@ -31,12 +31,12 @@ def learner(objective: str = "makespan", problems: Any = PAPER, **options: Any) 
         return ImprovingLearner(task, config, GiphPolicy(config))
 
 
-def rows(*numbers: int) -> Any:
+def rows(*numbers):
     """Rows of training problems."""
     return np.array(numbers, np.int64)
 
 
-def test_the_loss_raises_choices_by_later_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_raises_choices_by_later_gains(monkeypatch):
     """Appendix B.7 of GiPH: Σ γ^t ∇ log π (Σ γ^(t' - t) r_t' - b_t), b_t the mean reward before t.
 
     Costs are multiples of the least makespan.
@@ -44,7 +44,7 @@ def test_the_loss_raises_choices_by_later_gains(monkeypatch: pytest.MonkeyPatch)
     calls: list[Any] = []
     choices = GiphPolicy.choices
 
-    def kept(self: GiphPolicy, episodes: Any) -> Any:
+    def kept(self, episodes):
         calls.extend((episodes[0][1].places, choices(self, episodes)))
         return calls[-1]
 
@@ -64,16 +64,16 @@ def test_the_loss_raises_choices_by_later_gains(monkeypatch: pytest.MonkeyPatch)
     assert report.reward == pytest.approx(1 / costs.min())
 
 
-def test_walks_may_begin_with_the_best_and_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walks_may_begin_with_the_best_and_compare(monkeypatch):
     """First with everything on one device; costs are logarithms, as in the study of orders."""
     calls: list[Any] = []
     choices, recorded = GiphPolicy.choices, GiphAgent.recorded
 
-    def kept(self: GiphPolicy, episodes: Any) -> Any:
+    def kept(self, episodes):
         calls.append((episodes[0][1].places, choices(self, episodes)))
         return calls[-1][1]
 
-    def begun(self: GiphAgent, place: Any, uniform: Any) -> Any:
+    def begun(self, place, uniform):
         starts.append(place)
         return recorded(self, place, uniform)
 
@@ -96,20 +96,20 @@ def test_walks_may_begin_with_the_best_and_compare(monkeypatch: pytest.MonkeyPat
     assert losses[1] == pytest.approx(-(log_p * (returns[1] - returns[0]) / 2).sum(), rel=1e-3)
 
 
-def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> None:
+def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other():
     pupil = learner(problems=(PROBLEMS["long chain on one device"],), episodes=3)
     loss, report = pupil.loss(rows(0), 0, 1)
     assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
     assert report.entropy == pytest.approx(np.log(9), rel=1e-3)  # nine nodes, none makes a change
 
 
-def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices() -> None:
+def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices():
     plain, bonus = (learner(entropy=weight).loss(rows(0), 0, 5) for weight in (0.0, 0.5))
     lower = float((plain[0] - bonus[0]).detach())
     assert lower == pytest.approx(0.5 * 2 * PAPER[0].n_operators * plain[1].entropy, rel=1e-3)
 
 
-def test_a_few_steps_of_training_lead_to_better_placements() -> None:
+def test_a_few_steps_of_training_lead_to_better_placements():
     pupil = learner(problems=PAPER[:1], episodes=4)
     adam = torch.optim.Adam(pupil.module.parameters(), 0.02)
     rewards = []
@@ -123,7 +123,7 @@ def test_a_few_steps_of_training_lead_to_better_placements() -> None:
 
 
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
-def test_it_learns_for_any_objective(objective: str) -> None:
+def test_it_learns_for_any_objective(objective):
     """Rewards are shares, whatever is measured, and validation is the same every time."""
     pupil = learner(objective, (FAIR, Problem(joined(), Cluster.uniform(2))))
     loss, report = pupil.loss(rows(0, 1), 0, 0)
@@ -134,7 +134,7 @@ def test_it_learns_for_any_objective(objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["throughput", "makespan", "devices"])
-def test_costs_fall_where_rewards_rise(objective: str) -> None:
+def test_costs_fall_where_rewards_rise(objective):
     """The one is squeezed into 0…1, the other is in proportion to the value."""
     places = np.random.default_rng(0).integers(0, 3, (20, FAIR.n_operators)).astype(np.int32)
     rewards, costs = judge_of(reward_of(objective, "steady"))(FAIR, places)

@@ -1,7 +1,5 @@
 """Schedules whose order devices hold: what a schedule says is what a pass takes."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +21,7 @@ EAGER = named_objective("makespan:queue=priority")
 LISTS = ("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path")
 
 
-def literal_makespan(problem: Problem, insertion: bool) -> float:
+def literal_makespan(problem, insertion):
     """Makespan of HEFT in plain loops, for devices of one core."""
     schedule = ScheduleInProgress(problem, appends=not insertion)
     left = set(range(problem.n_operators))
@@ -37,7 +35,7 @@ def literal_makespan(problem: Problem, insertion: bool) -> float:
     return max(schedule.finish.values())
 
 
-def waiting(rules: Constraints | None = None) -> Problem:
+def waiting(rules=None):
     """``long`` is ready at once; its device had better wait for ``b``, on which all else hangs."""
     tasks = [Operator("a", ipt=1e6), Operator("b", ipt=1e6), Operator("c", ipt=9e6)]
     tasks.append(Operator("long", ipt=9e6))
@@ -51,7 +49,7 @@ PINS = Constraints(pin={"a": "d0", "b": "d1", "c": "d0", "long": "d1"})
 
 @pytest.mark.parametrize("insertion", [True, False])
 @given(problem=problems(most_cores=1, rules=Constraints(pin={"v1": "d0"})))
-def test_the_value_of_heft_is_that_of_its_schedule(insertion: bool, problem: Problem) -> None:
+def test_the_value_of_heft_is_that_of_its_schedule(insertion, problem):
     own = literal_makespan(problem, insertion)
     heft = PLACERS["heft"].with_options(insertion=insertion)
     assert heft.place(problem, HELD).value == pytest.approx(own, rel=1e-12)
@@ -59,7 +57,7 @@ def test_the_value_of_heft_is_that_of_its_schedule(insertion: bool, problem: Pro
 
 
 @given(problem=problems())
-def test_of_several_cores_no_pass_takes_longer_than_the_schedule(problem: Problem) -> None:
+def test_of_several_cores_no_pass_takes_longer_than_the_schedule(problem):
     schedule = by_upward_rank(tasks_of(problem), True)
     if schedule.complete:
         answer = PLACERS["heft"].place(problem, MAKESPAN)
@@ -68,7 +66,7 @@ def test_of_several_cores_no_pass_takes_longer_than_the_schedule(problem: Proble
 
 @settings(max_examples=20)
 @given(problem=problems(), data=st.data())
-def test_schedulers_answer_the_better_of_both_meanings(problem: Problem, data: Any) -> None:
+def test_schedulers_answer_the_better_of_both_meanings(problem, data):
     placer = data.draw(st.sampled_from(LISTS))
     answer = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 20))
     if answer.placement.priority is not None:
@@ -78,7 +76,7 @@ def test_schedulers_answer_the_better_of_both_meanings(problem: Problem, data: A
 
 @settings(max_examples=30)
 @given(problem=problems(), queue=st.sampled_from(["order", "priority", ""]), data=st.data())
-def test_a_search_never_gets_worse(problem: Problem, queue: Any, data: st.DataObject) -> None:
+def test_a_search_never_gets_worse(problem, queue, data):
     """With an order that is held, with priorities, and in the order of arrival."""
     n = problem.n_operators
     place = problem.repaired(np.arange(n) % problem.n_devices)
@@ -92,7 +90,7 @@ def test_a_search_never_gets_worse(problem: Problem, queue: Any, data: st.DataOb
 
 
 @pytest.mark.parametrize("placer", ["exact", "anneal", "auto"])
-def test_a_search_lets_a_device_wait_where_that_is_better(placer: str) -> None:
+def test_a_search_lets_a_device_wait_where_that_is_better(placer):
     """It takes 20 s where ``long`` runs as soon as it can, whatever the priorities."""
     problem = waiting(PINS)
     ranks = [4.0, 3.0, 2.0, 1.0]
@@ -105,7 +103,7 @@ def test_a_search_lets_a_device_wait_where_that_is_better(placer: str) -> None:
     assert (answer.value, answer.placement.queue) == (pytest.approx(13), "order")
 
 
-def test_a_pass_is_told_with_what_its_order_means() -> None:
+def test_a_pass_is_told_with_what_its_order_means():
     problem = waiting()
     answer = [
         simulate(problem, problem.placement([0, 1, 0, 1], [4, 3, 2, 1], queue))
@@ -119,11 +117,11 @@ def test_a_pass_is_told_with_what_its_order_means() -> None:
     assert chain == [("running", 1), ("sending", 1), ("running", 1), ("sending", 1), ("running", 9)]
 
 
-def _links(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _links(document):
     return [{**link, "seconds": link["end"] - link["begin"]} for link in document["chain"]]
 
 
-def test_an_order_that_contradicts_the_graph_is_refused() -> None:
+def test_an_order_that_contradicts_the_graph_is_refused():
     problem = waiting()
     crossed = problem.placement([0, 0, 1, 1], [1, 2, 3, 4], "order")
     with pytest.raises(PlacementError, match="'d0' puts 'b' before 'a'"):
@@ -134,7 +132,7 @@ def test_an_order_that_contradicts_the_graph_is_refused() -> None:
     assert simulate(problem, problem.placement([0, 0, 1, 1], [1, 2, 3, 4])).value == 18
 
 
-def test_who_stays_keeps_the_meaning_of_the_order_where_devices_can_hold_it() -> None:
+def test_who_stays_keeps_the_meaning_of_the_order_where_devices_can_hold_it():
     problem = waiting()
     held = problem.placement([0, 1, 0, 1], [4, 3, 2, 1], "order")
     assert Relocation(held).stay(problem) == held

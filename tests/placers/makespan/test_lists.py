@@ -24,17 +24,17 @@ LISTS = (
 
 
 @pytest.mark.parametrize(("placer", "published"), [("heft", 80), ("cpop", 86), ("peft", 85)])
-def test_the_ten_task_example_takes_what_was_published(placer: str, published: float) -> None:
+def test_the_ten_task_example_takes_what_was_published(placer, published):
     assert value(placer, ten_tasks()) == pytest.approx(published)
 
 
-def test_the_optimum_of_the_example_is_proven() -> None:
+def test_the_optimum_of_the_example_is_proven():
     result = PLACERS["exact"].place(ten_tasks(), MAKESPAN, budget=Budget(20))
     assert result.value == pytest.approx(73)
     assert result.bound == pytest.approx(73, rel=1e-6)
 
 
-def test_insertion_uses_an_idle_time_that_appending_does_not() -> None:
+def test_insertion_uses_an_idle_time_that_appending_does_not():
     """A long transfer leaves the only core idle; a short task of low rank fits in."""
     tasks = [Operator("a"), Operator("far"), Operator("b"), Operator("short")]
     streams = [Stream("a", "far", payload=5), Stream("far", "b", payload=5)]
@@ -52,7 +52,7 @@ def test_insertion_uses_an_idle_time_that_appending_does_not() -> None:
     assert value("heft", problem) == 13
 
 
-def test_a_chain_stays_together_and_independent_tasks_spread() -> None:
+def test_a_chain_stays_together_and_independent_tasks_spread():
     chain = [Stream(f"v{i}", f"v{i + 1}", payload=1e9) for i in range(4)]
     tasks = [Operator(f"v{i}", ipt=2.5e9) for i in range(5)]
     one = Problem(StreamGraph.of("chain", tasks, chain, fires="all"), Cluster.uniform(3))
@@ -63,7 +63,7 @@ def test_a_chain_stays_together_and_independent_tasks_spread() -> None:
         assert value(placer, one) == pytest.approx(5), placer
 
 
-def test_enumerative_gives_no_device_two_shards_while_another_has_none() -> None:
+def test_enumerative_gives_no_device_two_shards_while_another_has_none():
     """Five shards on four devices, one of which is badly connected."""
     shards = [f"m/{i}" for i in range(5)]
     tasks = [Operator("s", payload=10), *map(Operator, shards)]
@@ -80,13 +80,13 @@ def test_enumerative_gives_no_device_two_shards_while_another_has_none() -> None
 @pytest.mark.parametrize("placer", LISTS)
 @settings(max_examples=25, deadline=None)
 @given(problem=problems())
-def test_no_schedule_is_below_the_bound_or_illegal(placer: str, problem: Problem) -> None:
+def test_no_schedule_is_below_the_bound_or_illegal(placer, problem):
     result = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 50))
     problem.check(result.placement)
     assert result.value >= result.bound * (1 - 1e-9)
 
 
-def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory() -> None:
+def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory():
     """Of 5, 5, 3 and 7 GB in this order, the third joins the first, so that 7 GB fit nowhere."""
     sizes = {"a": 5e9, "b": 5e9, "c": 3e9, "d": 7e9}
     tasks = [Operator(name, ipt=2.5e9, memory=size) for name, size in sizes.items()]
@@ -98,7 +98,7 @@ def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory
     assert other.complete
 
 
-def literal(problem: Problem, rule: str, rank: list[float]) -> ScheduleInProgress:
+def literal(problem, rule, rank):
     """Schedule of a problem without rules, batch after batch."""
     schedule, tasks = ScheduleInProgress(problem, appends=True), set(range(problem.n_operators))
     while left := tasks - schedule.place.keys():
@@ -111,14 +111,14 @@ def literal(problem: Problem, rule: str, rank: list[float]) -> ScheduleInProgres
     return schedule
 
 
-def _cost(ends: list[float], rule: str) -> float:
+def _cost(ends, rule):
     """What the least of is next."""
     if rule == "sufferage":
         return ends[0] - (ends[1] if len(ends) > 1 else float("inf"))
     return ends[0] if rule == "min-min" else -ends[0]
 
 
-def flat(seconds: list[list[float]]) -> Problem:
+def flat(seconds):
     """Tasks that wait for nothing, with their seconds on every device."""
     graph = StreamGraph.of("flat", [Operator(f"v{i}") for i in range(len(seconds))], fires="all")
     return Problem(graph, Cluster.uniform(len(seconds[0])), seconds=seconds)
@@ -137,14 +137,14 @@ def flat(seconds: list[list[float]]) -> Problem:
         ([[2, 2], [1, 3]], {"heft": 3, "heft:tries=10": 2}),
     ],
 )
-def test_the_rule_schedules_passes(seconds: list[list[float]], expected: dict[str, float]) -> None:
+def test_the_rule_schedules_passes(seconds, expected):
     problem = flat(seconds)
     assert {name: value(name, problem) for name in expected} == expected
 
 
 @pytest.mark.parametrize("rule", RULES)
 @given(problem=problems())
-def test_schedules_are_those_of_the_literal_algorithm(rule: str, problem: Problem) -> None:
+def test_schedules_are_those_of_the_literal_algorithm(rule, problem):
     free = Problem(problem.graph, problem.cluster)
     tasks = tasks_of(free)
     rank = upward(tasks)
@@ -155,13 +155,13 @@ def test_schedules_are_those_of_the_literal_algorithm(rule: str, problem: Proble
 
 
 @given(problem=problems())
-def test_foresight_is_never_worse_than_heft(problem: Problem) -> None:
+def test_foresight_is_never_worse_than_heft(problem):
     assert value("foresight", problem) <= value("heft", problem)
 
 
 @given(problem=problems())
 @pytest.mark.parametrize("name", ["heft", "peft", "cpop", "foresight"])
-def test_more_tries_are_never_worse_and_follow_from_the_seed(name: str, problem: Problem) -> None:
+def test_more_tries_are_never_worse_and_follow_from_the_seed(name, problem):
     placer = PLACERS[name]
     plain = placer.place(problem, MAKESPAN, seed=3)
     several = [placer.with_options(tries=6).place(problem, MAKESPAN, seed=3) for _ in range(2)]
@@ -169,6 +169,6 @@ def test_more_tries_are_never_worse_and_follow_from_the_seed(name: str, problem:
     assert several[0].placement == several[1].placement
 
 
-def test_a_number_of_tries_below_one_is_refused() -> None:
+def test_a_number_of_tries_below_one_is_refused():
     with pytest.raises(SettingError, match="tries is 0"):
         value("heft:tries=0", flat([[1, 1]]))

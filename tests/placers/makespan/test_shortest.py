@@ -24,7 +24,7 @@ from streamplace.scheduling.tasks import tasks_of
 
 
 @given(problem=problems().filter(lambda problem: problem.n_operators <= 5))
-def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
+def test_a_proof_is_what_trying_all_finds(problem):
     """The bound is none that a schedule beats, and mostly the value meets it."""
     result = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 20_000))
     least = least_of_all(problem)
@@ -36,7 +36,7 @@ def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(problem=problems())
-def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -> None:
+def test_what_the_search_believes_is_what_the_simulator_says(problem):
     """Cores that do not wait take as long in the search as in the simulator."""
     tasks, rng = tasks_of(problem), np.random.default_rng(0)
     usable = np.isfinite(tasks.work)
@@ -56,8 +56,8 @@ def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -
     assert waiting >= MAKESPAN.bound(problem) * (1 - 1e-9)  # type: ignore[operator]
 
 
-def test_an_interrupted_proof_carries_the_schedule_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+def test_an_interrupted_proof_carries_the_schedule_so_far(monkeypatch):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Proof, "by_stages", interrupted)
@@ -68,7 +68,7 @@ def test_an_interrupted_proof_carries_the_schedule_so_far(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("count", "least"), [(4, 0), pytest.param(20, 16, marks=pytest.mark.slow)])
-def test_on_the_benchmark_search_is_mostly_proven(count: int, least: int) -> None:
+def test_on_the_benchmark_search_is_mostly_proven(count, least):
     proven = 0
     for problem in giph(count):
         heft = value("heft", problem)
@@ -81,7 +81,7 @@ def test_on_the_benchmark_search_is_mostly_proven(count: int, least: int) -> Non
 @pytest.mark.parametrize(
     ("count", "most"), [(5, 1.0), pytest.param(15, 0.9, marks=pytest.mark.slow)]
 )
-def test_search_escapes_where_communication_dominates(count: int, most: float) -> None:
+def test_search_escapes_where_communication_dominates(count, most):
     """On the wider grid the search is below HEFT, by a tenth in the mean."""
     ratios = [
         PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, 30_000)).value
@@ -92,7 +92,7 @@ def test_search_escapes_where_communication_dominates(count: int, most: float) -
     assert np.mean(ratios) < most
 
 
-def test_a_longer_search_continues_the_shorter_one() -> None:
+def test_a_longer_search_continues_the_shorter_one():
     problem = giph(4, "grid")[1]
     values = [
         PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, n)).value
@@ -101,14 +101,14 @@ def test_a_longer_search_continues_the_shorter_one() -> None:
     assert values == sorted(values, reverse=True)
 
 
-def test_the_clock_does_not_end_the_first_round() -> None:
+def test_the_clock_does_not_end_the_first_round():
     """A busy machine costs quality, but the first schedules are made whatever it says."""
     problem = giph(4)[0]
     result = PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(1e-6))
     assert result.value <= value("heft", problem)
 
 
-def test_memory_and_rivals_hold_in_searches_and_proofs() -> None:
+def test_memory_and_rivals_hold_in_searches_and_proofs():
     """Two tasks fit on each device, and two must not meet: everything together is best, else."""
     tasks = [Operator(f"v{i}", ipt=1e6, memory=4) for i in range(4)]
     streams = [Stream("v0", f"v{i}", payload=100) for i in (1, 2, 3)]
@@ -124,7 +124,7 @@ def test_memory_and_rivals_hold_in_searches_and_proofs() -> None:
 
 
 @pytest.mark.parametrize("memory", [(2.0, 3.0, 0.0), (2.5, 2.0, 0.0)])
-def test_memory_is_counted_to_the_byte(memory: tuple[float, ...]) -> None:
+def test_memory_is_counted_to_the_byte(memory):
     """Two operators of 4.5 or 5 bytes together are not on one device of 4."""
     operators = [
         Operator(f"o{i}", ipt=1e6, payload=1e3, rate=float(i == 0), memory=m)
@@ -145,7 +145,7 @@ def test_memory_is_counted_to_the_byte(memory: tuple[float, ...]) -> None:
         ("pilot:samples=0:refine=none", "makespan:network=link"),
     ],
 )
-def test_other_rules_of_a_pass_are_judged_by_the_simulator(placer: str, way: str) -> None:
+def test_other_rules_of_a_pass_are_judged_by_the_simulator(placer, way):
     judge = named_objective(way)
     problem = giph(4)[1]
     result = named_placer(placer).place(problem, judge, budget=Budget(None, 3000))
@@ -154,7 +154,7 @@ def test_other_rules_of_a_pass_are_judged_by_the_simulator(placer: str, way: str
     assert result.value <= heft.value * 1.02
 
 
-def test_forced_choices_and_conditions_go_together() -> None:
+def test_forced_choices_and_conditions_go_together():
     tasks = [Operator("a", ipt=1e6, rate=1.0), Operator("b", ipt=1e6), Operator("c", ipt=1e6)]
     graph = StreamGraph.of("g", tasks, [Stream("a", "b", payload=1), Stream("b", "c", payload=1)])
     cluster = Cluster.uniform(3, mips=1.5, bandwidth=80)

@@ -18,7 +18,7 @@ from streamplace.scheduling.tasks import tasks_of
 TWO_FORKS = [(0, 2), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5)]
 
 
-def row_of_forks(count: int, width: int = 4, **rules: object) -> Problem:
+def row_of_forks(count, width=4, **rules):
     """Forks and joins, one after the other, on three uneven devices."""
     block = width + 1
     pairs = [
@@ -30,7 +30,7 @@ def row_of_forks(count: int, width: int = 4, **rules: object) -> Problem:
     return _problem(count * block + 1, pairs, count, **rules)
 
 
-def _problem(n: int, pairs: list[tuple[int, int]], seed: int = 0, **rules: object) -> Problem:
+def _problem(n, pairs, seed=0, **rules):
     rng = np.random.default_rng(seed)
     tasks = [Operator(f"v{i}", ipt=float(rng.integers(5, 20)) * 1e6) for i in range(n)]
     streams = [
@@ -41,7 +41,7 @@ def _problem(n: int, pairs: list[tuple[int, int]], seed: int = 0, **rules: objec
     return Problem(graph, Cluster.of(devices, bandwidth=80), Constraints(**rules))  # type: ignore[arg-type]
 
 
-def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float, float]:
+def known_by_stages(problem, evaluations=200_000):
     """What a proof by stages alone says: a bound, and the best of its schedules."""
     tasks = tasks_of(problem)
     stages = stages_of(tasks)
@@ -55,7 +55,7 @@ def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 1000), rules=st.sampled_from(["", "together", "pinned"]))
-def test_a_proof_by_stages_is_what_trying_all_finds(seed: int, rules: str) -> None:
+def test_a_proof_by_stages_is_what_trying_all_finds(seed, rules):
     rules_of = {"together": {"colocate": [["v3", "v4"]]}, "pinned": {"pin": {"v2": "d0"}}}
     problem = _problem(6, TWO_FORKS, seed, **rules_of.get(rules, {}))
     least, found = known_by_stages(problem)
@@ -82,14 +82,14 @@ TWO_ENDS = [(0, 1), (0, 2), (1, 3), (2, 4)]
         pytest.param(row_of_forks(4, exlocate=[["v1", "v2"]]), [], id="rules about the whole"),
     ],
 )
-def test_a_pass_splits_at_tasks_that_all_leads_through(problem: Problem, found: list[int]) -> None:
+def test_a_pass_splits_at_tasks_that_all_leads_through(problem, found):
     """Tasks of every stage but the cut task that it begins with; none where there are no stages."""
     stages = Stages.of(tasks_of(problem), 100)
     assert [len(s.rows) - s.begins for s in ([] if stages is None else stages.stages)] == found
 
 
 @pytest.mark.slow
-def test_long_rows_are_proven() -> None:
+def test_long_rows_are_proven():
     """Two hundred tasks, of which no solver proves anything at once."""
     problem = row_of_forks(40)
     result = PLACERS["auto"].place(problem, MAKESPAN, budget=Budget(None, 400_000))
@@ -97,7 +97,7 @@ def test_long_rows_are_proven() -> None:
     assert result.value < value("heft", problem)
 
 
-def test_what_has_time_to_spare_does_not_stand_in_the_way() -> None:
+def test_what_has_time_to_spare_does_not_stand_in_the_way():
     """Weights that are there at once, a mask for all, and a side output: proven all the same."""
     row = row_of_forks(12)
     graph, n = row.graph, row.n_operators
@@ -114,7 +114,7 @@ def test_what_has_time_to_spare_does_not_stand_in_the_way() -> None:
 
 
 @pytest.mark.slow
-def test_large_rows_are_searched_stage_by_stage() -> None:
+def test_large_rows_are_searched_stage_by_stage():
     problem = row_of_forks(700)
     assert problem.n_operators > 3000
     heft = value("heft", problem)
@@ -126,7 +126,7 @@ def test_large_rows_are_searched_stage_by_stage() -> None:
     assert many.bound > MAKESPAN.bound(problem)  # type: ignore[operator]
 
 
-def test_the_start_is_never_lost() -> None:
+def test_the_start_is_never_lost():
     problem = row_of_forks(6)
     best = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 200_000))
     for evaluations in (1, 100, 5000):
@@ -138,7 +138,7 @@ def test_the_start_is_never_lost() -> None:
 @pytest.mark.parametrize(
     ("room", "apart", "is_free"), [(1e9, [], True), (1e9, [["v0", "v40"]], False), (14, [], False)]
 )
-def test_memory_and_who_may_not_meet_hold(room: float, apart: list, is_free: bool) -> None:
+def test_memory_and_who_may_not_meet_hold(room, apart, is_free):
     """Proven where they cost nothing; else the bound of what would be without them holds."""
     row = row_of_forks(8)
     tasks = [Operator(one.name, ipt=one.ipt, memory=1) for one in row.graph.operators]
@@ -154,7 +154,7 @@ def test_memory_and_who_may_not_meet_hold(room: float, apart: list, is_free: boo
     assert (result.value <= free.value * (1 + 1e-6)) == is_free
 
 
-def test_a_pass_without_any_work_takes_no_time() -> None:
+def test_a_pass_without_any_work_takes_no_time():
     streams = [Stream("a", "b"), Stream("a", "c")]
     graph = StreamGraph.of("free", [Operator(name) for name in "abc"], streams, fires="all")
     result = PLACERS["exact"].place(Problem(graph, Cluster.uniform(2)), MAKESPAN)

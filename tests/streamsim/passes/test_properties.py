@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from passes_cases import Situation, situations, tasks
-from streamsim.arrays import Ints
+from passes_cases import situations, tasks
 from streamsim.pass_rules import Network, Queue
-from streamsim.passes import Pass, Rules, bounds, compile_pass, makespans, schedule
+from streamsim.passes import Rules, bounds, compile_pass, makespans, schedule
 
 CLOSE = 1e-9
 NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
@@ -16,7 +15,7 @@ networks = st.sampled_from(NETWORKS)
 
 
 @given(situation=situations())
-def test_a_free_network_keeps_the_bounds_of_list_scheduling(situation: Situation) -> None:
+def test_a_free_network_keeps_the_bounds_of_list_scheduling(situation):
     """A device idles only while everything on it waits for a chain of work (Graham, 1966)."""
     n, edges = situation.compiled.n_operators, situation.problem
     work = situation.compiled.work[:, 0]
@@ -35,7 +34,7 @@ def test_a_free_network_keeps_the_bounds_of_list_scheduling(situation: Situation
 
 
 @given(situation=situations(), network=networks, queue=st.sampled_from(QUEUES))
-def test_equal_sizes_stay_apart(network: Network, queue: Queue, situation: Situation) -> None:
+def test_equal_sizes_stay_apart(network, queue, situation):
     """They share buffers, which a schedule does not."""
     compiled, rules = situation.compiled, Rules(queue=queue, network=network)
     other = compiled._replace(devices=compiled.devices.copy(), work=compiled.work * 2)
@@ -45,7 +44,7 @@ def test_equal_sizes_stay_apart(network: Network, queue: Queue, situation: Situa
         assert makespans(each, situation.placements, rules).tolist() == alone
 
 
-def makespan_alone(one_pass: Pass, place: Ints, rules: Rules) -> float:
+def makespan_alone(one_pass, place, rules):
     """Makespan in buffers of its own; ∞ if the order contradicts the streams."""
     try:
         return schedule(one_pass, place, rules).makespan

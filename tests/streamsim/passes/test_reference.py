@@ -1,17 +1,15 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from numpy.typing import NDArray
-from passes_cases import Situation, situations, tied
+from passes_cases import situations, tied
 from passes_reference import Simulation
-from streamsim.pass_rules import Network, Queue
-from streamsim.passes import Pass, Rules, conflict, makespans, schedule
+from streamsim.passes import Rules, conflict, makespans, schedule
 
 #: Shares of a network are sums of fractions, whose last digits depend on the order of summation.
 CLOSE = 1e-9
 
 
-def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
+def rules(queue, network, situation):
     """With and without pauses."""
     rests = situation.rests
     return Rules(queue, network, 0.005 if rests else 0.0, 0.0125 if rests else 0.0)
@@ -21,7 +19,7 @@ def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth", "order"])
 @settings(max_examples=10)
 @given(situation=situations())
-def test_batches_are_as_transcribed(queue: Queue, network: Network, situation: Situation) -> None:
+def test_batches_are_as_transcribed(queue, network, situation):
     how = rules(queue, network, situation)
     noise = {"work_factors": situation.work_factors, "send_factors": situation.send_factors}
     together = makespans(situation.compiled, situation.placements, how, **noise)
@@ -46,9 +44,7 @@ def test_batches_are_as_transcribed(queue: Queue, network: Network, situation: S
         assert not np.isnan(result.start).any()
 
 
-def assert_nothing_ends(
-    compiled: Pass, place: NDArray[np.int32], how: Rules, makespan: float
-) -> None:
+def assert_nothing_ends(compiled, place, how, makespan):
     """An order that contradicts the streams takes for ever, and no schedule is made of it."""
     assert how.queue == "order"
     assert makespan == np.inf
@@ -60,7 +56,7 @@ def assert_nothing_ends(
 
 @pytest.mark.parametrize("network", ["free", "sender", "link", "port"])
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "order"])
-def test_ties_come_out_as_in_the_literal_transcription(queue: Queue, network: Network) -> None:
+def test_ties_come_out_as_in_the_literal_transcription(queue, network):
     rng = np.random.default_rng(0)
     for _ in range(60):
         compiled, place, task = tied(rng)
