@@ -228,7 +228,7 @@ def _with_fewer_machines(
             return packed, ()
         if rate_of(problem, smaller) < problem.rate * (1 - SLACK):
             cost = Prices.of(problem.catalogue).per_hour(fewer)
-            carries = f"{digits(rate / (1 - problem.headroom), 6)} tuples/s for {cost:g} per hour"
+            carries = f"{digits(rate / (1 - problem.reserved), 6)} tuples/s for {cost:g} per hour"
             return packed, (f"With one {offers[less].name} less, a plan carries {carries}.",)
         packed = smaller
 
@@ -249,8 +249,8 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     catalogue, graph = problem.catalogue, problem.graph
     deployment = deployed(problem, packed)
     unreserved, at_rate = problem, deployment
-    if problem.headroom:  # which is free, so what is in use is that of the rate itself
-        unreserved = replace(problem, headroom=0.0)
+    if problem.reserved:  # which is free, so what is in use is that of the rate itself
+        unreserved = replace(problem, reserved=0.0)
         at_rate = deployed(unreserved, packed)
     demand = unreserved.demand
     packing = packing_of(demand, catalogue, packed.parallelism)
@@ -273,7 +273,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
-        headroom=problem.headroom,
+        headroom=problem.reserved,
         cost=Prices.of(catalogue).per_hour(counts),
         bound=bound.value,
         bounds=bound.by_strength,
@@ -283,7 +283,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         placement=deployment.placement,
         limit=limit,
         free=_free(packing.capacity[packed.kinds], use),
-        carries=rate_of(problem, packed) / (1 - problem.headroom),
+        carries=rate_of(problem, packed) / (1 - problem.reserved),
         seed=problem.settings.seed,
         slots=slots,
         prices=prices,

@@ -63,8 +63,8 @@ class PlanProblem:
     settings: PlannerSettings  # headroom and budget of the plan
     # Types of machines. The machines of a cluster are offers with a price of 1.
     catalogue: Catalogue
-    # Share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
-    headroom: float
+    # Share that stays free, of the headroom and the errors of predictions together.
+    reserved: float
     cluster: Cluster | None = None  # the cluster to plan for; None if machines are bought
     members: tuple[tuple[int, ...], ...] = ()  # indices of the cluster's devices of each type
     # Multiples of the rate that the plan is made for, by purpose.
@@ -84,12 +84,12 @@ class PlanProblem:
                 "behind a window, the inputs of such an operator are equal at some rates only, and "
                 "a plan tries many; let the operators fire 'each'"
             )
-        headroom, reserves = _reserve(settings)
+        reserved, reserves = _reserve(settings)
         if isinstance(machines, Catalogue):
-            problem = cls(graph, settings, machines, headroom, reserves=reserves)
+            problem = cls(graph, settings, machines, reserved, reserves=reserves)
         else:
             catalogue, members = catalogue_of(machines)
-            problem = cls(graph, settings, catalogue, headroom, machines, members, reserves)
+            problem = cls(graph, settings, catalogue, reserved, machines, members, reserves)
         runs = allowed(problem.demand, problem.catalogue).any(axis=0)
         if not runs.all():
             v = int(np.argmin(runs))
@@ -102,9 +102,14 @@ class PlanProblem:
 
     @cached_property
     def demand(self) -> Demand:
-        """Demand of the graph at the rate divided by 1 − headroom."""
-        graph = self.graph.at_rate(self.rate / (1 - self.headroom))
+        """Demand of the graph at the rate that the plan is made for."""
+        graph = self.graph.at_rate(self.planned_rate)
         return demand_of(graph, self.settings.keep_parallelism)
+
+    @property
+    def planned_rate(self) -> float:
+        """Tuples/s that the plan is made for, so that what is reserved stays free at its rate."""
+        return self.rate / (1 - self.reserved)
 
     @property
     def rate(self) -> float:
@@ -113,12 +118,12 @@ class PlanProblem:
 
     @property
     def rate_limit(self) -> float:
-        """Rate up to which the graph, with the headroom, stays below the largest possible tuples/s.
+        """Rate up to which the graph, with the reserve, stays below the largest possible tuples/s.
 
         The output of a window grows no faster than the rate, so proportion is an upper limit.
         """
         limit = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
-        return limit * (1 - self.headroom) * (1 - SLACK)
+        return limit * (1 - self.reserved) * (1 - SLACK)
 
     @cached_property
     def useful_offers(self) -> tuple[Offer, ...]:

@@ -241,8 +241,7 @@ class JobOnOffer:
         What changes least comes first: the present parallelism, few slots, the present mode.
         """
         job, (offer,) = self.job, self.only.offers
-        headroom = PlanProblem.of(self.graph, self.only, settings).headroom
-        needed = self.graph.source_rate / (1 - headroom)
+        needed = PlanProblem.of(self.graph, self.only, settings).planned_rate
         modes = sorted(job.modes or MODES[:1], key=lambda mode: (mode != job.mode, mode != "SLOTS"))
         largest = max(self.fixed.values(), default=1)
         options = [(ceil(max(job.parallelism, largest) / number), job.parallelism)]
