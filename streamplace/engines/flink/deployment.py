@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamplace.engines.flink.pin.free_resources import is_pinnable
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.settings import (
     SAVEPOINT_FOLDERS,
     scheduler_fault,
     scheduler_of,
     shown_settings,
 )
+from streamplace.engines.flink.versions import version_text
 from streamplace.model.message_text import counted, listed, shown
 
 DEPLOYMENT, SESSION_JOB = "FlinkDeployment", "FlinkSessionJob"
@@ -179,7 +180,7 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
         manager = SESSION_JOB
     kind = next((settings[key] for key in _AVAILABILITY if key in settings), "none").lower()
     return JobDeployment(
-        version=_version(rest),
+        version=version_text(rest),
         scheduler=scheduler_of(settings, document),
         is_application=is_application,
         manager=manager,
@@ -195,10 +196,3 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
         shows_settings=shows,
         resource=str(rest.resource or ""),
     )
-
-
-def _version(rest: Rest) -> str:
-    try:
-        return str(rest.get("/config")["flink-version"])
-    except Refusal:
-        return "of an unknown version"

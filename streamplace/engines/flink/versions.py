@@ -2,7 +2,7 @@
 
 import re
 
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import Refusal, Rest
 
 DOWNLOADED = "2.3.0"
 """Version of the libraries that are downloaded, and with which everything is tested."""
@@ -10,7 +10,15 @@ OLDEST = "1.19"
 """Oldest version of a local cluster."""
 
 
+def version_text(rest: Rest) -> str:
+    """Version of a running Flink in words, which a gateway may hide."""
+    try:
+        return str(rest.get("/config")["flink-version"])
+    except Refusal:
+        return "of an unknown version"
+
+
 def version_of(rest: Rest) -> tuple[int, int]:
     """Major and minor version of a running Flink; (0, 0) if it does not say."""
-    version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
+    version = re.match(r"(\d+)\.(\d+)", version_text(rest))
     return (int(version[1]), int(version[2])) if version is not None else (0, 0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_flink import FakeFlink, task_manager
+from fake_flink import FakeFlink, failure, task_manager
 from flink_clusters import pipeline
 from hypothesis import given
 from hypothesis import strategies as st
@@ -315,11 +315,16 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
 
 
 @pytest.mark.parametrize(
-    ("version", "modes"), [("2.3.0", {"NONE", "SLOTS", "TASKS"}), ("1.20.5", {"NONE", "SLOTS"})]
+    ("answer", "modes"),
+    [
+        ({"flink-version": "2.3.0"}, {"NONE", "SLOTS", "TASKS"}),
+        ({"flink-version": "1.20.5"}, {"NONE", "SLOTS"}),
+        (failure("forbidden", status=403), {"NONE", "SLOTS"}),  # by a gateway
+    ],
 )
-def test_only_modes_that_a_flink_knows_are_recommended(version, modes):
+def test_only_modes_that_a_flink_knows_are_recommended(answer, modes):
     """A JobManager with a mode that it does not know does not start."""
-    flink = FakeFlink({"GET /config": {"flink-version": version}})
+    flink = FakeFlink({"GET /config": answer})
     assert set(known_modes(flink.rest)) == modes
 
 
