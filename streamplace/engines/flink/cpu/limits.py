@@ -23,7 +23,7 @@ from typing import NamedTuple
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
 TINY = 1e-9
-"""Difference of cores that rounding may make."""
+"""Difference that rounding may make of cores, and relative one of rates and factors of costs."""
 LEAST_CORES = 0.01
 """Least part of a TaskManager in the model, however full its machine is."""
 MOST_RESERVED = 0.9

@@ -15,15 +15,15 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.threads import PAUSE_SECONDS
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.message_text import shown
 
 JAR = "streamplace-reporter.jar"
 VERSION = 1
 """Version of the table that the reporter writes."""
-UPDATE_SECONDS, PAUSE_SECONDS = 15.0, 0.25
-"""Longest wait for a newer report: Flink fetches metrics every 10 s (default), when it is asked;
-and pause between two questions."""
+UPDATE_SECONDS = 15.0
+"""Longest wait for a newer report: Flink fetches metrics every 10 s (default), when it is asked."""
 NONE = "it is no table of threads"
 _GAUGE = re.compile(r"(.*\.)?streamplace\d{1,2}")
 _HEAD = re.compile(r"streamplace (\d+) (\d+) (\d+) (\d+)\n")

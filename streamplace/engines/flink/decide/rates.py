@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.limits import MOST_RESERVED
+from streamplace.engines.flink.cpu.limits import MOST_RESERVED, TINY
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     Measurement,
@@ -46,8 +46,6 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.profile_trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
 
-TINY = 1e-9
-"""Relative difference that rounding may make of levels, rates and factors of costs."""
 NEGLIGIBLE_RATE = 1e-6
 """Share of the rate of all sources below which some count as silent."""
 STUCK = 1e15
