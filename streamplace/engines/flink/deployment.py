@@ -8,7 +8,8 @@ from typing import Any
 from streamplace.engines.flink.pin.free_resources import is_pinnable
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.settings import (
-    SAVEPOINT_FOLDERS,
+    has_autoscaler,
+    savepoint_folder,
     scheduler_fault,
     scheduler_of,
     shown_settings,
@@ -189,8 +190,8 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
         task_managers=len(managers),
         unpinned=tuple(row["id"] for row in managers if not is_pinnable(row)),
         accepts_jars=settings.get("web.submit.enable", "").lower() != "false",
-        has_autoscaler=settings.get("job.autoscaler.enabled", "").lower() == "true",
-        savepoints=next((settings[key] for key in SAVEPOINT_FOLDERS if settings.get(key)), None),
+        has_autoscaler=has_autoscaler(settings),
+        savepoints=savepoint_folder(settings),
         high_availability=None if kind == "none" else kind,
         others=tuple(other for other in rest.live_jobs() if job not in (None, other)),
         shows_settings=shows,

@@ -11,8 +11,9 @@ from fake_flink import advised, failure, jobs, task_manager, write_program
 from operator_stand_in import kubeconfig, specification
 from pods import STATE
 
-from streamplace.engines.flink.deployment import deployment_of
+from streamplace.engines.flink.deployment import DEPLOYMENT, deployment_of
 from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 
@@ -171,3 +172,10 @@ def test_what_a_gateway_hides_is_said_to_be_unknown(shop):
     assert "its settings are hidden" in str(deployment)
     assert "session cluster" not in str(deployment)
     assert "belongs to a FlinkSessionJob" in deployment.obstacle
+
+
+def test_a_resource_may_name_the_folder_of_savepoints_by_its_older_name():
+    settings = {"state.savepoints.dir": "s3://saved"}
+    document = {"metadata": {}, "spec": specification(**settings)}
+    resource = FlinkResource(DEPLOYMENT, "flink", "count", document, document)
+    assert str(resource).endswith("savepoint upgrades in s3://saved")

@@ -22,8 +22,8 @@ from streamplace.engines.flink.move.journal import (
     unfinished,
 )
 from streamplace.engines.flink.move.running_settings import (
-    CHECKPOINTING,
     LATER,
+    RETENTION,
     Settings,
     checkpoint_folder,
     lost,
@@ -53,7 +53,7 @@ from streamplace.engines.flink.rest.client import (
     stop_trigger,
 )
 from streamplace.engines.flink.rest.plan import job_operators, layout_of
-from streamplace.engines.flink.rest.settings import SAVEPOINT_FOLDERS
+from streamplace.engines.flink.rest.settings import savepoint_folder
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.message_text import listed
 
@@ -66,8 +66,6 @@ UNREPORTED = (
     "of the settings that the job was submitted with, Flink reports those of checkpoints, state, "
     "restarts and chaining; give all others with -D, or they are lost"
 )
-RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
-"""The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +212,7 @@ class FlinkMove:
         remember(journal.job, kept)  # so that the command that is printed needs no jar
         program = replace(kept, entry_class=kept.entry)
         back = program.with_settings(journal.settings)
+        # so that it can return to the last of its checkpoints
         forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
         after, before = journal.after, journal.before
         if self.without_lost is not None:
@@ -244,9 +243,8 @@ class FlinkMove:
         """
         if self.settings.savepoints:
             return self.settings.savepoints
-        places = (self.program.settings, self.rest.settings())
-        named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
-        if (folder := next(named, None)) is None:
+        folder = savepoint_folder(self.program.settings, self.rest.settings())
+        if folder is None:
             raise SettingError(
                 "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
                 "name one with --savepoints"

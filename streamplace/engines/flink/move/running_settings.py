@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamplace.engines.flink.move.savepoints import (
+    NOT_RETAINED,
     checkpoint_settings,
     latest,
     path_of,
+    retention_of,
     suppress_missing,
 )
 from streamplace.engines.flink.rest.answers import CheckpointSettings
@@ -27,6 +29,8 @@ BACKENDS = {
     "ForStStateBackend": "forst",
 }
 CHECKPOINTING = "execution.checkpointing"
+RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
+"""Setting of when the checkpoints of a job that has ended are kept."""
 RESTART = "restart-strategy"
 DEFAULTS: Settings = {
     f"{CHECKPOINTING}.timeout": "600000 ms",
@@ -36,7 +40,7 @@ DEFAULTS: Settings = {
     f"{CHECKPOINTING}.unaligned.enabled": "false",
     f"{CHECKPOINTING}.tolerable-failed-checkpoints": "0",
     f"{CHECKPOINTING}.aligned-checkpoint-timeout": "0 ms",
-    f"{CHECKPOINTING}.externalized-checkpoint-retention": "no_externalized_checkpoints",
+    RETENTION: NOT_RETAINED,
     "state.backend.type": "hashmap",
     "state.changelog.enabled": "false",
     "pipeline.object-reuse": "false",
@@ -128,14 +132,7 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
     ):
         if field in row:
             yield f"{CHECKPOINTING}.{key}", f"{str(row[field]).lower()}{unit}"
-    retention = answer["externalization"]
-    if not retention["enabled"]:
-        policy = "no_externalized_checkpoints"
-    elif retention["delete_on_cancellation"]:
-        policy = "delete_on_cancellation"
-    else:
-        policy = "retain_on_cancellation"
-    yield f"{CHECKPOINTING}.externalized-checkpoint-retention", policy
+    yield RETENTION, retention_of(answer)
 
 
 def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:

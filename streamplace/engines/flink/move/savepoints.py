@@ -42,6 +42,9 @@ STOPPING = "SYNC_SAVEPOINT"
 BEGUN = ("INITIALIZING", "CREATED")
 CANCELLED = frozenset({"CANCELLING", "CANCELED"})
 """Flink itself never cancels a job."""
+RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
+NOT_RETAINED = "no_externalized_checkpoints"
+"""Flink's words for when the checkpoints of a job that has ended are kept."""
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
 
@@ -223,13 +226,20 @@ def checkpoint_settings(rest: Rest, job: str) -> CheckpointSettings | None:
     return None
 
 
+def retention_of(settings: CheckpointSettings) -> str:
+    """When the checkpoints of a job are kept, in Flink's words."""
+    answer = settings["externalization"]
+    if not answer["enabled"]:
+        return NOT_RETAINED
+    return IF_FAILED if answer["delete_on_cancellation"] else RETAINED
+
+
 def outlives(rest: Rest, job: str) -> bool:
     """Whether the checkpoints of a job are retained: as it has failed, or if it is cancelled."""
     if (settings := checkpoint_settings(rest, job)) is None:
         return False
-    retention = settings["externalization"]
-    is_kept = not retention["delete_on_cancellation"] or rest.job(job)["state"] == "FAILED"
-    return retention["enabled"] and is_kept
+    retention = retention_of(settings)
+    return retention == RETAINED or (retention == IF_FAILED and rest.job(job)["state"] == "FAILED")
 
 
 def path_of(row: CheckpointAnswer) -> str | None:

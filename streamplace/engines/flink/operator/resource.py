@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from streamplace.engines.flink.deployment import DEPLOYMENT, SESSION_JOB
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.settings import has_autoscaler, savepoint_folder
 from streamplace.errors import SettingError
 from streamplace.model.message_text import counted, shown
 
@@ -109,7 +110,12 @@ class FlinkResource:
     @property
     def has_autoscaler(self) -> bool:
         """Whether Flink's autoscaler chooses the parallelism."""
-        return self.configuration.get("job.autoscaler.enabled", "").lower() == "true"
+        return has_autoscaler(self.configuration)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the job is not to run."""
+        return bool(self.job.get("state", "running") == "suspended")
 
     @property
     def owner(self) -> str:
@@ -146,7 +152,7 @@ class FlinkResource:
             f"{counted(len(self.nodes), 'TaskManager')}{size if resource else ''}{on}",
         ]
         upgrade = self.job.get("upgradeMode", "stateless")
-        folder = self.configuration.get("execution.checkpointing.savepoint-dir", "")
+        folder = savepoint_folder(self.configuration)
         text = f"{', '.join(parts)}; {upgrade} upgrades"
         text += f" in {shown(folder)}" if folder and upgrade == "savepoint" else ""
         return f"{text}; kept by {self.owner}" if self.owner else text
@@ -161,7 +167,7 @@ class FlinkResource:
             raise FlinkError(f"{where} has flinkVersion {shown(version)}, which is not known")
         if not self.job:
             raise FlinkError(f"{where} is a session cluster; name one of its FlinkSessionJobs")
-        if self.job.get("state", "running") == "suspended":
+        if self.is_suspended:
             raise FlinkError(f"{where} is suspended; set job.state to running")
         if self.error:
             raise FlinkError(f"{where} has failed: {self.error}")

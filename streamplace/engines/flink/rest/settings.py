@@ -86,6 +86,21 @@ def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
     return int(match[1]) * factors[0] if factors else None
 
 
+def savepoint_folder(*places: Mapping[str, str]) -> str | None:
+    """Folder of savepoints by the first settings that name one; None if none do.
+
+    >>> savepoint_folder({}, {"state.savepoints.dir": "/old"})
+    '/old'
+    """
+    named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
+    return next(named, None)
+
+
+def has_autoscaler(settings: Mapping[str, str]) -> bool:
+    """Whether Flink's autoscaler chooses the parallelism."""
+    return settings.get("job.autoscaler.enabled", "").lower() == "true"
+
+
 def scheduler_of(settings: Mapping[str, str], document: Mapping[str, Any]) -> str:
     """Scheduler of a job, or by the settings of its cluster: a job names it from version 2 on.
 

@@ -15,8 +15,14 @@ from typing import NamedTuple
 from streamplace.engines.flink.constants import FAULT_SECONDS
 from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.move import RETENTION
-from streamplace.engines.flink.move.savepoints import checkpoint_settings, resumable, stopped_with
+from streamplace.engines.flink.move.running_settings import RETENTION
+from streamplace.engines.flink.move.savepoints import (
+    RETAINED,
+    checkpoint_settings,
+    resumable,
+    retention_of,
+    stopped_with,
+)
 from streamplace.engines.flink.pin.free_resources import fitted
 from streamplace.engines.flink.program.submission import live_states
 from streamplace.engines.flink.rest.answers import finished
@@ -290,13 +296,12 @@ def unkept(rest: Rest, job: str) -> str:
     """Why a job could not continue from its checkpoints elsewhere; empty if it could."""
     if (settings := checkpoint_settings(rest, job)) is None:
         return f"job {job} takes no checkpoints, so it could not continue elsewhere"
-    retention = settings["externalization"]
     if "JobManager" in settings.get("checkpoint_storage", ""):
         return (
             f"job {job} keeps its checkpoints in the JobManager's memory, so a spare could not "
             "continue from them; submit it with -D execution.checkpointing.dir=FOLDER"
         )
-    if not retention["enabled"] or retention["delete_on_cancellation"]:
+    if retention_of(settings) != RETAINED:
         return (
             f"job {job} deletes its checkpoints when it ends, so a spare could not continue "
             f"from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
