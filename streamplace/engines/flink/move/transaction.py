@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.source_lag import SourceFlow
@@ -248,14 +247,42 @@ class Transaction:
 
     def _until_end(self) -> tuple[Step, FlinkMoved | BaseException]:
         """Observe, decide and act until the end; return it with its result or error."""
+        acts: dict[Step, Callable[[MoveObservation], None]] = {
+            Step.PREPARE: self._prepare,
+            Step.STOP: self._stop,
+            Step.AWAIT_STOP: self._await_stop,
+            Step.STEADY: self._steady,
+            Step.CANCEL: self._cancel,
+            Step.START: self._start,
+            Step.SETTLE: self._settle,
+            Step.END: self._end,
+            Step.RETURN: self._return,
+            Step.AWAIT_RETURN: self._await_return,
+        }
+        ends: dict[Step, Callable[[MoveObservation], FlinkMoved | BaseException]] = {
+            Step.MOVED: self._moved,
+            Step.HAS_RETURNED: self._has_returned,
+            Step.KEPT: self._kept,
+            Step.REFUSED: self._refused,
+            Step.FINISHED: self._finished,
+            Step.TAKEN: self._taken,
+            Step.ENDED_BY_OTHERS: self._ended_by_others,
+            Step.NOT_RUNNING: self._not_running,
+            Step.LOST: self._lost,
+            Step.FORGOTTEN: self._forgotten,
+            Step.STOPPED_BY_OTHERS: self._stopped_by_others,
+            Step.NOT_RETURNED: self._not_returned,
+            Step.UNDECIDED: self._undecided,
+            Step.LEFT: self._left,
+        }
         while True:
             step: Step | None = None
             try:
                 observation = self._observed()
                 step = decide(observation)
                 if step.is_end:
-                    return step, self._of(step)(observation)
-                self._of(step)(observation)
+                    return step, ends[step](observation)
+                acts[step](observation)
                 self._after, self._outcome, self._error = step, StepOutcome.DONE, None
             except KeyboardInterrupt:
                 self._interrupts += 1
@@ -283,11 +310,6 @@ class Transaction:
         return replace(
             observation, after=self._after, outcome=self._outcome, interrupts=self._interrupts
         )
-
-    def _of(self, step: Step) -> Callable[[MoveObservation], Any]:
-        """The method of a step, which has its name: it acts, or returns a result or an error."""
-        method: Callable[[MoveObservation], Any] = getattr(self, f"_{step.name.lower()}")
-        return method
 
     # Steps.
 
