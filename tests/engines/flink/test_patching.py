@@ -315,7 +315,7 @@ def test_a_job_that_runs_is_measured_and_a_mode_is_tried(pods, api, capsys):
         trials = ModeTrials.of(api, resource, improver, 120.0, "resume")
         before = trials.propose()
         rate = RateInterval(1.0, 2.0, 3.0)
-        candidate = Candidate("Flink's TASKS", before.where.layout, rate)
+        candidate = Candidate("Flink's TASKS", before.where.layout, rate, mode="TASKS")
         after, ended = trials.tried(before, candidate)
         assert ended.step is PatchStep.RETURNED
         assert [trial.name for trial in after.trials] == ["present layout", "Flink's TASKS"]

@@ -133,6 +133,7 @@ class Candidate:
     kept: float = 0.0  # tuples/s of them that do not depend on the layout
     line: str = ""  # line of configuration by which Flink produces it, or one that carries as much
     can_be_pinned: bool = True  # whether the cluster can run the job in this layout
+    mode: str = ""  # Flink's mode in which it is one of the possible layouts
     by_flink: RateInterval | None = None  # tuples/s if Flink chooses one of its possible layouts
 
     @property
@@ -198,6 +199,7 @@ def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Cand
         candidate(question, name, pins or best),
         line=f"{MODE_SETTING}: {mode}" if is_sure else "",
         can_be_pinned=pins is not None,
+        mode=mode,
         by_flink=candidate(question, name, *possible).predicted,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
-from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING, MODES
+from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
 from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
@@ -24,10 +24,6 @@ from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, r
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import NOISE
 from streamplace.model.units import digits
-
-OF_FLINK = "Flink's {}"
-"""Name of the candidate of a mode."""
-MODE_OF = {OF_FLINK.format(mode): mode for mode in MODES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class ModeTrials:
 
     def tried(self, proposal: Proposal, target: Candidate) -> tuple[Proposal, Patched]:
         """Try a mode; return the measurements with it, and how the change ended."""
-        patch = {"flinkConfiguration": {MODE_SETTING: MODE_OF[target.name]}}
+        patch = {"flinkConfiguration": {MODE_SETTING: target.mode}}
         least_rate = (1 + NOISE) * proposal.best.rate
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
         journal = PatchJournal.of(now, patch, self.resume_by, least_rate)
@@ -153,14 +149,13 @@ def measured(improver: JobImprover, timeout: float, before: Proposal | None = No
 
 def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
     """Candidates: Flink's modes but the present one, each by its line of configuration."""
-    present = OF_FLINK.format(resource.configuration.get(MODE_SETTING, "NONE").upper())
+    present = resource.configuration.get(MODE_SETTING, "NONE").upper()
 
     def modes(question: Question) -> list[Candidate]:
-        found = [c for c in candidates(question) if c.by_flink and c.name != present]
-        lines = [f"{MODE_SETTING}: {c.name.split()[-1]}" for c in found]  # none needs pins
-        return [
-            replace(c, predicted=c.shown, can_be_pinned=True, line=line)
-            for c, line in zip(found, lines, strict=True)
+        return [  # none needs pins
+            replace(c, predicted=c.shown, can_be_pinned=True, line=f"{MODE_SETTING}: {c.mode}")
+            for c in candidates(question)
+            if c.mode not in ("", present)
         ]
 
     return modes
