@@ -23,6 +23,7 @@ from streamplace.engines.flink.advise.equal_pods import (
     EqualPods,
     JobOnPods,
     PodPatch,
+    constant_of,
     patch_commands,
     planned_pods,
 )
@@ -421,14 +422,15 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[Stre
     Costs are scaled if the sources are held back, or if the predicted rate is below the measured
     one. Larger errors than those of profiles are not corrected: something else limits the job.
     """
-    factor = 1.0 if rates is None else float(rates.factors[0])
+    if rates is None:
+        return graph, []
+    factor = rates.cost_factor
     sentence = f"the present layout carries {1 / factor:.0%} of what the model says, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
         return graph, [f"{sentence}the rate of the plan may be outside of its interval"]
-    operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
-    scaled = graph.with_operators(operators)
     is_noted = abs(factor - 1) > NOISE
-    return scaled, [f"{sentence}all costs count {factor:.2f} times"] if is_noted else []
+    notes = [f"{sentence}all costs count {factor:.2f} times"] if is_noted else []
+    return rates.at_measured_costs(graph), notes
 
 
 def _carried(rates: JobRates | None, plan: PlanResult, profile: JobProfile) -> RateInterval | None:
@@ -464,8 +466,8 @@ def _planned(
     plan change the sum of these loads by much.
     """
     plan, operators = planned(graph, machines, settings), graph.operators
-    number = np.array([plan.parallelism[name] for name in operators.name], np.float64)
-    constant = operators.constant * number / operators.parallelism
+    number = np.array([plan.parallelism[name] for name in operators.name], np.int32)
+    constant = constant_of(operators, number)
     work = 1e-6 * graph.charged_ipt * graph.input_rate + constant
     if abs(constant - operators.constant).sum() <= NOISE * work.sum():
         return plan

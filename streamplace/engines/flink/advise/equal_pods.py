@@ -32,9 +32,11 @@ from streamplace.engines.flink.rest.settings import USUAL, shown_settings
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import ProblemError
 from streamplace.io.ledger import NOISE
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
+from streamplace.model.operators import Operators
 from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue, Offer, exact_price
@@ -48,6 +50,11 @@ PATCH = "patch.yaml"
 MORE_PODS = 2
 """Pods that are tried, as a multiple of the fewest that the bound allows, and of as many more."""
 MIB = 2**20
+
+
+def constant_of(operators: Operators, number: Ints | int) -> Floats:
+    """Constant loads of operators with other numbers of subtasks, each of which has one."""
+    return operators.constant * number / operators.parallelism
 
 
 class JobOnPods(NamedTuple):
@@ -212,13 +219,10 @@ class JobOnOffer:
         return {name: n for name, n in numbers.items() if n != self.job.parallelism}
 
     def deployed(self, parallel: int) -> StreamGraph:
-        """Graph whose operators have a parallelism, but for those whose program sets another.
-
-        Each subtask has a constant load.
-        """
+        """Graph whose operators have a parallelism, but for those whose program sets another."""
         operators, fixed = self.graph.operators, self.fixed
         numbers = np.array([fixed.get(name, parallel) for name in operators.name], np.int32)
-        constant = operators.constant * numbers / operators.parallelism
+        constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
 
     def carried(self, pods: EqualPods) -> float:
@@ -282,8 +286,7 @@ def planned_pods(
     seconds = settings.budget.seconds
     part = None if seconds is None else seconds / (len(catalogue.offers) + 1)
     settings = replace(settings, budget=replace(settings.budget, seconds=part))
-    operators = graph.operators
-    least = replace(operators, constant=operators.constant / operators.parallelism)
+    least = replace(graph.operators, constant=constant_of(graph.operators, 1))
     for offer in sorted(catalogue.offers, key=lambda offer: offer.price):
         on_offer = JobOnOffer(graph, replace(catalogue, offers=(offer,)), job, shares)
         try:

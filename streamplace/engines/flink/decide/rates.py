@@ -237,6 +237,16 @@ class JobRates:
                 break
         return answer
 
+    @property
+    def cost_factor(self) -> float:
+        """Factor of all costs if all sources are one flow, else of those of the first source."""
+        return float(self.factors[0])
+
+    def at_measured_costs(self, graph: StreamGraph) -> StreamGraph:
+        """Return a graph with all costs multiplied by `cost_factor`."""
+        operators = graph.operators
+        return graph.with_operators(replace(operators, ipt=self.cost_factor * operators.ipt))
+
     @cached_property
     def contradiction(self) -> Trust | None:
         """How the model contradicts the measured rate; None if its predictions can be used.
@@ -273,7 +283,7 @@ class JobRates:
         graph, rates = self.measured.graph, self.measured.graph.operators.rate
         grows = self._held_back if self.is_open else np.ones(len(rates), np.bool_)
         more = (rate - self.kept) / (graph.source_rate - self.kept)
-        factors = self.factors if self.is_open else self.factors[0]
+        factors = self.factors if self.is_open else self.cost_factor
         rates = np.minimum(np.where(grows, more, 1.0) * factors * rates, LARGEST)
         return graph.with_operators(replace(graph.operators, rate=rates))
 

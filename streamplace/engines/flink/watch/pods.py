@@ -77,8 +77,7 @@ class PodModeller:
         measured = self.engine.measure(own, self.seconds)
         graph, present = measured.graph, layout_of(rest, own, rest.running_job(own))
         rates = JobRates(measured, present.by_task(graph))
-        operators = graph.operators
-        graph = graph.with_operators(replace(operators, ipt=rates.factors[0] * operators.ipt))
+        graph = rates.at_measured_costs(graph)
         offer = replace(Offer.of_device(measured.cluster.devices[0]), name="pod")
         costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
         only = Catalogue((offer,), *costs, slot_sharing=True)
@@ -97,7 +96,8 @@ class PodModeller:
 
         now = len(present.devices)
         here = replace(option(now, facts.parallelism), layout=numbered(present))
-        limit = min([n for n in operators.max_parallelism.tolist() if n], default=self.most * slots)
+        limits = [n for n in graph.operators.max_parallelism.tolist() if n]
+        limit = min(limits, default=self.most * slots)
         sizes = [n for n in plan_sizes(self.most) if n * slots <= limit]
         sizes = [] if graph.kept_parallelism else sizes
         return JobModel(
