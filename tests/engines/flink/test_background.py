@@ -278,7 +278,7 @@ def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(thread, cores):
     writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
     threads = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
     sinks = [subtask(name, name, read=n) for name, n in zip(writers, (100.0, 300.0), strict=True)]
-    found = charged(threads, sinks)
+    found = charged(threads, sinks, ())
     assert [found[sink.key].cores - 0.1 for sink in sinks] == pytest.approx(cores)
 
 

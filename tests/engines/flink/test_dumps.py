@@ -104,7 +104,7 @@ def test_native_threads_that_a_task_has_started_are_its_own():
     """They inherit its name, where the kernel keeps all of it."""
     subtask = RunningSubtask("job", "v", 0, "dev", "mean (1/4)#0", 900.0)
     loads = [ThreadLoad(subtask.thread, 0.1, 0.02), ThreadLoad(subtask.thread, 0.03, 0.0)]
-    (cpu,) = charged(loads, [subtask]).values()
+    (cpu,) = charged(loads, [subtask], ()).values()
     assert (cpu.cores, cpu.source) == (pytest.approx(0.13), "")
     assert cpu.thread == loads[0]
 

@@ -192,7 +192,7 @@ def test_what_a_job_was_submitted_with_is_known_later(program):
     remember(JOB, program)
     for job in (JOB, successor(JOB), successor(successor(JOB))):
         known = known_program(job)
-        assert known.run_request() == program.run_request()
+        assert known.run_request(None) == program.run_request(None)
         assert (known.jar, known.libraries) == (program.jar, program.libraries)
         assert known.managed_mb == 64
 

@@ -268,7 +268,7 @@ def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
 
 
 def charged(
-    loads: Sequence[ThreadLoad], subtasks: Iterable[RunningSubtask], sources: Container[str] = ()
+    loads: Sequence[ThreadLoad], subtasks: Iterable[RunningSubtask], sources: Container[str]
 ) -> dict[Key, TaskCpu]:
     """CPU of the subtasks of a TaskManager, with that of the threads which serve them.
 

@@ -118,7 +118,7 @@ def throttled_seconds(process: int) -> float:
 
 def cpu_shares(
     processes: Mapping[str, int],
-    used: Mapping[str, float] | None = None,
+    used: Mapping[str, float] | None,
     reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> dict[str, CpuShare]:
     """Part of every TaskManager in the CPU that it shares with others.

@@ -47,7 +47,7 @@ In a job with a low load they continue for minutes, partly with code that serves
 
 
 def steady_profile(
-    rest: Rest, job: str, seconds: float = 5.0, patience: float = PATIENCE_SECONDS
+    rest: Rest, job: str, seconds: float, patience: float = PATIENCE_SECONDS
 ) -> JobProfile:
     """Measure a running job until it is steady; return its profile of all windows since then.
 

@@ -173,7 +173,7 @@ def placed_upload(rest: Rest, program: Program, answer: Pinning) -> Iterator[Clu
         yield jar
 
 
-def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] = ()) -> None:
+def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str]) -> None:
     """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot.
 
     It cannot run without the TaskManagers ``needed``; others may join meanwhile. If it still

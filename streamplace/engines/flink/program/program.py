@@ -73,7 +73,7 @@ class Program:
         return {**self.settings, **more, **paths}
 
     def run_request(
-        self, savepoint: Savepoint | None = None, more: Mapping[str, str] | None = None
+        self, savepoint: Savepoint | None, more: Mapping[str, str] | None = None
     ) -> dict[str, object]:
         """Body of the REST request that makes the pinning class run the job.
 

@@ -469,7 +469,7 @@ def turns(seconds: float) -> Iterator[None]:
         time.sleep(POLL_SECONDS)
 
 
-def only_job(rest: Rest, given: str | None = None) -> str:
+def only_job(rest: Rest, given: str | None) -> str:
     """Id of the given job, else of the only one that has not ended.
 
     Flink takes ids in capitals, too, but the id of a successor is made from small letters.
