@@ -5,11 +5,12 @@ that is killed at any line leaves a row that says how far it has come, and ``--r
 there. The row is also the claim of its command on the job and its successors.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -97,6 +98,7 @@ class Journal(MovePlan, Claimed):
 
 
 MOVES = Table("moves", TypeAdapter(Journal))
+J = TypeVar("J", bound=Claimed)
 
 
 def unfinished() -> list[Journal]:
@@ -111,10 +113,44 @@ def forget(job: str) -> None:
 
 
 @dataclass(slots=True)
-class MoveClaim:
-    """The claim of this process on a move, with its journal."""
+class Claim(Generic[J]):
+    """The claim of this process on a row of a table, its journal."""
 
-    journal: Journal
+    table: Table[J]
+    owner: str  # of the row
+    journal: J
+
+    def save(self, **changes: object) -> None:
+        """Write the next step, unless the row was deleted."""
+        journal = self.journal.model_copy(update=changes)
+        with Store.usual().transaction() as rows:
+            rows.put_all(self.table, self.owner, journal)
+        self.journal = journal
+
+    def leave(self) -> None:
+        """Leave the row, unless it was deleted, for whoever goes on."""
+        with suppress(StoreError):  # the claim ends with the process
+            self.save(holder=None)
+
+    def end(self) -> None:
+        """Delete the row."""
+        with suppress(StoreError), Store.usual().transaction() as rows:
+            rows.delete(self.table, self.owner)  # else the next command finds nothing left to do
+
+
+def taken(table: Table[J], owner: str, refuse_held: Callable[[J], None]) -> J | None:
+    """Claim the row of an owner, unless that is refused; None if there is none."""
+    with Store.usual().transaction() as rows:
+        for number, stored in rows.all(table, owner).items():
+            refuse_held(stored)
+            journal = stored.model_copy(update={"holder": Holder.current()})
+            rows.put(table, number, journal)
+            return journal
+    return None
+
+
+class MoveClaim(Claim[Journal]):
+    """The claim of this process on a move."""
 
     @classmethod
     def begin(cls, journal: Journal) -> "MoveClaim":
@@ -129,35 +165,14 @@ class MoveClaim:
                     other.refuse_held()
                     raise other.interrupted()
             rows.add(MOVES, journal.job, journal)
-        return cls(journal)
+        return cls(MOVES, journal.job, journal)
 
     @classmethod
     def take(cls, job: str) -> "MoveClaim":
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
-        with Store.usual().transaction() as rows:
-            for number, stored in rows.all(MOVES, job).items():
-                stored.refuse_held()
-                journal = stored.model_copy(update={"holder": Holder.current()})
-                rows.put(MOVES, number, journal)
-                return cls(journal)
-        raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
-
-    def save(self, **changes: object) -> None:
-        """Write the next step of the move, unless it has ended."""
-        journal = self.journal.model_copy(update=changes)
-        with Store.usual().transaction() as rows:
-            rows.put_all(MOVES, journal.job, journal)
-        self.journal = journal
-
-    def leave(self) -> None:
-        """Leave the move unfinished, unless it has ended, for whoever resumes it."""
-        with suppress(StoreError):  # the claim ends with the process
-            self.save(holder=None)
-
-    def end(self) -> None:
-        """End the move."""
-        with suppress(StoreError):  # the next command finds that nothing is left to do
-            forget(self.journal.job)
+        if (journal := taken(MOVES, job, Journal.refuse_held)) is None:
+            raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
+        return cls(MOVES, job, journal)
 
 
 def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:

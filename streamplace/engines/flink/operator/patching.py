@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from streamplace.engines.flink.move.journal import Claim, taken
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.engines.flink.operator.patch_table import (
     PatchObservation,
@@ -29,7 +30,7 @@ from streamplace.engines.flink.operator.patch_table import (
 from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
+from streamplace.io.store import Claimed, Holder, Store, Table
 from streamplace.model.message_text import shown
 
 POLL_SECONDS = 0.5
@@ -75,6 +76,11 @@ class PatchJournal(Claimed):
         """The resource."""
         return f"{self.namespace}/{self.name}"
 
+    def refuse_held(self) -> None:
+        """Raise FlinkError if the command of the change still runs."""
+        if self.is_held:
+            raise FlinkError(f"{self.owner} is being changed by {self.holder}")
+
     @property
     def after(self) -> dict[str, Any]:
         """The specification as changed."""
@@ -84,31 +90,24 @@ class PatchJournal(Claimed):
 PATCHES = Table("patches", TypeAdapter(PatchJournal))
 
 
-def claimed(journal: PatchJournal) -> PatchJournal:
+def claimed(journal: PatchJournal) -> Claim[PatchJournal]:
     """Claim a new change; raise an error if another one of the resource has not ended."""
     own = journal.model_copy(update={"holder": Holder.current()})
     with Store.usual().transaction() as rows:
         for other in rows.all(PATCHES, journal.owner).values():
+            other.refuse_held()
             raise FlinkError(
-                f"{journal.owner} is being changed by {other.holder}"
-                if other.is_held
-                else f"a change of {journal.owner} was interrupted; finish it with: "
-                f"{other.resume_by}"
+                f"a change of {other.owner} was interrupted; finish it with: {other.resume_by}"
             )
         rows.add(PATCHES, own.owner, own)
-    return own
+    return Claim(PATCHES, own.owner, own)
 
 
-def claimed_again(owner: str) -> PatchJournal:
+def claimed_again(owner: str) -> Claim[PatchJournal]:
     """Claim an interrupted change; raise an error if there is none."""
-    with Store.usual().transaction() as rows:
-        for number, stored in rows.all(PATCHES, owner).items():
-            if stored.is_held:
-                raise FlinkError(f"{owner} is being changed by {stored.holder}")
-            journal = stored.model_copy(update={"holder": Holder.current()})
-            rows.put(PATCHES, number, journal)
-            return journal
-    raise SettingError(f"this machine has no record of an interrupted change of {owner}")
+    if (journal := taken(PATCHES, owner, PatchJournal.refuse_held)) is None:
+        raise SettingError(f"this machine has no record of an interrupted change of {owner}")
+    return Claim(PATCHES, owner, journal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def inverse(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
 def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     """How far the operator is with a specification."""
     status = resource.status
-    if resource.job.get("state", "running") == "suspended":
+    if resource.is_suspended:
         return Reconciliation.SUSPENDED
     found = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
     if found in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
@@ -184,7 +183,7 @@ class PatchTransaction:
     """A change that this process has claimed."""
 
     api: KubernetesApi
-    journal: PatchJournal  # as `claimed` or `claimed_again` return it
+    claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
     measure: Callable[[FlinkResource], bool]  # whether the job is better off as it is now
     tell: Callable[[str], None]
     timeout: float  # seconds in which the specification must become stable
@@ -194,6 +193,11 @@ class PatchTransaction:
     _seconds: float | None = field(default=None, init=False)
     _patched_at: str = field(default="", init=False)  # UTC, as events have it
 
+    @property
+    def journal(self) -> PatchJournal:
+        """Journal of the change."""
+        return self.claim.journal
+
     def run(self) -> Patched:
         """Carry the change out, or finish it; raise KeyboardInterrupt after an interrupt."""
         step, reason = PatchStep.LEFT, ""  # after an interrupt while another one is handled
@@ -202,8 +206,7 @@ class PatchTransaction:
         except KeyboardInterrupt:
             self._interrupts += 1
         finally:
-            with suppress(StoreError):
-                self._save(holder=None) if step.is_left else self._forget()
+            self.claim.leave() if step.is_left else self.claim.end()
         if step.is_left:
             self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
         if step is PatchStep.UNDECIDED:
@@ -285,11 +288,11 @@ class PatchTransaction:
     # Steps.
 
     def _patch(self) -> None:
-        self._save(requested=PatchRequest.TRY, is_patched=False)
+        self.claim.save(requested=PatchRequest.TRY, is_patched=False)
         self._send(self.journal.patch)
 
     def _return(self) -> None:
-        self._save(requested=PatchRequest.RETURN, is_patched=False)
+        self.claim.save(requested=PatchRequest.RETURN, is_patched=False)
         self.tell(f"patching {self.journal.owner} back to its specification as it was")
         self._send(inverse(self.journal.before, self.journal.patch))
 
@@ -299,7 +302,7 @@ class PatchTransaction:
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
         self._patched_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.api.patch(self._resource.path, document)
-        self._save(is_patched=True)
+        self.claim.save(is_patched=True)
 
     def _await(self) -> None:
         """Wait while the operator is at it."""
@@ -325,7 +328,7 @@ class PatchTransaction:
         except StreamplaceError as error:  # also if Flink does not answer there
             self.tell(f"the change cannot be measured: {error}")
             is_better = False
-        self._save(verdict=Verdict.KEEP if is_better else Verdict.UNDO)
+        self.claim.save(verdict=Verdict.KEEP if is_better else Verdict.UNDO)
 
     def _why(self) -> str:
         """What the operator and Kubernetes say of the last failure."""
@@ -345,13 +348,3 @@ class PatchTransaction:
                 when, text = max(warnings, default=("", ""))
                 text = text if when >= self._patched_at else ""  # of this change
         return f": {shown(text, 300)}" if text else ""
-
-    def _save(self, **changes: object) -> None:
-        journal = self.journal.model_copy(update=changes)
-        with Store.usual().transaction() as rows:
-            rows.put_all(PATCHES, journal.owner, journal)
-        self.journal = journal
-
-    def _forget(self) -> None:
-        with Store.usual().transaction() as rows:
-            rows.delete(PATCHES, self.journal.owner)

@@ -21,6 +21,7 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import measured_cluster
+from streamplace.engines.flink.move.journal import Claim
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
@@ -145,9 +146,9 @@ class PodMover:
         """Write the measured rate after a change."""
         self.log.note_rate(decision, rate)
 
-    def _ended(self, number: int, journal: PatchJournal) -> str:
+    def _ended(self, number: int, claim: Claim[PatchJournal]) -> str:
         """Carry a change out; the next round measures the rate, which is no condition."""
-        change = PatchTransaction(self.api, journal, lambda _: True, self.log.tell, self.timeout)
+        change = PatchTransaction(self.api, claim, lambda _: True, self.log.tell, self.timeout)
         ended = change.run()
         states = {PatchStep.KEPT: MOVED, PatchStep.UNCHANGED: UNBEGUN, PatchStep.CONFLICT: UNBEGUN}
         job = self.log.decisions[number].job
