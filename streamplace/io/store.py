@@ -224,6 +224,50 @@ class Claimed(BaseModel):
         """Whether the process that carries it on still runs on this machine."""
         return self.holder is not None and self.holder.runs
 
+    def refuse_held(self) -> None:
+        """Raise an error if the process that carries it on still runs."""
+        raise NotImplementedError
+
+
+J = TypeVar("J", bound=Claimed)
+
+
+@dataclass(slots=True)
+class Claim(Generic[J]):
+    """The claim of this process on a row of a table, its journal."""
+
+    table: Table[J]
+    owner: str  # of the row
+    journal: J
+
+    def save(self, **changes: object) -> None:
+        """Write the next step, unless the row was deleted."""
+        journal = self.journal.model_copy(update=changes)
+        with Store.usual().transaction() as rows:
+            rows.put_all(self.table, self.owner, journal)
+        self.journal = journal
+
+    def leave(self) -> None:
+        """Leave the row, unless it was deleted, for whoever goes on."""
+        with suppress(StoreError):  # the claim ends with the process
+            self.save(holder=None)
+
+    def end(self) -> None:
+        """Delete the row."""
+        with suppress(StoreError), Store.usual().transaction() as rows:
+            rows.delete(self.table, self.owner)  # else the next command finds nothing left to do
+
+
+def taken(table: Table[J], owner: str) -> J | None:
+    """Claim the row of an owner; None if there is none, an error if a process carries it on."""
+    with Store.usual().transaction() as rows:
+        for number, stored in rows.all(table, owner).items():
+            stored.refuse_held()
+            journal = stored.model_copy(update={"holder": Holder.current()})
+            rows.put(table, number, journal)
+            return journal
+    return None
+
 
 def _started(process: int) -> int | None:
     """Start time of a process of this machine, in clock ticks; None if there is no such process."""

@@ -5,12 +5,10 @@ that is killed at any line leaves a row that says how far it has come, and ``--r
 there. The row is also the claim of its command on the job and its successors.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -18,7 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FlinkError, chain_of, successor
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import WHOLE, Claimed, Holder, Store, StoreError, Table
+from streamplace.io.store import WHOLE, Claim, Claimed, Holder, Store, Table, taken
 from streamplace.model.message_text import listed, quoted
 
 
@@ -98,7 +96,6 @@ class Journal(MovePlan, Claimed):
 
 
 MOVES = Table("moves", TypeAdapter(Journal))
-J = TypeVar("J", bound=Claimed)
 
 
 def unfinished() -> list[Journal]:
@@ -110,43 +107,6 @@ def forget(job: str) -> None:
     """Delete the row of a move that has ended."""
     with Store.usual().transaction() as rows:
         rows.delete(MOVES, job)
-
-
-@dataclass(slots=True)
-class Claim(Generic[J]):
-    """The claim of this process on a row of a table, its journal."""
-
-    table: Table[J]
-    owner: str  # of the row
-    journal: J
-
-    def save(self, **changes: object) -> None:
-        """Write the next step, unless the row was deleted."""
-        journal = self.journal.model_copy(update=changes)
-        with Store.usual().transaction() as rows:
-            rows.put_all(self.table, self.owner, journal)
-        self.journal = journal
-
-    def leave(self) -> None:
-        """Leave the row, unless it was deleted, for whoever goes on."""
-        with suppress(StoreError):  # the claim ends with the process
-            self.save(holder=None)
-
-    def end(self) -> None:
-        """Delete the row."""
-        with suppress(StoreError), Store.usual().transaction() as rows:
-            rows.delete(self.table, self.owner)  # else the next command finds nothing left to do
-
-
-def taken(table: Table[J], owner: str, refuse_held: Callable[[J], None]) -> J | None:
-    """Claim the row of an owner, unless that is refused; None if there is none."""
-    with Store.usual().transaction() as rows:
-        for number, stored in rows.all(table, owner).items():
-            refuse_held(stored)
-            journal = stored.model_copy(update={"holder": Holder.current()})
-            rows.put(table, number, journal)
-            return journal
-    return None
 
 
 class MoveClaim(Claim[Journal]):
@@ -170,7 +130,7 @@ class MoveClaim(Claim[Journal]):
     @classmethod
     def take(cls, job: str) -> "MoveClaim":
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
-        if (journal := taken(MOVES, job, Journal.refuse_held)) is None:
+        if (journal := taken(MOVES, job)) is None:
             raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
         return cls(MOVES, job, journal)
 

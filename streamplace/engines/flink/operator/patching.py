@@ -15,7 +15,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from streamplace.engines.flink.move.journal import Claim, taken
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.engines.flink.operator.patch_table import (
     PatchObservation,
@@ -30,7 +29,7 @@ from streamplace.engines.flink.operator.patch_table import (
 from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Claimed, Holder, Store, Table
+from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken
 from streamplace.model.message_text import shown
 
 POLL_SECONDS = 0.5
@@ -105,7 +104,7 @@ def claimed(journal: PatchJournal) -> Claim[PatchJournal]:
 
 def claimed_again(owner: str) -> Claim[PatchJournal]:
     """Claim an interrupted change; raise an error if there is none."""
-    if (journal := taken(PATCHES, owner, PatchJournal.refuse_held)) is None:
+    if (journal := taken(PATCHES, owner)) is None:
         raise SettingError(f"this machine has no record of an interrupted change of {owner}")
     return Claim(PATCHES, owner, journal)
 

@@ -21,7 +21,6 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import measured_cluster
-from streamplace.engines.flink.move.journal import Claim
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
@@ -45,6 +44,7 @@ from streamplace.engines.flink.watch.modelling import limit_of, plan_sizes
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.ledger import errors_for
+from streamplace.io.store import Claim
 from streamplace.io.watches import MOVED, RETURNED, UNBEGUN, WatchDecision
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.planning.offers import Catalogue, Offer
