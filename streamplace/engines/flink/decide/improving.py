@@ -122,7 +122,8 @@ class Trial:
         how = "did not run" if self.failure else "not measured"
         if self.runs:
             how = "measured" if self.is_limited else "keeps up"
-            rate, how = digits(self.rate), "runs now" if is_where else how
+            how = how if not is_where else "runs now" if self.is_limited else "runs now, keeps up"
+            rate = digits(self.rate)
         return self.name, rate, ends, how, stopped
 
     def to_json(self) -> dict[str, Any]:
