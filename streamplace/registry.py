@@ -8,7 +8,7 @@ Third parties register through an entry-point group with the name of the package
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from importlib.util import find_spec
@@ -50,14 +50,36 @@ class Registry(Generic[T]):
         self._noun = noun
         self._module = module
         self._found: dict[str, T] = {}
+        self._origins: dict[str, str] = {}
         self._loaded = False
 
-    def add(self, name: str, thing: T) -> T:
-        """Register an object under a unique name."""
-        if name in self._found:
+    def add(self, name: str, thing: T, function: Callable[..., object] | None = None) -> T:
+        """Register an object under a unique name.
+
+        Parameters
+        ----------
+        function
+            Function that the object is made of. If it is defined again, as by a cell of a notebook
+            that is run twice, its object is replaced.
+        """
+        origin = ""
+        if function is not None:
+            origin = f"{function.__module__}.{getattr(function, '__qualname__', id(function))}"
+            if not origin.startswith(tuple(f"{package}." for package in self._packages)):
+                self._load_named(name)  # the built-in object of this name, if there is one
+        if name in self._found and not (origin and origin == self._origins.get(name)):
             raise SettingError(f"two {self._noun}s are called {name!r}; rename one of them")
-        self._found[name] = thing
+        self._found[name], self._origins[name] = thing, origin
         return thing
+
+    def summary(self, name: str, function: Callable[..., object]) -> str:
+        """First line of the docstring of a function to register."""
+        lines = (function.__doc__ or "").strip().splitlines()
+        if not lines:
+            raise SettingError(
+                f"the {self._noun} {name!r} has no docstring; its first line describes it"
+            )
+        return lines[0]
 
     def __repr__(self) -> str:
         return f"<Registry of {self._noun}s>"
@@ -81,13 +103,17 @@ class Registry(Generic[T]):
 
     def _find(self, name: str) -> bool:
         """Whether a name is registered; imports its module or, if necessary, all modules."""
+        self._load_named(name)
+        if name not in self._found:
+            self._load()
+        return name in self._found
+
+    def _load_named(self, name: str) -> None:
+        """Import the modules of a name and of its first words until the name is registered."""
         words = name.split("-")
         for n in range(len(words), 0, -1):
             if name not in self._found:
                 self._load_module("_".join(words[:n]))
-        if name not in self._found:
-            self._load()
-        return name in self._found
 
     def _load_module(self, name: str) -> None:
         """Import one module if a package has it; that is far quicker than importing all."""
@@ -107,12 +133,16 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True
-        for package in self._packages:
-            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-                self._import(f"{package}.{module.name}", module.ispkg)
-        for point in _entry_points().select(group=self._package):
-            point.load()
+        self._loaded = True  # for modules that look a name up while they are imported
+        try:
+            for package in self._packages:
+                for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                    self._import(f"{package}.{module.name}", module.ispkg)
+            for point in _entry_points().select(group=self._package):
+                point.load()
+        except BaseException:
+            self._loaded = False
+            raise
 
     def _unknown(self, name: str) -> str:
         hint = suggestion(name, self._found) or "."

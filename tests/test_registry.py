@@ -1,5 +1,6 @@
 """Registries: found by importing, told apart by name."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -7,11 +8,14 @@ import pytest
 from problems import chain
 from registered import forgetting
 
-from streamplace.errors import SettingError
+from streamplace.engines.registry import export
+from streamplace.errors import PlacementError, SettingError
+from streamplace.families.registry import family
+from streamplace.io.registry import reader
 from streamplace.model import Cluster, Placement, Problem
-from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.registry import OBJECTIVES, objective
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import PLACERS, Placer
+from streamplace.placers.registry import PLACERS, Placer, placer
 from streamplace.registry import Registry
 
 
@@ -74,6 +78,72 @@ def test_names_that_are_taken_or_unknown_are_refused(registry):
     with pytest.raises(SettingError) as caught:
         registry["x" * 100_000]
     assert len(str(caught.value)) < 1000
+
+
+def sized(problem, objective, *, seed, budget):
+    """Sizes."""
+    return np.zeros(problem.n_operators, np.int32)
+
+
+def test_a_function_that_is_defined_again_replaces_itself_alone():
+    """As a cell of a notebook that is run twice."""
+    with forgetting(PLACERS):
+        placer("mine")(sized)
+        placer("mine")(sized)
+        with pytest.raises(SettingError, match="two placers are called 'mine'"):
+            placer("mine")(chain)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from streamplace.placers.registry import PLACERS as names, placer as named",
+        "from streamplace.objectives.registry import OBJECTIVES as names, objective\n"
+        "def named(name): return objective('cost', sense='min')",
+        "from streamplace.learn.registry import MODELS as names, LearnedModel, register\n"
+        "def named(name): return lambda f: register(LearnedModel('pilot', '', None, {}, f))",
+    ],
+)
+def test_the_name_of_a_built_in_is_taken_before_it_is_loaded(lines):
+    """Refused at once, and the names that are known stay whole."""
+    script = f"""{lines}
+def mine(problem, objective, *, seed, budget):
+    "Mine."
+try:
+    named("metis")(mine)
+except ValueError as error:
+    print(str(error).split()[-4:], len(list(names)) > 3)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "['rename', 'one', 'of', 'them'] True\n", done.stderr
+
+
+def test_a_module_that_fails_fails_at_every_look(registry, tmp_path):
+    (tmp_path / "sorts" / "crash.py").write_text("raise ValueError('broken')\n")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            list(registry)
+
+
+@pytest.mark.parametrize(
+    ("register", "noun"),
+    [
+        (placer("nodoc"), "placer"),
+        (objective("nodoc", sense="min"), "objective"),
+        (export("nodoc"), "export"),
+        (reader("nodoc"), "format"),
+        (family("nodoc", object), "family"),
+    ],
+)
+def test_what_is_not_described_is_refused(register, noun):
+    with pytest.raises(SettingError, match=f"the {noun} 'nodoc' has no docstring"):
+        register(lambda problem: None)
+
+
+def test_a_placer_that_returns_no_placement_is_refused():
+    problem = Problem(chain(), Cluster.uniform(2))
+    with pytest.raises(PlacementError, match=r"'sized' returned a numpy\.ndarray; return problem"):
+        Placer("sized", "", sized).place(problem, OBJECTIVES["throughput"])
 
 
 def test_options_of_placers_are_read_as_they_are_annotated():

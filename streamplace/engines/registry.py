@@ -85,9 +85,9 @@ def export(
     """Register an export; the first line of its docstring describes it."""
 
     def register(write: Exporter) -> Exporter:
-        summary = (write.__doc__ or "").strip().splitlines()[0]
+        summary = EXPORTS.summary(name, write)
         made = Export(name, summary, suffix, write, read, of, all_devices, keeps_order)
-        EXPORTS.add(name, made)
+        EXPORTS.add(name, made, write)
         return write
 
     return register

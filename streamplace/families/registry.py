@@ -83,8 +83,8 @@ def family(name: str, parameters: type[P]) -> Callable[[Generator[P]], Generator
     """Register a family; the first line of the function's docstring describes it."""
 
     def register(function: Generator[P]) -> Generator[P]:
-        summary = (function.__doc__ or "").strip().splitlines()[0]
-        FAMILIES.add(name, Family(name, summary, parameters, function))
+        summary = FAMILIES.summary(name, function)
+        FAMILIES.add(name, Family(name, summary, parameters, function), function)
         return function
 
     return register

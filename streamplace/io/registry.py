@@ -45,8 +45,8 @@ def reader(
     """Register a reader; the first line of its docstring describes the format."""
 
     def register(read: Reader) -> Reader:
-        summary = (read.__doc__ or "").strip().splitlines()[0]
-        FORMATS.add(name, Format(name, summary, read, options or {}, package))
+        summary = FORMATS.summary(name, read)
+        FORMATS.add(name, Format(name, summary, read, options or {}, package), read)
         return read
 
     return register

@@ -275,9 +275,10 @@ def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evalua
     """
 
     def register(evaluate: Evaluate) -> Evaluate:
-        summary = (evaluate.__doc__ or "").strip().splitlines()[0]
+        summary = OBJECTIVES.summary(name, evaluate)
         ordered = "priorities" in inspect.signature(evaluate).parameters
-        OBJECTIVES.add(name, Objective(name, sense, summary, evaluate, ordered, **attributes))
+        made = Objective(name, sense, summary, evaluate, ordered, **attributes)
+        OBJECTIVES.add(name, made, evaluate)
         return evaluate
 
     return register

@@ -156,6 +156,12 @@ class Placer:
         answer = self.function(problem, objective, seed=seed, budget=limits, **self.options)
         seconds = now() - start
         found = answer if isinstance(answer, Found) else Found(answer)
+        if not isinstance(found.placement, Placement):
+            kind = type(found.placement)
+            raise PlacementError(
+                f"placer {self.name!r} returned a {kind.__module__}.{kind.__qualname__}; "
+                "return problem.placement(devices)"
+            )
         try:
             problem.check(found.placement)
         except PlacementError as error:
@@ -264,8 +270,8 @@ def placer(
     """
 
     def register(function: PlacerFunction) -> PlacerFunction:
-        summary = (function.__doc__ or "").strip().splitlines()[0]
-        PLACERS.add(name, Placer(name, summary, function, objectives))
+        summary = PLACERS.summary(name, function)
+        PLACERS.add(name, Placer(name, summary, function, objectives), function)
         return function
 
     return register
