@@ -22,7 +22,7 @@ from streamplace.model.defaults import PRESET
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import named_objective
+from streamplace.objectives.registry import OF_TASKS, named_objective
 from streamplace.registry import Registry
 
 if TYPE_CHECKING:
@@ -84,9 +84,10 @@ class LearnedModel:
         """Raise SettingError where it cannot be trained for an objective."""
         named_objective(objective)
         if self.objectives and objective not in self.objectives:
+            other = "pilot-makespan" if objective == OF_TASKS else "dream"
             raise SettingError(
                 f"model {self.name!r} learns for {', '.join(self.objectives)}, not for "
-                f"{objective}; train another, such as dream"
+                f"{objective}; train another, such as {other}"
             )
 
 
@@ -101,7 +102,7 @@ MODELS: Registry[LearnedModel] = Registry(
 
 def register(model: LearnedModel) -> LearnedModel:
     """Register a model under its name."""
-    return MODELS.add(model.name, model)
+    return MODELS.add(model.name, model, model.learner)
 
 
 def configured(

@@ -119,7 +119,7 @@ def test_each_has_its_cluster(run, config, tmp_path):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("pilot",), "model 'pilot' learns for throughput, not for makespan"),
+        (("pilot",), "not for makespan; train another, such as pilot-makespan"),
         (("dream", "--objective", "energy"), "no device states its power"),
         (("dream", "--objective", "speed"), "there is no objective 'speed'"),
         (("dream", "--reward", "engine"), "the reward engine measures throughput, not makespan"),
