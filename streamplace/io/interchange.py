@@ -20,7 +20,7 @@ from streamplace.io.files import located
 from streamplace.io.parsing import untyped, utf8
 from streamplace.io.schema import OPERATOR, STREAM, OperatorJson, StreamJson
 from streamplace.model.columns import CountRule, NumberRule
-from streamplace.model.message_text import quoted, suggestion
+from streamplace.model.message_text import listed, quoted, suggestion
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,6 +30,7 @@ LOG = logging.getLogger(__name__)
 LARGEST_DOT = 2**20
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?://|#)[^\n]*\s*|/\*.*?\*/\s*)*", re.DOTALL)
 _DOT = re.compile(rb"(?:strict\s+)?(?:di)?graph\b", re.IGNORECASE)
+_GML = re.compile(rb"graph\s*\[")
 _NODES = re.compile(rb'"nodes"\s*:')
 _DEFAULTS_OF_GRAPHML = ("node_default", "edge_default")
 """Attributes that networkx adds to every graph that it reads from GraphML."""
@@ -37,6 +38,13 @@ _NUMBERS = {
     key for rules in (OPERATOR, STREAM) for key, rule in rules.items()
     if isinstance(rule, NumberRule | CountRule)
 }  # fmt: skip
+_COSTS = ("ipt", "payload", "memory")
+"""Fields of operators of which a hole is told; many tables state a rate for sources alone."""
+_SYNONYMS = {
+    **dict.fromkeys(("cost", "cpu", "work", "instructions", "time", "seconds", "load"), "ipt"),
+    **{"bytes": "payload", "size": "payload", "tps": "rate", "mem": "memory", "ram": "memory"},
+}
+"""Usual names of other tools, and the fields that they mean."""
 
 
 def native(content: bytes, where: str) -> bytes:
@@ -48,6 +56,8 @@ def native(content: bytes, where: str) -> bytes:
         graph = _of_node_link(content, where)
     elif first == b"<":
         graph = of_graphml(content, where)
+    elif _GML.match(content, start.end()):
+        raise FormatError(f"{where}: is GML, which is not read; save it as GraphML")
     elif _DOT.match(content, start.end()):
         graph = _of_dot(content, where)
     else:
@@ -82,7 +92,7 @@ def _of_node_link(content: bytes, where: str) -> "nx.MultiDiGraph[Any] | None":
     if not isinstance(document, dict) or not {"nodes"} <= document.keys() - {"operators"}:
         return None
     links = document.get("links", document.get("edges"))  # newer networkx calls them edges
-    if links is None or not document.get("directed", True):
+    if not document.get("directed", True):
         raise _undirected(where)
     usual = {"directed": True, "multigraph": True, "graph": {}}
     try:
@@ -191,6 +201,10 @@ def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
     if unread:
         LOG.warning("%s: attributes that are not read: %s", where, ", ".join(unread))
     nodes = graph.nodes(data=True)
+    for key in _COSTS:
+        holes = [str(v) for v, facts in nodes if key in facts and key not in _stated(facts)]
+        if holes:
+            LOG.warning("%s: %s of %s is missing and counts as 0", where, key, listed(holes))
     return {
         **head,
         "attributes": kept,
@@ -202,7 +216,8 @@ def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
 def _unread(rows: Iterable[Mapping[Any, Any]], fields: set[str], noun: str) -> Iterator[str]:
     """Attributes of rows that are no fields, with a question whether one was meant."""
     for name in sorted({str(key) for row in rows for key in row} - fields):
-        meant = suggestion(name, fields).removeprefix("; ")
+        field = _SYNONYMS.get(name.lower(), "")
+        meant = suggestion(field if field in fields else name, fields).removeprefix("; ")
         yield f"{quoted(name)} of {noun}" + (f" ({meant})" if meant else "")
 
 

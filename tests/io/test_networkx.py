@@ -128,11 +128,39 @@ def test_graphs_of_other_tools_are_read_where_graphs_are(tmp_path, caplog, text,
     assert all(name in warning for name in unread)
 
 
-def test_a_misspelt_field_is_asked_about(caplog):
+@pytest.mark.parametrize(
+    ("name", "field"), [("paylod", "payload"), ("cost", "ipt"), ("Load", "ipt"), ("ram", "memory")]
+)
+def test_a_field_under_another_name_is_asked_about(caplog, name, field):
     g = nx.DiGraph()
-    g.add_node("a", rate=1, paylod=5)
+    g.add_node("a", rate=1, **{name: 5})
     from_networkx(g)
-    assert "'payload'?" in caplog.text
+    assert f"'{name}' of operators (did you mean '{field}'?)" in caplog.text
+
+
+def test_costs_that_tables_lack_are_told(caplog):
+    """As those of the holes of a pandas table; the payload of an edge may be that of its node."""
+    g = nx.DiGraph([("a", "parse"), ("parse", "b")])
+    nx.set_node_attributes(g, {"a": 5.0, "parse": np.nan, "b": None}, "ipt")
+    nx.set_node_attributes(g, {"a": 1}, "rate")
+    nx.set_edge_attributes(g, np.nan, "payload")
+    from_networkx(g)
+    assert caplog.messages == [
+        "networkx graph: ipt of 'parse', 'b' is missing and counts as 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('graph [ directed 1 node [ id 0 label "a" ] ]', "save it as GraphML"),
+        ('{"directed": true, "nodes": [{"id": "a"}], "adjacency": [[]]}', "node_link_data"),
+    ],
+)
+def test_other_formats_of_networkx_are_told_what_is_read(tmp_path, text, words):
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    assert words in refusal_of(path, read_graph, path, kind=FormatError)
 
 
 @pytest.mark.parametrize(
