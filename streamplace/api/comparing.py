@@ -120,9 +120,9 @@ def compared(
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.records import results_file
     from streamplace.evaluate.results import ObjectiveResults
-    from streamplace.evaluate.runner import records_of
+    from streamplace.evaluate.runner import check_placer, records_of
     from streamplace.evaluate.trained_on import trainings_of
-    from streamplace.placers.named import label_of
+    from streamplace.placers.named import label_of, named_placer
 
     refusals = _Refusals(failed)
 
@@ -133,6 +133,8 @@ def compared(
     with ray_connection(settings.on):
         scan, problems = _scanned(settings, data, Reader(settings.machines(), settings.constraints))
         run, graphs = _run_of(settings, scan), GraphResults()
+        for placer in run.aliased:
+            check_placer(named_placer(placer.spec), run.judges)
         results = tuple(map(ObjectiveResults, run.judges))
         records = records_of(
             run,

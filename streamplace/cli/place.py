@@ -21,7 +21,7 @@ from streamplace.cli._output import (
     with_command,
 )
 from streamplace.cli._settings import simulated
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
 from streamplace.settings.place import OF_DATA_SETS, OF_ONE_GRAPH, PlaceSettings
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
         _check_single(settings, output)
         _place(request, settings, graph, output, as_json)
         return 0
+    from streamplace.evaluate.runner import check_placer
     from streamplace.io.datasets import DataSet, Reader, no_graph
 
     for name in OF_ONE_GRAPH:
@@ -71,6 +72,8 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     data = DataSet(graph, settings.split, settings.limit, reader).rereadable()
     if not (total := sum(1 for _ in data.lines())):
         raise no_graph(graph, data)
+    judge = request.judge(data.reader(next(data.lines())).graph)
+    check_placer(request.algorithm, (judge,))
     return _place_all(request, data, total, settings, output, as_json)
 
 
@@ -100,7 +103,11 @@ def _place(
     from streamplace.io.placements import write_placement
     from streamplace.placers.stopwatch import start_up_seconds
 
-    problem = _options.read_problem(graph, settings)
+    try:
+        problem = _options.read_problem(graph, settings)
+    except FormatError as error:
+        all_of = ", or place all: -o FILE.jsonl" if "holds several problems" in str(error) else ""
+        raise FormatError(f"{error}{all_of}") from None
     say_trust(problem.graph, trusts=settings.trust_profile)
     judge = objective_of(problem, settings.objective)
     if settings.present is not None and settings.passes is None and judge.unit == "s":

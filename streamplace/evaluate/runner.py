@@ -23,7 +23,7 @@ from streamplace.evaluate.records import (
 )
 from streamplace.io.datasets import DataSet
 from streamplace.io.files import is_file
-from streamplace.io.weights import stamped
+from streamplace.io.weights import read_tensors, stamped
 from streamplace.learn.model_weights import shipped
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
@@ -105,6 +105,14 @@ def weights_of(placer: Placer) -> list[Path]:
 def _digest(path: Path, stamp: tuple[int, int]) -> str:
     """Short digest of a file's content; a missing file is reported when the placer reads it."""
     return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
+
+
+def check_placer(placer: Placer, judges: Sequence[Objective]) -> None:
+    """Raise an error if it supports none of the objectives, or lacks a file of its weights."""
+    if not any(map(placer.judges, judges)):
+        placer.check_objective(judges[0])
+    for path in weights_of(placer):
+        read_tensors(path)
 
 
 class Outcome(NamedTuple):

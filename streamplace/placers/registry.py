@@ -15,7 +15,7 @@ from streamplace.model.message_text import quoted
 from streamplace.model.mixins import call_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Objective
+from streamplace.objectives.registry import OF_TASKS, Objective
 from streamplace.placers.result import Improvement, MoveStep, Result, verified
 from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
@@ -196,10 +196,16 @@ class Placer:
     def check(self, problem: Problem, objective: Objective) -> None:
         """Raise if the objective does not support the problem, or the placer the objective."""
         objective.check(problem)
+        self.check_objective(objective)
+
+    def check_objective(self, objective: Objective) -> None:
+        """Raise SettingError if it does not support an objective."""
         if not self.judges(objective):
+            other = OF_TASKS in self.objectives and objective.quantity != OF_TASKS
             raise SettingError(
                 f"placer {self.name!r} places for {', '.join(self.objectives)}, not for "
                 f"{objective.name!r}; choose another placer, such as auto"
+                + (f", or add --objective {OF_TASKS}" if other else "")
             )
 
     def judges(self, objective: Objective) -> bool:

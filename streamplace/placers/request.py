@@ -8,6 +8,7 @@ from pathlib import Path
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.model.expansion import expand
+from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import composed_objective
@@ -110,9 +111,13 @@ class PlacementRequest:
 
     def place(self, prepared: Problem) -> Result:
         """Place a prepared problem; `Placer.place` evaluates the placement."""
-        chosen = self.objective or suggested_by(prepared.graph)
-        objective = composed_objective(chosen, self.require, self.relocation)
-        return self.algorithm.place(prepared, objective, seed=self.seed, budget=self.budget)
+        judge = self.judge(prepared.graph)
+        return self.algorithm.place(prepared, judge, seed=self.seed, budget=self.budget)
+
+    def judge(self, graph: StreamGraph) -> Objective:
+        """Objective for a graph, with the conditions and the relocation."""
+        chosen = self.objective or suggested_by(graph)
+        return composed_objective(chosen, self.require, self.relocation)
 
     def waiting(self, graph: str) -> AbstractContextManager[None]:
         """Show a spinner for this graph; only ``auto`` keeps its best placement on Ctrl-C."""

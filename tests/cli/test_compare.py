@@ -89,9 +89,9 @@ def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run, data):
 
 def test_a_placer_that_refuses_every_graph_fails_on_all_of_them(run, data):
     """It cannot be compared; a refusal of some graphs is a result."""
-    answer = run("compare", data, "--placers", "metis,pilot:weights=/nope")
+    answer = run("compare", data, "--placers", "metis,metis:k=9")
     names = {json.loads(line)["name"] for line in Path(data).read_text().splitlines()}
     failed = [line for line in answer.err.splitlines() if line.startswith("failed: ")]
     assert answer.status == 1
     assert {line.split(": ")[1] for line in failed} == names
-    assert all("/nope" in line for line in failed)
+    assert all("k is 9" in line for line in failed)

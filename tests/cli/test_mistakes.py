@@ -72,6 +72,10 @@ MISTAKES = [
     ("place graph.json --set src.rate=2 --set src.rate=3", "--set 'src.rate'"),
     (f"{PLAN} --budget '0 s'", "budget"),
     (f"{TRACE} --policy ds3", "'ds3' 'ds2'"),
+    ("compare set.jsonl --placers metis,heft -o out", "'heft' --objective makespan"),
+    ("compare set.jsonl --placers metis,dream:weights=x -o out", "x:"),
+    ("place set.jsonl --placer dream:weights=x -o out.jsonl", "x:"),
+    ("place set.jsonl --require throughput>=0 --placer heft -o out.jsonl", "'heft' throughput"),
     ("flink advise --rate fast --offers offers.toml", "'fast'"),
     ("flink advise --rate 2x --offers offers.toml --cluster two.toml", "--offers --cluster"),
 ]
@@ -95,6 +99,12 @@ REMEDIES = [
         "NAME:OPTION=VALUE",
         "place graph.json --placer metis:k=5",
     ),
+    (
+        "place set.jsonl --placer heft -o p.jsonl",
+        "'heft' --objective makespan",
+        "place set.jsonl --placer heft -o p.jsonl --objective makespan",
+    ),
+    ("place set.jsonl", "-o FILE.jsonl", "place set.jsonl -o p.jsonl"),
     ("place graph.json --scale sink", "enrich=2", "place graph.json --scale sink=2"),
     (
         "place graph.json --cluster two.toml --devices 3",
