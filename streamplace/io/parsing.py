@@ -20,6 +20,12 @@ GRAPHS = ("graph", "problem")
 """Formats that other commands write."""
 MADE = "; make a graph with: streamplace generate, or from another format: streamplace import"
 _MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
+_KINDS = {
+    "devices": "cluster",
+    "offers": "offers",
+    **dict.fromkeys(("pin", "colocate", "exlocate", "allowed"), "constraints"),
+}
+"""Formats of TOML files by a field that only they have."""
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
@@ -48,7 +54,12 @@ def parse_as(
 
 def parse_toml(name: str, content: bytes, where: str) -> Any:
     """Parse a TOML document of the named format; errors begin with ``where``."""
-    return parse_tables(name, parse_toml_text(content, where), where)
+    tables = parse_toml_text(content, where)
+    kinds = [kind for key, kind in _KINDS.items() if key in tables]
+    if kinds and name not in kinds:
+        wrong, right = (kind.replace("cluster", "a cluster") for kind in (kinds[0], name))
+        raise FormatError(f"{where}: is {wrong}, not {right}; give it with --{kinds[0]}")
+    return parse_tables(name, tables, where)
 
 
 def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:

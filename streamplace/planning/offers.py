@@ -13,8 +13,7 @@ import numpy as np
 
 from streamplace.errors import ClusterError, StreamplaceError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
-from streamplace.io.parsing import checked, parse_toml_text
-from streamplace.io.schema import OffersToml
+from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import (
@@ -260,7 +259,7 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
     >>> parse_offers(text, "offers.toml").offers[0].price
     0.08
     """
-    tables = checked(OffersToml, parse_toml_text(content, where), where)
+    tables = parse_toml("offers", content, where)
     prices = tables.get("per_core", 0.0), tables.get("per_gb", 0.0)
     with located(where):
         return Catalogue.of(
