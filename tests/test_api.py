@@ -253,6 +253,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(PIPE, {"assignment": APART, "priority": 5}),
         "placement: priority is 5",
     ),
+    "numbers as names": (
+        lambda: place(PIPE, 2, constraints={"pin": {1: "d0"}}),
+        "constraints: pin names 1; names are texts; write '1'",
+    ),
     "form": (lambda: export(PIPE, APART, 3), "to is 3"),  # type: ignore[arg-type]
     "family": (lambda: generate(3), "family is 3"),  # type: ignore[arg-type]
     "data": (lambda: describe([3]), "data is 3"),  # type: ignore[list-item]

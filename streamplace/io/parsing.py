@@ -134,6 +134,9 @@ def first_fault(error: ValidationError, kind: Any) -> str:
         return f"{path} is not a known field{near or '; correct or remove it'}"
     if fault["type"] == "missing":
         return f"{path} is missing; add it"
+    if fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type":
+        table, name = _path(fault["loc"][:-2]), fault["input"]
+        return f"{table} names {quoted(name)}; names are texts; write {quoted(str(name))}"
     return f"{path or 'the document'} is {quoted(fault['input'])}; {message}"
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamplace.errors import ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.constraints import Constraints
+from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rival_columns
 from streamplace.model.memory import made_room, most, packed, short_memory, too_large, used
@@ -210,7 +210,9 @@ def _fitting(
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
     for name in sorted(names, key=str):
         if name not in graph.operators:
-            raise ProblemError(f"{what} names the unknown operator {quoted(name)}; correct it")
+            is_text = isinstance(name, str)
+            fix = "correct it" if is_text else f"names are texts; write {quoted(str(name))}"
+            raise ProblemError(f"{what} names the unknown operator {quoted(name)}; {fix}")
     return sorted(graph.operators.index(name) for name in names)
 
 
@@ -290,6 +292,9 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
     mask = np.zeros(cluster.n_devices, bool)
     for device in sorted(devices, key=str):
         if device not in cluster.devices:
+            if where.startswith("allowed") and str(device).startswith(TAG):
+                tag = quoted(device.removeprefix(TAG))
+                raise ProblemError(f"{where}: no device has the tag {tag}; add it to a device")
             names = listed(cluster.devices.name)
             if tags := sorted(set().union(*cluster.devices.tags)):
                 names += f" and the tags {listed(tags)}"

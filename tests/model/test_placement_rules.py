@@ -47,7 +47,7 @@ def test_operators_are_allowed_by_tag_and_by_name(label, names):
     ]
     rules = Constraints(allowed={"v1": [label]})
     if names is None:
-        with pytest.raises(ProblemError, match=f"'{label}'"):
+        with pytest.raises(ProblemError, match=f"'{label.removeprefix('tag:')}'"):
             Problem(chain(4), Cluster.of(devices), rules)
     else:
         problem = Problem(chain(4), Cluster.of(devices), rules)
@@ -114,6 +114,9 @@ def test_repairs_go_to_the_next_legal_device():
     [
         ({"pin": {"x": "d0"}}, "pin .*'x'"),
         ({"allowed": {"v0": [f"d{i}" for i in range(12, 8, -1)]}}, "allowed of 'v0' .*'d10'"),
+        ({"pin": {1: "d0"}}, "pin .* operator 1; names are texts; write '1'"),
+        ({"allowed": {"v0": ["tag:gpu"]}}, "'v0': no device has the tag 'gpu'; add it"),
+        ({"pin": {"v0": "tag:gpu"}}, "unknown device 'tag:gpu'"),
         ({"colocate": [["v0", *"zyx"]]}, "colocate .*'x'"),
         ({"pin": {"v0": "d0"}, "allowed": {"v0": ["d1"]}}, "'v0'"),
         ({"pin": {"v0": "d0", "v1": "d1"}, "colocate": [["v0", "v1"]]}, "'v0', 'v1'"),
