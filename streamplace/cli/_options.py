@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 READ = "streamplace.read"
+SUFFIXES = {
+    ".csv", ".gz", ".html", ".json", ".jsonl", ".pdf", ".png", ".py", ".svg", ".tex", ".toml",
+    ".txt", ".xlsx", ".yaml",
+}  # fmt: skip
+"""Suffixes that say what a file holds, so that they do not end the name of a folder."""
 
 
 class File(click.Path):
@@ -59,6 +64,11 @@ def check_output(path: Path | None, *, is_folder: bool) -> None:
         return
     if is_folder and files.is_file(path):
         raise SettingError(f"-o {path}: cannot create the folder: {path} is a file; name another")
+    if is_folder and path.suffix in SUFFIXES and not files.is_folder(path):
+        folder = path.with_name(Path(path.name.removesuffix(".gz")).stem)
+        raise SettingError(
+            f"-o {path} is the name of a file, but a folder is written; write -o {folder}/"
+        )
     if not is_folder and files.is_folder(path):
         raise SettingError(f"-o {path}: it is a directory; name a file, such as {path / 'FILE'}")
 

@@ -72,6 +72,8 @@ def command(placement: Path, settings: ExportSettings, as_json: bool, output: Pa
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     _options.check_output(output, is_folder=not export.suffix)
+    if export.suffix and output and output.suffix in _options.SUFFIXES - {export.suffix}:
+        raise SettingError(f"-o {output}: the name of this file must end in {export.suffix}")
     content = read_bytes(placement)
     graph = settings.graph or _graph_beside(placement, content)
     assignment, cluster = assignment_of(content, placement), settings.cluster or settings.devices

@@ -72,7 +72,7 @@ def command(graph: Path, settings: PlanSettings, as_json: bool, output: Path | N
 def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> None:
     """Raise an error for an output that cannot be written, before any planning."""
     from streamplace.control.schedule import FILES as SCHEDULE_FILES
-    from streamplace.drawing.figures import SUFFIXES, check_suffix
+    from streamplace.drawing.figures import check_suffix
     from streamplace.planning.result import FILES
 
     if output is None:
@@ -85,11 +85,6 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
         return
     if is_curve:
         check_suffix(output, ".html")
-    elif output.suffix in SUFFIXES:
-        raise SettingError(
-            f"-o {output}: a plan is written into a folder, with its picture and its report; "
-            "name a folder, or a report (.html)"
-        )
     else:
         _options.spare_inputs(*(output / name for name in {*FILES, *SCHEDULE_FILES}))
 

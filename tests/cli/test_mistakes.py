@@ -24,6 +24,7 @@ TABLES = {
     "policy.toml": "policy = 5\n",
     "large.toml": f"limit = {10**20}\n",
     "deep.toml": f"{'.'.join(['a'] * 50_000)} = 1\n",
+    "rnd.stg": "1\n0 0 0\n1 3 1 0\n2 0 1 1\n",
     "rules.toml": 'pin = {src = "d3"}\n',
 }
 
@@ -132,7 +133,28 @@ REMEDIES = [
     ("place graph.json --rate 10k --rate 20k", "--rate", "place graph.json --rate 20k"),
     ("plan graph.json --rate 5", "--offers --cluster", PLAN),
     (f"{PLAN.replace('5', '1..3')} -o out", ".png", f"{PLAN.replace('5', '1..3')} -o out.png"),
-    (f"{PLAN} -o out.svg", "folder", f"{PLAN} -o out"),
+    (f"{PLAN} -o out.svg", "out.svg is folder -o out/", f"{PLAN} -o out/"),
+    (f"{PLAN} -o out.json", "out.json folder", f"{PLAN} -o out/"),
+    (
+        "compare graph.json --placers metis -o out.jsonl.gz",
+        "folder -o out/",
+        "compare graph.json --placers metis -o out/",
+    ),
+    (
+        "export placement.json --to ray -o ray.py",
+        "folder -o ray/",
+        "export placement.json --to ray -o ray/",
+    ),
+    (
+        "export placement.json --to csv -o x.xlsx",
+        "x.xlsx .csv",
+        "export placement.json --to csv -o x.csv",
+    ),
+    (
+        "import stg rnd.stg -o x.csv",
+        "x.csv: .json .jsonl.gz",
+        "import stg rnd.stg -o x.json",
+    ),
 ]
 """Command lines, what their refusals must name, and the lines that do as the refusals say."""
 
