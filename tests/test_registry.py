@@ -94,6 +94,23 @@ def test_a_function_that_is_defined_again_replaces_itself_alone():
             placer("mine")(chain)
 
 
+def test_the_name_of_a_learned_placer_is_refused_at_every_list():
+    """Its module has another name, so that it is loaded later than the decorator runs."""
+    script = """
+import numpy
+from streamplace.placers.registry import PLACERS, placer
+placer("dream")(numpy.zeros)
+for _ in range(2):
+    try:
+        list(PLACERS)
+    except ValueError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    told = "two placers are called 'dream'; rename one of them\n"
+    assert done.stdout == 2 * told, done.stderr
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -152,6 +152,9 @@ def _beginnings(
 
 for _model in map(MODELS.__getitem__, MODELS):
     if _model.allocator is not None:
-        PLACERS.add(_model.name, placer_that_allocates(_model, _model.allocator))
+        _placer = placer_that_allocates(_model, _model.allocator)
     elif _model.improver is not None:
-        PLACERS.add(_model.name, placer_that_improves(_model, _model.improver))
+        _placer = placer_that_improves(_model, _model.improver)
+    else:
+        continue
+    PLACERS.add(_model.name, _placer, _placer.function)
