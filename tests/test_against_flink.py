@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import against_cells
 import against_flink
@@ -11,7 +10,6 @@ import pytest
 
 ARMS = ("NONE", "SLOTS", "TASKS", "SLOTS again", "flink move")
 RATES = (50.0, 100.0, 80.0, 100.0, 150.0)
-Rows = list[dict[str, Any]]
 
 
 def runs(*rates, job="sales", kind="equal", boot="here"):

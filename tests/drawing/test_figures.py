@@ -1,14 +1,10 @@
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.drawing.figures import finish, legend_text, line_style, panels, save, wrapped
-
-if TYPE_CHECKING:
-    pass
 
 HARD = ["metis", "pilot:weights=" + "a-folder/" * 12 + "best.safetensors", "x" * 150, "$a_b$"]
 

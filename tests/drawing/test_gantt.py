@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from streamplace.drawing.gantt import gantt, trace
 from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
-
-if TYPE_CHECKING:
-    pass
 
 
 def tangle(n, seed, cores=2):

@@ -14,7 +14,6 @@ from streamplace.drawing.layout import (
 )
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
-SizedGraph = tuple[list[tuple[int, int]], list[float], list[float]]
 """Ends of streams from lower to higher rows, and breadths and lengths of the boxes."""
 
 

@@ -1,14 +1,9 @@
-from typing import TYPE_CHECKING
-
 import pytest
 
 from streamplace.evaluate import comparison_plots as plots
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ObjectiveResults, front_of
 from streamplace.objectives.registry import OBJECTIVES
-
-if TYPE_CHECKING:
-    pass
 
 THROUGHPUT, LATENCY = OBJECTIVES["throughput"], OBJECTIVES["latency"]
 TITLE = "mine.jsonl: 5 graphs"

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from typing import Any
 
 import pytest
 from formats import read_as
@@ -14,7 +13,6 @@ from streamplace.io.extras import extra
 from streamplace.io.registry import FORMATS
 
 NEEDY = [name for name in FORMATS if FORMATS[name].package]
-Document = dict[str, Any]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from streamplace.io.tensor_work import Tensor, work_of
 
-Shape = tuple[int, ...]
 TURNED = {"transA": True}
 STATE, LENGTHS = (2, 1, 7), (2,)
 """States and lengths of two sequences, of seven hidden values."""

@@ -2,7 +2,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from streamplace.learn.shards import batches, dealt, seed_of
 from streamplace.training.trained import Trained
 
 Train = Callable[..., Trained]
-Change = Callable[[dict[str, Any], dict[str, Any]], Any]
 
 
 @pytest.fixture

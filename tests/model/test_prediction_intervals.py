@@ -1,6 +1,5 @@
 """Conformal intervals: how often they hold for jobs that nobody has seen, and where they end."""
 
-from collections.abc import Callable
 from math import ceil, exp, sqrt
 
 import numpy as np
@@ -12,7 +11,6 @@ from streamplace.errors import SettingError
 from streamplace.model.prediction_intervals import PredictionErrors, conformal_quantile
 
 TRIALS = 1000
-Noise = Callable[[np.random.Generator, int], list[float]]
 
 
 def normal(rng, runs):

@@ -12,12 +12,9 @@ from constructive_cases import (
     learner_of,
 )
 from layers_reference import linear, lstm, parameter
-from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.tensors.draws import child
-
-Floats = NDArray[np.float64]
 
 
 def read_by(encoder, rows, suffix):

@@ -16,7 +16,6 @@ from constructive_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layers_reference import linear, sigmoid
-from numpy.typing import NDArray
 from problems import PROBLEMS
 from strategies import problems as any_problem
 
@@ -29,7 +28,6 @@ from streamplace.papers.hsdag.policy import (
     parse,
 )
 
-Floats = NDArray[np.float64]
 Groups = list[set[int]]
 
 

@@ -686,7 +686,6 @@ def writing_shop(clock, blocked=0.0):
     return LazyFlink(clock, vertices)
 
 
-Shop = Callable[..., LazyFlink]
 """Makes a Flink with a job of a source, a splitter and a sink, from what differs."""
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from streamsim.passes import Rules
 
-Step = Callable[..., None]
 TIE = 1e-12
 
 

@@ -5,7 +5,6 @@ Loads are in bytes and instructions alone: overhead and gap of single tuples are
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from streamplace.learn.models.pilot.features import MOST
 from streamplace.model.devices import SLACK
 
-Place = Mapping[int, int]
 Loads = dict[tuple[object, ...], float]
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
 from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
@@ -19,7 +18,6 @@ from streamplace.learn.models.pilot.rollouts import (
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
-Ints = NDArray[np.int32]
 SHARPNESS = 20.0
 """Untrained, a pilot hardly prefers any device; its last layer is multiplied by this."""
 

@@ -4,8 +4,6 @@ from functools import cache
 
 from giph_reference import devices_of, ends, seconds, sending
 
-Way = tuple[float, list[int]]
-
 
 def mean_sending(problem):
     """Seconds that every stream takes over the mean of the links between two devices."""

@@ -1,13 +1,11 @@
 """The steady state spelled out in exact fractions, with nothing in common with the kernels."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from fractions import Fraction as F
 from math import isfinite
 
 Resource = tuple[str, int, int]
 Flows = dict[int, F]  # by group of sources, named after one of them
-LoadsBySource = Mapping[Resource, Flows]
 
 
 def loads_by_source(problem, place):

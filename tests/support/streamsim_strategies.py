@@ -4,11 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from streamsim import WindowedOperator, build_instance
 from streamsim.topology import topological_order
-
-Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

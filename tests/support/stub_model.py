@@ -1,7 +1,6 @@
 """The smallest learner: a line through noisy points, one point per problem, with a memory."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,9 +8,6 @@ from streamplace.learn.config import Config, Preset, TrainingConfig
 from streamplace.learn.learner import ALL, StepReport
 from streamplace.learn.registry import LearnedModel
 from streamplace.model.arrays import Floats
-
-if TYPE_CHECKING:
-    pass
 
 FEATURES = ("operators", "heaviest")
 

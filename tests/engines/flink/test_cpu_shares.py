@@ -48,7 +48,6 @@ from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_used
 from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import (
-    JobProfile,
     Present,
     Usage,
     present_of,
@@ -63,7 +62,6 @@ from streamplace.errors import SettingError
 from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.model.profile_trust import trust_of
 
-Sharing = Callable[..., LazyFlink]
 Measure = Callable[..., Measurement]
 BOX = CpuPool("box", 4.0)
 
@@ -380,7 +378,6 @@ def test_a_saturated_job_is_predicted_as_it_runs(flink, graph_jar):
     assert abs(int(error[1])) <= 20, text
 
 
-Looked = Callable[..., JobProfile]
 """Profiles the shop, from the seconds per second of its splitter and of other threads."""
 
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ from streamplace.engines.flink.rest.plan import job_operators, read_plan
 from streamplace.errors import PlacementError
 
 pytestmark = pytest.mark.xdist_group("flink")
-Start = Callable[..., str]
 
 SQL = {
     "bids": ["dev-1"],
@@ -236,9 +234,6 @@ def test_jobs_have_the_operators_and_streams_of_their_files(rest, flink, tmp_pat
         streams = [(names[edge.source], names[edge.target]) for edge in edges]
         assert sorted(names.values()) == sorted(row["name"] for row in document["operators"])
         assert sorted(streams) == sorted((row["from"], row["to"]) for row in document["streams"])
-
-
-Submit = Callable[..., str]
 
 
 def random_vectors(seed, cluster):

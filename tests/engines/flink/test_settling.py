@@ -3,7 +3,6 @@
 import json
 import math
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +49,7 @@ from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.watch.rounds import sample_of
 from streamplace.io.graphs import write_graph
-from streamplace.io.ledger import LedgerEntry, user_runs
+from streamplace.io.ledger import user_runs
 from streamplace.io.placements import Prediction, read_prediction
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.prediction_intervals import RateInterval
@@ -185,9 +184,6 @@ def test_a_backlog_that_is_no_number_is_unknown(clock):
 
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
 SHOULD = Prediction("shop", RateInterval(80.0, 100.0, 125.0), 0.9)
-
-
-Compared = Callable[..., tuple[list[str], tuple[LedgerEntry, ...]]]
 
 
 @pytest.fixture

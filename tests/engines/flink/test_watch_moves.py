@@ -4,7 +4,7 @@ A TaskManager is lost before a watch moves its job or meanwhile: the job goes on
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
@@ -56,7 +56,6 @@ HERE, THERE = (LayoutOption(Layout({"map": [device]}), CARRIES) for device in "a
 GO = WatchChoice("the rate grew", THERE)
 JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 MOVED = FlinkMoved(NEW, 1.5, "file:///s/1")
-MakeMover = Callable[..., WatchMover]
 
 
 @pytest.fixture
@@ -178,7 +177,6 @@ def test_what_was_begun_is_finished_by_those_who_may(mover):
         settled(rest, None, log, OLD)
 
 
-Places = Mapping[str, list[str]]
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
 PATH = "file:/s/savepoint-1"
 CHECKPOINT, LATER = f"file:///c/{OLD}/chk-7", f"file:///c/{OLD}/chk-9"

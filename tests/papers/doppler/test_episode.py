@@ -3,7 +3,6 @@
 Held against section 5.2 and appendix D of the paper in slow, plain Python.
 """
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -20,8 +19,6 @@ from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
-
-Arrays = Mapping[str, Any]
 
 
 @cache
