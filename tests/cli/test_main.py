@@ -45,14 +45,11 @@ LONG_NUMBERS = [
 
 
 @pytest.mark.parametrize("line", [*LONG_TEXTS, *LONG_NUMBERS])
-def test_a_message_does_not_echo_long_arguments(run, graph, line):
+def test_a_message_does_not_echo_long_arguments(refusal, graph, line):
     """Nor does one about a path; numbers may be too long to be read."""
     for character in ("x y ", "9") if line in LONG_NUMBERS else ("x y ",):
         word_of_5000 = (character * 5000)[:5000]
-        answer = run(*(word.format(word_of_5000) for word in line.split()))
-        assert answer.status == 2
-        assert answer.err.count("\n") == 1
-        assert len(answer.err) < 1000
+        assert len(refusal(*(word.format(word_of_5000) for word in line.split()))) < 1000
 
 
 HELP = """

@@ -101,7 +101,7 @@ def test_what_cannot_be_proven_has_no_optimum(tmp_path, config):
     assert [held.of_optimum for held in trained.by_rate().values()] == [None]
 
 
-def test_each_has_its_cluster(run, config, tmp_path):
+def test_each_has_its_cluster(run, refusal, config, tmp_path):
     """A data set of problems, some of three devices and some of two."""
     write_problems([tasks(seed, 2 + seed % 2) for seed in range(6)], tmp_path / "p.jsonl")
     answer = run(
@@ -111,9 +111,8 @@ def test_each_has_its_cluster(run, config, tmp_path):
     assert answer.status == 0, answer.err
     assert json.loads(answer.out)["epochs"] == 1
     assert (tmp_path / "run" / "curve.png").exists()
-    refused = run("train", "dream", "--data", "p.jsonl", "--out", "r2", "--devices", "3")
-    assert refused.status == 2
-    assert "contains its own cluster" in refused.err
+    line = refusal("train", "dream", "--data", "p.jsonl", "--out", "r2", "--devices", "3")
+    assert "contains its own cluster" in line
 
 
 @pytest.mark.parametrize(
@@ -129,12 +128,11 @@ def test_each_has_its_cluster(run, config, tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_learned_is_told(run, tmp_path, words, complaint):
+def test_what_cannot_be_learned_is_told(refusal, tmp_path, words, complaint):
     write_problems([tasks(0), tasks(1)], tmp_path / "p.jsonl")
-    answer = run("train", *words, "--data", "p.jsonl", "--out", "run", "--epochs", "1")
-    assert answer.status == 2
-    assert complaint in answer.err
-    assert not (tmp_path / "run").exists()
+    assert complaint in refusal(
+        "train", *words, "--data", "p.jsonl", "--out", "run", "--epochs", "1"
+    )
 
 
 @given(st.data(), st.sampled_from(["makespan", "latency", "cost", "devices"]))
@@ -157,7 +155,6 @@ def test_a_reward_of_one_is_the_bound(graph):
     together = np.zeros((1, graph.n_operators), np.int32)
     makespan = OBJECTIVES["makespan"]
     bound = makespan.bound(problem)
-    assert bound is not None
     expected = bound / makespan.values(problem, together)
     assert reward_of("makespan", "steady")(problem, together) == pytest.approx(expected)
     assert reward_of("cost", "steady")(problem, together) == pytest.approx(0.5)

@@ -114,16 +114,15 @@ def test_cancel_with_a_savepoint_prints_its_path(run, flink, then):
     assert (asked["targetDirectory"], asked["drain"]) == ("file:///s", False)
 
 
-def test_a_job_that_cannot_be_saved_goes_on(run, flink):
+def test_a_job_that_cannot_be_saved_goes_on(refusal, flink):
     flink.answers |= {
         f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
         f"GET /jobs/{OLD}/savepoints/t1": no_savepoint(
             "a.B: first\nCaused by: java.io.IOException: no such folder"
         ),
     }
-    answer = run("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")
-    assert answer.status == 2
-    assert f"job {OLD} cannot be saved: java.io.IOException: no such folder" in answer.err
+    line = refusal("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")
+    assert f"job {OLD} cannot be saved: java.io.IOException: no such folder" in line
     assert flink.requests("PATCH") == []
 
 
