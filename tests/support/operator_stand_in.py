@@ -18,6 +18,9 @@ import pytest
 from flink_clusters import awaited
 from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
+from streamplace.engines.flink.deployment import DEPLOYMENT
+from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.rest.client import FlinkError
 
 PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
@@ -47,6 +50,13 @@ def specification(**configuration):
             "state": "running",
         },
     }
+
+
+def resource(**changes):
+    """The resource of a job on pods of one core."""
+    metadata = {"name": "count", "namespace": NAMESPACE, **changes.pop("metadata", {})}
+    document = {"metadata": metadata, "spec": merged(specification(), changes)}
+    return FlinkResource(DEPLOYMENT, NAMESPACE, "count", document, document)
 
 
 def kubeconfig(folder, server, patch):

@@ -26,6 +26,12 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
+def context(pods, monkeypatch):
+    """The cluster's own."""
+    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+
+
+@pytest.fixture
 def shop(clock, monkeypatch):
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each.
 

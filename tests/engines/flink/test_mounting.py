@@ -6,15 +6,13 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
-from operator_stand_in import reconciled, specification
+from operator_stand_in import reconciled, resource, specification
 from pods import NAMESPACE
 from test_docs import blocks
 
 from streamplace.engines.flink.cpu.reporter import JAR, jar_path
-from streamplace.engines.flink.deployment import DEPLOYMENT
 from streamplace.engines.flink.operator.mounting import reporter_files, reporter_patch
 from streamplace.engines.flink.operator.patching import merged
-from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.rest.client import FlinkError
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/kubernetes.md"
@@ -25,14 +23,6 @@ OWN = {
     ],
     "volumes": [{"name": "state"}],
 }
-
-
-def resource(**changes):
-    document = {
-        "metadata": {"name": "count", "namespace": "flink"},
-        "spec": merged(specification(), changes),
-    }
-    return FlinkResource(DEPLOYMENT, "flink", "count", document, document)
 
 
 def test_the_config_map_holds_the_jar():
@@ -66,10 +56,8 @@ def test_a_template_of_task_managers_alone_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("kubernetes")
-def test_the_commands_of_the_page_do_what_it_says(pods, run, tmp_path, monkeypatch):
+def test_the_commands_of_the_page_do_what_it_says(pods, context, run, tmp_path):
     """Each patch is taken up, and the reporter is used after the first one."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
     spec = specification(**{"taskmanager.numberOfTaskSlots": "1"})
     spec["job"] |= {"args": ["20000", "1000"], "parallelism": 2}
     spec["taskManager"]["resource"]["cpu"] = 0.5

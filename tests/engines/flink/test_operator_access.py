@@ -86,8 +86,10 @@ def refused(run, name, address=ADDRESS):
 def test_the_roles_of_the_page_are_enough(pods, run, tmp_path):
     """The service has no pods, so what is refused at the end is no right."""
     with reconciled(pods, "count"), account(pods, rules(), tmp_path):
+        rest = rest_of(NAMESPACE, "count")
+        assert rest.url == ADDRESS
         with pytest.raises(NoAnswer):
-            rest_of(NAMESPACE, "count").jobs()
+            rest.jobs()
         assert all("forbidden" not in refused(run, name) for name in COMMANDS)
 
 
@@ -112,12 +114,6 @@ def test_a_right_that_is_missing_is_named(pods, run, tmp_path, resource, verb, c
 def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp_path):
     with account(pods, rules(("flinksessionjobs", "get")), tmp_path):
         assert "flinksessionjobs" in refused(run, "profile")
-
-
-@pytest.fixture
-def context(pods, monkeypatch):
-    """The cluster's own."""
-    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -17,14 +17,13 @@ from streamplace.engines.flink.operator.patching import (
 )
 from streamplace.engines.flink.operator.resource import rest_of
 
-pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.xdist_group("kubernetes"),
+    pytest.mark.slow,
+    pytest.mark.usefixtures("context"),
+]
 TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
 SAVEPOINTS = "execution.checkpointing.savepoint-dir"
-
-
-@pytest.fixture(autouse=True)
-def kubeconfig(pods, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
 
 
 @pytest.fixture
@@ -73,15 +72,13 @@ def check_job(operator, before):
     assert restored is not None or job == before
 
 
-def test_an_api_server_that_is_gone_for_20_s_is_waited_for(pods, operator, job):
-    with pods.stopped("apiserver", 20.0):
-        assert changed(operator, TASKS).step is PatchStep.KEPT
-    assert operator.get()["spec"] == merged(operator.spec, TASKS)
-    check_job(operator, job)
-
-
-def test_an_operator_that_is_gone_for_60_s_is_waited_for(operator, job):
-    with operator.gone(60.0):
+@pytest.mark.parametrize(
+    "absence",
+    [lambda pods, _: pods.stopped("apiserver", 20.0), lambda _, operator: operator.gone(60.0)],
+    ids=["API server", "operator"],
+)
+def test_what_is_gone_for_a_while_is_waited_for(pods, operator, job, absence):
+    with absence(pods, operator):
         assert changed(operator, TASKS).step is PatchStep.KEPT
     assert operator.get()["spec"] == merged(operator.spec, TASKS)
     check_job(operator, job)

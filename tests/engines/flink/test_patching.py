@@ -48,8 +48,7 @@ memory = "1024 MiB"
 
 
 @pytest.fixture
-def api(pods, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+def api(context):
     return usual_api()
 
 
@@ -163,37 +162,29 @@ class Disturbed:
             raise NoAnswer("gone")
 
 
-@pytest.mark.parametrize("kills", ["before", "after"])
+@pytest.mark.parametrize(
+    "disturbance",
+    [{"kills": "before"}, {"kills": "after"}, *({"last": number} for number in range(1, 7))],
+    ids=str,
+)
 @pytest.mark.parametrize("measure", [better, worse])
-def test_a_killed_change_is_finished(api, operator, measure, kills):
+def test_a_killed_change_is_finished(api, operator, measure, disturbance):
+    """It reads, patches, waits, and reads again; it may end before the last request."""
     transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
-    transaction.api = Disturbed(api, kills=kills)  # type: ignore[assignment]
-    with pytest.raises(MemoryError):
-        transaction.run()
+    transaction.api = Disturbed(api, **disturbance)  # type: ignore[assignment]
     owner = journal().owner
-    with pytest.raises(FlinkError):
-        PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
-    result = PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0).run()
+    try:
+        result = transaction.run()
+        assert "last" in disturbance
+    except MemoryError:
+        with pytest.raises(FlinkError):
+            claimed(journal())
+        result = PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0).run()
     is_kept = measure is better
     assert result.is_kept is is_kept
     assert operator.get()["spec"] == (journal().after if is_kept else specification())
     with pytest.raises(SettingError):
-        PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0)
-
-
-@pytest.mark.parametrize("last", range(1, 7))
-@pytest.mark.parametrize("measure", [better, worse])
-def test_a_change_that_is_killed_at_any_request_is_finished(api, operator, measure, last):
-    """It reads, patches, waits, and reads again; it may take longer, and then it is not killed."""
-    transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
-    transaction.api = Disturbed(api, last=last)  # type: ignore[assignment]
-    try:
-        result = transaction.run()
-    except MemoryError:
-        owner = journal().owner
-        result = PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0).run()
-    assert result.is_kept is (measure is better)
-    assert operator.get()["spec"] == (journal().after if result.is_kept else specification())
+        claimed_again(owner)
 
 
 def test_a_killed_change_is_finished_where_the_resource_has_failed(api, operator):
@@ -239,35 +230,6 @@ def test_a_resource_is_one_line(api, operator):
     line = str(read_resource(api, NAMESPACE, "count"))
     assert line.startswith("FlinkDeployment flink/count, operator, native, 0 TaskManagers of 1 cpu")
     assert line.endswith("savepoint upgrades")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("flinkVersion", "v9"), ("job", None), ("job", {"state": "suspended"})]
-)
-def test_a_job_that_does_not_run_is_refused(pods, api, field, value):
-    spec = merged(specification(), {field: value})
-    with reconciled(pods, "odd", spec), pytest.raises(FlinkError):
-        rest_of(NAMESPACE, "odd")
-
-
-@pytest.mark.parametrize("name", ["missing", "kube-system/none"])
-def test_a_resource_that_does_not_exist_is_refused(api, name):
-    namespace, _, own = name.rpartition("/")
-    with pytest.raises(FlinkError):
-        read_resource(api, namespace or NAMESPACE, own)
-
-
-def test_a_service_without_pods_does_not_answer(api, operator):
-    rest = rest_of(NAMESPACE, "count")
-    with pytest.raises(FlinkError):
-        rest.jobs()
-    assert rest.url == "kubernetes:flink/count"
-
-
-def test_no_kubeconfig_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(SettingError):
-        usual_api()
 
 
 def test_an_expired_token_is_told(pods, api, monkeypatch, tmp_path):

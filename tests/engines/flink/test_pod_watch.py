@@ -39,8 +39,7 @@ DECISION = WatchDecision("", "move", TITLE, TITLE, {"count": ["pod-0", "pod-1"]}
 
 
 @pytest.fixture
-def operator(pods, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+def operator(pods, context):
     with reconciled(pods, "count") as running:
         yield running
 
@@ -68,8 +67,7 @@ def test_more_pods_are_a_patch_of_the_parallelism(operator):
     assert (decision.state, decision.machines, decision.after) == (MOVED, (1, 3), TITLE)
 
 
-def test_replicas_are_changed_where_they_count(pods, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+def test_replicas_are_changed_where_they_count(pods, context):
     spec = merged(specification(), {"mode": "standalone", "taskManager": {"replicas": 1}})
     with reconciled(pods, "count", spec) as operator:
         mover().carry_out(TITLE, option(1), choice(3))
