@@ -9,11 +9,11 @@ import sys
 import tempfile
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
 from numba.core.dispatcher import _FunctionCompiler
+from third_parties import Answer
 
 from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import fetch_flink, fetched_home
@@ -156,14 +156,6 @@ def _compiler_is_not_traced():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_FunctionCompiler, "_compile_core", untraced)
         yield
-
-
-class Answer(NamedTuple):
-    """What a command printed, and its exit status."""
-
-    status: int
-    out: str
-    err: str
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hostile import CANARY, HOSTILE
+from html_elements import Elements
 from report_browser import BROWSER, DRIVER, browser
 from report_example import example as example_document
 from report_example import example_problem
@@ -205,9 +206,7 @@ def test_the_copied_command_simulates(run, chromium, tmp_path):
 
 
 def _document(page):
-    text = page.read_text(encoding="utf-8")
-    begin = text.index('id="report">') + len('id="report">')
-    return json.loads(text[begin : text.index("</script>", begin)])
+    return json.loads(Elements(page.read_text(encoding="utf-8")).texts["script#report"])
 
 
 def _pasted(chromium):

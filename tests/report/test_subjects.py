@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from html_elements import Elements
 from report_example import check_document
 
 import streamplace
@@ -26,9 +27,7 @@ TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 
 def read(page):
     """Document of a page."""
-    text = page.read_text(encoding="utf-8")
-    begin = text.index('id="report">') + len('id="report">')
-    return check_document(text[begin : text.index("</script>", begin)])
+    return check_document(Elements(page.read_text(encoding="utf-8")).texts["script#report"])
 
 
 def random_problem(n, devices, seed=0):
