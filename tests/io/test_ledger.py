@@ -9,7 +9,6 @@ from streamplace import Operator, StreamGraph
 from streamplace.errors import SettingError
 from streamplace.io.ledger import (
     LedgerEntry,
-    append_entries,
     errors_for,
     errors_of_runs,
     recorded_runs,
@@ -64,13 +63,6 @@ def test_a_graph_that_was_not_measured_has_no_interval():
     assert errors_for(drawn) is None
     with pytest.raises(SettingError, match="was not measured"):
         errors_for(drawn, 0.8)
-
-
-def test_the_ledger_of_the_user_decides_nothing():
-    before = errors_for(MEASURED)
-    append_entries(runs("clicks", *[1.02] * 9))
-    assert errors_for(MEASURED) == before
-    assert errors_for(MEASURED, 0) is None
 
 
 def profiled(spread, drift=0.0):

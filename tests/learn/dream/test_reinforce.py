@@ -60,29 +60,6 @@ def test_what_a_problem_teaches_does_not_depend_on_its_batch():
     assert torch.equal(together.memory.placements, alone.memory.placements)
 
 
-def test_the_gradient_is_that_of_equation_4(monkeypatch):
-    """Of one problem: Σ (r - b) ∇ log π / N over what was sampled and replayed."""
-    learner = learner_of(problems=PROBLEMS[:1], normalised=False, entropy=0.0, replayed=1)
-    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    likelihood = policy.OrderedBatch.likelihood
-
-    def spied(batch, placements):
-        found = likelihood(batch, placements)
-        seen.append((placements[0], found.log_probability))
-        return found
-
-    monkeypatch.setattr(policy.OrderedBatch, "likelihood", spied)
-    loss = learner.loss(np.array([0]), 0, 0)[0]
-    row, log_probability = seen[0]
-    assert len(row) == 9  # the best of the eight samples and of all random ones is replayed
-    rewards = learner.reward(PROBLEMS[0], row.numpy().astype(np.int32))
-    valid = rewards >= min(0.8, rewards[8:].max())
-    valid[:8] = True
-    rewards, likely = rewards[valid], log_probability[0].detach().numpy()[valid]
-    expected = -((rewards - rewards.mean()) * likely).mean()
-    assert loss.item() == pytest.approx(expected, abs=1e-5)
-
-
 def test_random_samples_fill_the_memory_of_hard_problems():
     hard = Problem(fork_join(4), FIVE)
     options = {"exploration": 0.0, "places": 64, "threshold": 1.0}

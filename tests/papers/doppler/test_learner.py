@@ -140,12 +140,3 @@ def test_it_learns_for_any_objective(objective):
     assert torch.isfinite(loss)
     assert 0 < report.mean.reward <= report.mean.best <= 1
     assert pupil.validate() == pytest.approx(pupil.validate(), abs=0)
-
-
-def test_what_is_known_survives_a_stop():
-    pupil, other = (learner(imitation=0, episodes=1) for _ in "ab")
-    pupil.loss(rows(0), 0, 0)
-    other.restore(pupil.state())
-    for name, array in pupil.state().items():
-        assert (other.state()[name] == array).all()
-        assert array.any()
