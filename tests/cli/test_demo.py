@@ -46,7 +46,6 @@ def test_what_the_demo_suggests_works(run, monkeypatch):
 def test_the_lines_of_the_readme_run_after_a_demo_that_answers_in_json(run, monkeypatch):
     """All of "Use it" but the training, which takes long, and Flink, which must run."""
     block = re.search(r"## Use it\n.*?```console\n(.*?)```", README, re.DOTALL)
-    assert block is not None
     demo, *lines = block[1].splitlines()
     assert demo == "streamplace demo && cd streamplace-demo"
     document = json.loads(run("demo", "--json").out)

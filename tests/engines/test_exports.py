@@ -63,7 +63,6 @@ def test_the_native_form_keeps_the_order_of_a_schedule():
     schedule = DEPLOYMENTS["schedule"]
     (text,) = EXPORTS["json"].files(schedule).values()
     read = EXPORTS["json"].read
-    assert read is not None
     again = Deployment.of(schedule.problem, read(text.encode(), "file"))
     assert again.placement == schedule.placement
     assert again.placement.queue == "order"

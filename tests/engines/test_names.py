@@ -128,7 +128,6 @@ def _csv(text):
 def _dot(text):
     pydot = pytest.importorskip("pydot")
     graphs = pydot.graph_from_dot_data(text)
-    assert graphs is not None
     assert len(graphs) == 1
     yield from _dot_graph(graphs[0])
 
@@ -311,7 +310,6 @@ def test_any_name_is_data_to_every_export(export):
 def test_any_name_comes_back(export, case):
     for deployment in case.deployments():
         read = EXPORTS[export].read
-        assert read is not None
         for text in files_or_refusal(export, deployment, case).values():
             assert dict(read(text.encode(), "file")) == deployment.placement.as_dict()
 

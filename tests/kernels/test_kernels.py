@@ -32,7 +32,6 @@ def test_first_use_compiles_once_and_says_so_once(tmp_path):
         return done.stderr, json.loads(done.stdout)["makespan"]
 
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as killed:
-        assert killed.stderr is not None
         assert killed.stderr.readline().startswith(COMPILES)
         killed.kill()
     said, value = place()

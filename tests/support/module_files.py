@@ -6,8 +6,6 @@ import importlib.util
 def module_of(file):
     """Run a file as a module of its name, which no other module sees."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

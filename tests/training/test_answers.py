@@ -25,7 +25,6 @@ def trained(model, objective, problems, folder):
 def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path):
     problems = [Problem(fork_join(), DEVICES), Problem(chain(9), DEVICES)]
     result = answers_of(trained("pilot", "throughput", problems, tmp_path))
-    assert result is not None
     greedy = named_placer("pilot:samples=0:refine=none")
     values = [greedy.place(problem, OBJECTIVES["throughput"]).value for problem in problems]
     for name in ("greedy before", "greedy after"):
@@ -37,13 +36,11 @@ def test_the_first_problems_are_placed(tmp_path, monkeypatch):
     many = [Problem(chain(n), DEVICES) for n in range(2, 26)]
     monkeypatch.setattr("streamplace.training.trained.EVALUATIONS", 2)
     result = answers_of(trained("pilot", "throughput", many, tmp_path))
-    assert result is not None
     assert (result.problems, result.total) == (20, 24)
 
 
 def test_for_the_makespan_the_reference_is_heft(tmp_path):
     problems = [Problem(fork_join(), DEVICES)]
     result = answers_of(trained("pilot-makespan", "makespan", problems, tmp_path))
-    assert result is not None
     assert list(result.rows) == ["greedy before", "greedy after", "heft", "auto"]
     assert result.rows["auto"].mean <= result.rows["heft"].mean

@@ -86,7 +86,6 @@ def available_cluster(flink, devices):
             folder.mkdir()
             (folder / "config.yaml").write_text(as_yaml({**_COMMON, **settings, "rest.port": port}))
             leader = cluster.processes[JOB_MANAGER].args
-            assert isinstance(leader, list)
             with (folder / "log").open("ab") as log:
                 cluster.processes["standby"] = subprocess.Popen(
                     [*leader[:-1], str(folder)], stdout=log, stderr=subprocess.STDOUT

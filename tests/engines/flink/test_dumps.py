@@ -81,8 +81,6 @@ def test_what_native_threads_take_is_charged_and_widens_intervals(clock):
         origins.append(measured.origin.error)
         graph = measured_graph(measured, MIPS)
         errors, steady = errors_for(graph), errors_for(replace(graph, attributes=ATTRIBUTES))
-        assert errors is not None
-        assert steady is not None
         assert errors.high == pytest.approx(steady.high * (1 + measured.origin.error), rel=1e-3)
     assert origins[1] == pytest.approx(0.7, abs=0.1)
     assert origins[0] < origins[1]

@@ -336,7 +336,6 @@ def test_the_lines_of_the_page_measure_place_and_move_a_job(
     """The job of the page, on a cluster of the tests."""
     page = (ROOT / "docs" / "how-to" / "flink-moves.md").read_text()
     match = re.search(r'```py title="move.py"\n(.*?)```', page, re.DOTALL)
-    assert match is not None
     imports, lines = match[1].rsplit("\n\n", 1)
     lines = lines.replace("http://localhost:8081", rest.url)
     lines = lines.replace("file:///var/flink/savepoints", (tmp_path / "saved").as_uri())

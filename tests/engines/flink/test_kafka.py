@@ -185,7 +185,6 @@ def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop):
     job = shop.started("WindowsJob")
     with shop.broker.fed("orders", rate=RATE) as feed, shop.one_copy():
         flow = source_flow(shop.rest, job, 10.0)
-        assert flow is not None
         assert flow.keeps_up
         assert flow.offered == pytest.approx(RATE, rel=0.3)
         for _ in range(20):

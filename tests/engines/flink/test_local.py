@@ -53,7 +53,6 @@ def started(home, folder):
     own, pipe = {**os.environ, "TMPDIR": str(folder)}, subprocess.PIPE
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=own)
     try:
-        assert process.stdout is not None
         yield process, process.stdout.readline().strip()
     finally:
         process.kill()
@@ -77,7 +76,6 @@ def test_nothing_is_left_however_it_ends(how, lonely_home, tmp_path):
 def test_it_goes_on_without_a_task_manager(lonely_home, tmp_path):
     """Which process that is, is told before and after; Ctrl-C leaves nothing here either."""
     with started(lonely_home, tmp_path) as (process, url):
-        assert process.stderr is not None
         told = [process.stderr.readline() for _ in range(4)]
         assert told[-1] == "ready; Ctrl-C stops it\n"
         numbers = dict(re.findall(r"(dev-\d) is process (\d+)", "".join(told)))

@@ -223,7 +223,6 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(clock, seconds, st
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = pending
     seen = profile(flink.rest, "job", seconds)
     growth = seen.activity["v0"].growth("Source__src.pendingRecords")
-    assert growth is not None
     assert growth > 30
     assert seen.flow.is_limited is falls_behind
 
@@ -319,7 +318,6 @@ def test_one_back_pressured_subtask_of_many_is_noticed(clock, most, *, is_held_b
     measured_graph(seen, MIPS)
     assert any(told in doubt for doubt in seen.doubts) is is_held_back
     flow = source_flow(LazyFlink(clock, {"v0": source}).rest, "job")
-    assert flow is not None
     assert flow.is_limited is is_held_back
 
 
@@ -338,7 +336,6 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(clock, rate, busy, *, 
     counts["accumulateBusyTimeMs"] = busy if isinstance(busy, str) else 1000 * busy
     flink = LazyFlink(clock, {"v0": Vertex("Source: src -> out: Writer", counts)})
     flow = source_flow(flink.rest, "job")
-    assert flow is not None
     assert flow.is_limited is is_limited
     seen = profile(flink.rest, "job", 10)
     assert seen.flow.is_limited is is_limited
@@ -620,8 +617,6 @@ def test_what_still_changes_is_part_of_the_profile(warming):
     assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift, rel=0.01)
     assert any("intervals allow for that" in doubt for doubt in seen.doubts)
     errors, steady = errors_for(graph), errors_for(replace(graph, attributes={PROFILE_WINDOWS: 6}))
-    assert errors is not None
-    assert steady is not None
     assert errors.low * (1 + seen.drift) == pytest.approx(steady.low, rel=0.01)
 
 

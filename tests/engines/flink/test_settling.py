@@ -137,7 +137,6 @@ def test_a_source_without_cpu_is_limited(
     monkeypatch.setattr(source_lag, "cpu_seconds", lambda process: next(used[process]))
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
     flow = source_flow(one_source(clock, rate, busy=1.99 if cores > 1 else 0.5).rest, "job")
-    assert flow is not None
     assert flow.rate == pytest.approx(rate, rel=0.01)
     assert flow.is_limited is is_limited
 
@@ -245,14 +244,12 @@ def test_placements_of_measured_graphs_say_what_they_carry(run, tmp_path):
         assert run("place", f"{name}.json", *cluster, "-o", f"{name}-placed.json").status == 0
     assert read_prediction(tmp_path / "drawn-placed.json") is None
     found = read_prediction(tmp_path / "measured-placed.json")
-    assert found is not None
     assert found.graph == MEASURED.name
     assert found.carries.low < found.carries.value < found.carries.high
     offers = Catalogue.of([Offer("small", 0.1, mips=4.0, cores=2)])
     plan = streamplace.plan(MEASURED, rate=500.0, offers=offers)
     plan.write(tmp_path / "plan")
     planned = read_prediction(tmp_path / "plan" / "placement.json")
-    assert planned is not None
     assert planned.carries == pytest.approx(plan.interval)
     document = json.loads((tmp_path / "measured-placed.json").read_text())
     assert run("simulate", "measured.json", "measured-placed.json", *cluster).status == 0
