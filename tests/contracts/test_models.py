@@ -124,6 +124,7 @@ def test_weights_place_and_begin_training(trained, tmp_path):
     assert 0 < result.value < float("inf")
     again = train(trained.model, tmp_path, epochs=1, start=trained.weights)
     assert again.history.before == pytest.approx(trained.history.score)
+    assert again.history.score >= again.history.before
     first, second = (read_weights(run.weights).document["training"] for run in (trained, again))
     assert first["start"] is None
     begun = {**second["start"]}

@@ -113,13 +113,6 @@ def test_the_learning_rate_falls_along_half_a_cosine_or_a_line(train, decay):
     assert (np.ptp(np.diff(rates)) == pytest.approx(0)) == (decay == "linear")
 
 
-def test_training_begins_at_given_weights(train, tasks):
-    first = train("first")
-    second = train("second", start=first.weights)
-    assert second.history.before == first.history.score <= second.history.score
-    assert tasks[-1].features == read_weights(first.weights).document["features"]
-
-
 def test_supervised_models_get_solutions(train, tasks):
     train("run", "pupil", rate=(5e3, 2e4), epochs=1)
     (task,) = tasks
