@@ -4,6 +4,11 @@ import numpy as np
 import torch
 
 
+def rows(*numbers):
+    """Rows of training problems."""
+    return np.array(numbers, np.int64)
+
+
 def train(learner, epochs, rate=5e-3):
     """Go through the problems in shuffled batches of eight, by seeds that depend on the epoch."""
     adam = torch.optim.Adam(learner.module.parameters(), rate)

@@ -6,7 +6,7 @@ from math import log, log1p
 import numpy as np
 import pytest
 import torch
-from adam import train
+from adam import rows, train
 from giph_reference import linear, relu
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,11 +251,6 @@ def learner(known=None, problems=PROBLEMS, **options):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return PilotMakespanLearner(task, config)
-
-
-def rows(*numbers):
-    """Rows of training problems."""
-    return np.array(numbers, np.int64)
 
 
 def test_it_learns_where_good_placements_have_their_tasks():

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from adam import rows
 
 from streamplace.learn.registry import LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
@@ -29,11 +30,6 @@ def learner(problems=PAPER, task=None, **options):
             LearningTask(problems, problems[:1], seed=0, **facts),
             DopplerConfig(**{**SMALL, **options}),
         )
-
-
-def rows(*numbers):
-    """Rows of training problems."""
-    return np.array(numbers, np.int64)
 
 
 def taught(pupil, steps, epoch, rate=0.01):

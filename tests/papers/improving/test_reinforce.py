@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from adam import rows
 from problems import PROBLEMS, joined, many_sources
 
 from streamplace.learn.registry import LearningTask
@@ -29,11 +30,6 @@ def learner(objective="makespan", problems=PAPER, **options):
         torch.manual_seed(4)
         config = GiphConfig(**options)
         return ImprovingLearner(task, config, GiphPolicy(config))
-
-
-def rows(*numbers):
-    """Rows of training problems."""
-    return np.array(numbers, np.int64)
 
 
 def test_the_loss_raises_choices_by_later_gains(monkeypatch):
