@@ -56,7 +56,7 @@ def parse_toml(name: str, content: bytes, where: str) -> Any:
     """Parse a TOML document of the named format; errors begin with ``where``."""
     tables = parse_toml_text(content, where)
     kinds = [kind for key, kind in _KINDS.items() if key in tables]
-    if kinds and name not in kinds:
+    if kinds and name in _KINDS.values() and name not in kinds:
         wrong, right = (kind.replace("cluster", "a cluster") for kind in (kinds[0], name))
         raise FormatError(f"{where}: is {wrong}, not {right}; give it with --{kinds[0]}")
     return parse_tables(name, tables, where)
