@@ -12,7 +12,7 @@ machines are kept apart by ids of jobs, each of which Flink accepts once.
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,10 +224,6 @@ class Claimed(BaseModel):
         """Whether the process that carries it on still runs on this machine."""
         return self.holder is not None and self.holder.runs
 
-    def refuse_held(self) -> None:
-        """Raise an error if the process that carries it on still runs."""
-        raise NotImplementedError
-
 
 J = TypeVar("J", bound=Claimed)
 
@@ -258,11 +254,11 @@ class Claim(Generic[J]):
             rows.delete(self.table, self.owner)  # else the next command finds nothing left to do
 
 
-def taken(table: Table[J], owner: str) -> J | None:
+def taken(table: Table[J], owner: str, refuse_held: Callable[[J], None]) -> J | None:
     """Claim the row of an owner; None if there is none, an error if a process carries it on."""
     with Store.usual().transaction() as rows:
         for number, stored in rows.all(table, owner).items():
-            stored.refuse_held()
+            refuse_held(stored)
             journal = stored.model_copy(update={"holder": Holder.current()})
             rows.put(table, number, journal)
             return journal

@@ -130,7 +130,7 @@ class MoveClaim(Claim[Journal]):
     @classmethod
     def take(cls, job: str) -> "MoveClaim":
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
-        if (journal := taken(MOVES, job)) is None:
+        if (journal := taken(MOVES, job, Journal.refuse_held)) is None:
             raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
         return cls(MOVES, job, journal)
 

@@ -104,7 +104,7 @@ def claimed(journal: PatchJournal) -> Claim[PatchJournal]:
 
 def claimed_again(owner: str) -> Claim[PatchJournal]:
     """Claim an interrupted change; raise an error if there is none."""
-    if (journal := taken(PATCHES, owner)) is None:
+    if (journal := taken(PATCHES, owner, PatchJournal.refuse_held)) is None:
         raise SettingError(f"this machine has no record of an interrupted change of {owner}")
     return Claim(PATCHES, owner, journal)
 
