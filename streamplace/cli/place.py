@@ -100,14 +100,14 @@ def _place(
     """Place one graph, and write and print the result."""
     from streamplace.api.arguments import objective_of
     from streamplace.display.report import duration
+    from streamplace.io.graphs import SeveralFound
     from streamplace.io.placements import write_placement
     from streamplace.placers.stopwatch import start_up_seconds
 
     try:
         problem = _options.read_problem(graph, settings)
-    except FormatError as error:
-        all_of = ", or place all: -o FILE.jsonl" if "holds several problems" in str(error) else ""
-        raise FormatError(f"{error}{all_of}") from None
+    except SeveralFound as error:
+        raise FormatError(f"{error}, or place all: -o FILE.jsonl") from None
     say_trust(problem.graph, trusts=settings.trust_profile)
     judge = objective_of(problem, settings.objective)
     if settings.present is not None and settings.passes is None and judge.unit == "s":

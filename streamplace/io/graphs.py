@@ -52,13 +52,17 @@ def documents(name: str | Path) -> Iterator[Document]:
     return (Document.of(*line) for line in lines_of(name))
 
 
+class SeveralFound(FormatError):
+    """A file holds several graphs or problems where one is meant."""
+
+
 def only(items: Iterator[_T], path: str | Path, noun: str) -> _T:
     """Return the only item of a file."""
     first = next(items, None)
     if first is None:
         raise FormatError(f"{spot(Path(path))}: holds no {noun}; name a file with one")
     if next(items, None) is not None:
-        raise FormatError(f"{spot(Path(path))}: holds several {noun}s; name a file with one")
+        raise SeveralFound(f"{spot(Path(path))}: holds several {noun}s; name a file with one")
     return first
 
 
