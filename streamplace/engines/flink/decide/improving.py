@@ -122,7 +122,8 @@ class Trial:
         how = "did not run" if self.failure else "not measured"
         if self.runs:
             how = "measured" if self.is_limited else "keeps up"
-            how = how if not is_where else "runs now" if self.is_limited else "runs now, keeps up"
+            if is_where:
+                how = "runs now" if self.is_limited else "runs now, keeps up"
             rate = digits(self.rate)
         return self.name, rate, ends, how, stopped
 
