@@ -120,8 +120,8 @@ def _for_operator(pods, spec):
     settings |= {key: value for key, value in OPERATED.items() if "checkpointing" in key}
     return {
         "serviceAccount": "flink",
-        "podTemplate": {"spec": pods.template_spec()},
         **spec,
+        "podTemplate": {"spec": pods.template_spec(spec.get("podTemplate"))},
         "flinkConfiguration": settings | spec["flinkConfiguration"],
         "job": {"entryClass": "CountJob", **spec["job"]},
     }

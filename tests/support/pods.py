@@ -171,28 +171,29 @@ class PodCluster:
                     self.call("DELETE", f"{path}/{pod['metadata']['name']}?gracePeriodSeconds=0")
         return pods
 
-    def template_spec(self):
-        """Specification of all pods, which share a folder."""
+    def template_spec(self, given=None):
+        """Specification of all pods, which share a folder, with what a template gives."""
         mount = {"name": "state", "mountPath": STATE}
         shared = self.work / "state"
         shared.mkdir(exist_ok=True)
-        return {
+        spec = {
             "containers": [{"name": "flink-main-container", "volumeMounts": [mount]}],
             "volumes": [{"name": "state", "hostPath": {"path": str(shared)}}],
         }
-
-    def template(self, given=None):
-        """File of a template of pods; those without a folder of their own share one."""
-        spec = self.template_spec()
         for key, rows in (given or {}).get("spec", {}).items():
             names = {row["name"] for row in rows}
-            spec[key] = [*rows, *(row for row in spec[key] if row["name"] not in names)]
+            spec[key] = [*rows, *(row for row in spec.get(key, ()) if row["name"] not in names)]
             if key == "containers":
-                mounts = spec[key][0].setdefault("volumeMounts", [])
-                own = self.template_spec()["containers"][0]["volumeMounts"]
-                mounts += [mount for mount in own if mount not in mounts]
+                mounts = rows[0].get("volumeMounts", [])
+                mounts = [*mounts, *([] if mount in mounts else [mount])]
+                spec[key][0] = {**rows[0], "volumeMounts": mounts}
+        return spec
+
+    def template(self, given=None):
+        """File of a template of pods."""
         template = self.work / "template.yaml"
-        template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+        document = {"apiVersion": "v1", "kind": "Pod", "spec": self.template_spec(given)}
+        template.write_text(json.dumps(document))
         return template
 
     def _running(self, rest):
