@@ -24,7 +24,7 @@ bound.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -473,20 +473,21 @@ def proven_bound(
     machine at first; it may begin again with four times as many while these were fewer than
     ``most_nodes``.
     """
-    cuts: list[Cut] = []
-    by_strength: dict[str, Fraction] = {}
     relaxation = Relaxation(demand, catalogue)
     columns = Columns(relaxation, most_nodes)
-    generators: dict[str, Iterable[Cut]] = {
-        "resources": resource_cuts(demand, catalogue),
-        "items": item_cuts(demand, catalogue),
-        "network": _network_cuts(relaxation, catalogue, cuts, stop),
-        "contents": _excluding(lambda counts: columns.cut(counts, stop), catalogue, cuts, stop),
+    relaxations: dict[str, Callable[[list[Cut]], Iterable[Cut]]] = {
+        "resources": lambda _: resource_cuts(demand, catalogue),
+        "items": lambda _: item_cuts(demand, catalogue),
+        "network": lambda cuts: _network_cuts(relaxation, catalogue, cuts, stop),
+        "contents": lambda cuts: _excluding(
+            lambda counts: columns.cut(counts, stop), catalogue, cuts, stop
+        ),
     }
+    cuts: list[Cut] = []
+    by_strength: dict[str, Fraction] = {}
     counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
-    for strength, generator in generators.items():
-        for cut in generator:
-            cuts.append(cut)  # one by one: the next depends on those so far
+    for strength, further in relaxations.items():
+        cuts += further(cuts)
         if not all(WholeCut.of(cut).holds(all_machines) for cut in cuts):
             return None  # all machines together are too few; none has a worth below 0
         counts = cheapest_counts(cuts, catalogue) or all_machines
@@ -500,22 +501,24 @@ def proven_bound(
 def _excluding(
     cut_of: Callable[[tuple[int, ...]], Cut | None],
     catalogue: Catalogue,
-    cuts: list[Cut],
+    cuts: Sequence[Cut],
     stop: Callable[[], bool],
-) -> Iterator[Cut]:
-    """Cuts that exclude the cheapest numbers of machines that satisfy those so far."""
-    for _ in range(MOST_CUTS):
-        counts = None if stop() else cheapest_counts(cuts, catalogue)
+) -> list[Cut]:
+    """Cuts beyond these, each of which excludes the cheapest numbers of machines so far."""
+    further: list[Cut] = []
+    while len(further) < MOST_CUTS and not stop():
+        counts = cheapest_counts([*cuts, *further], catalogue)
         cut = None if counts is None else cut_of(counts)
         if cut is None:
-            return
-        yield cut
+            break
+        further.append(cut)
+    return further
 
 
 def _network_cuts(
-    relaxation: Relaxation, catalogue: Catalogue, cuts: list[Cut], stop: Callable[[], bool]
-) -> Iterator[Cut]:
-    """Cuts from the linear relaxation of a machine's contents, network included."""
+    relaxation: Relaxation, catalogue: Catalogue, cuts: Sequence[Cut], stop: Callable[[], bool]
+) -> list[Cut]:
+    """Cuts beyond these from the linear relaxation of a machine's contents, network included."""
     polytopes = [relaxation.polytope(t) for t in range(relaxation.n_types)]
 
     def cut_of(worth: Floats) -> Cut:
@@ -528,8 +531,8 @@ def _network_cuts(
         cut = cut_of(covering.worth)
         return None if covering.cost <= NO_GAP or cut.holds(counts) else cut
 
-    yield cut_of(cheapest_worth(polytopes, catalogue))
-    yield from _excluding(separated, catalogue, cuts, stop)
+    first = cut_of(cheapest_worth(polytopes, catalogue))
+    return [first, *_excluding(separated, catalogue, [*cuts, first], stop)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
