@@ -45,6 +45,7 @@ def carried(seed, share, sources, windows):
 @PATIENT
 @given(SEEDS)
 @example(72)
+@example(477)
 @example(99)
 @example(2874)
 @example(2842)

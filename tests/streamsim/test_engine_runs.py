@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_cases import branched, chain, mixed_placements, random_dag, random_placements
+from engine_cases import chain, mixed_placements, random_dag, random_placements
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim.engine import Burst, Ramp, Settings, observe, simulate, simulate_every_tick, trace
@@ -98,7 +98,7 @@ def test_a_shrinking_backlog_is_simulated():
 
 def test_observing_measures_the_same_runs():
     rng = np.random.default_rng(0)
-    instance = branched(rng, (3, 4), 1e4)
+    instance = random_dag(rng, 14)
     placements = mixed_placements(rng, instance, 6)
     result, runs = observe(instance, placements).runs, simulate(instance, placements)
     for a, b in zip(result[:6], runs[:6], strict=True):

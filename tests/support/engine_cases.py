@@ -10,11 +10,6 @@ from streamsim.instance import WindowedOperator, build_instance
 
 Ints = NDArray[np.int64]
 
-MIPS = 2500e6
-SECONDS_PER_BYTE = 8e-9  # 1000 Mbps
-SHAPES = [(1, 4), (1, 9), (2, 2), (5, 2), (2, 5), (3, 4), (6, 2), (2, 7), (3, 6), (5, 4)]
-SHAPES += [(2, 10), (7, 3), (4, 6), (5, 5), (8, 3), (2, 12)]
-
 
 def source_and_sink(**changes):
     """A source of 100 tuples/s and a sink on two devices; each needs 0.4 of a core per second."""
@@ -45,33 +40,6 @@ def chain(*seconds, rate=100.0, devices=1, **more):
 def golden():
     """The published example: source → f1 → f2 → sink on one device of 1000 MIPS."""
     return chain(1e-6, 2.5e-6, 8e-6, 1e-6, rate=1e5, selectivity=[1, 0.5, 0.1])
-
-
-def branched(rng, shape, rate, **more):
-    """One source, k branches of d stages, one sink; CPU and payloads as in the benchmark."""
-    k, d = shape
-    n, needed = k * d + 2, 2 + SHAPES.index(shape) // 4
-    share = rng.random(d)
-    instructions = np.full(n, 1e4)
-    stages = np.arange(1, n - 1).reshape(k, d)
-    instructions[stages] = share / share.sum() * (needed * 250_000 - 20_000)
-    ends = np.full(k, n - 1)
-    source = np.concatenate((np.zeros(k, int), stages.ravel()))
-    target = np.concatenate((stages[:, 0], np.column_stack((stages[:, 1:], ends)).ravel()))
-    payload = rng.random(n) * 62_500
-    network = {"seconds_per_byte": np.full((5, 5), SECONDS_PER_BYTE)}
-    return build_instance(
-        rate=[rate] + [0.0] * (n - 1),
-        source=source,
-        target=target,
-        selectivity=np.where(source == 0, 1 / k, 1.0),
-        payload=payload[source],
-        **(
-            {"seconds": instructions[:, None] / MIPS, "device_type": np.zeros(5, int)}
-            | network
-            | more
-        ),
-    )
 
 
 def random_dag(rng, n, devices=3, **more):
@@ -159,6 +127,8 @@ def anything(rng, sources=1, windows=0):
         "gap": rng.uniform(0, 0.3) / most,
         "latency": rng.choice([0, 1e-4, 1e-3, 0.02, 0.1], (d, d)),
     }
+    other = rng.spawn(1)[0]
+    free = {"free_cores": cores[types] * other.uniform(0.4, 1.0, d)} if other.random() < 0.4 else {}
     arguments = graph | {
         "seconds": work / np.maximum(flow.input_rate, 1e-9)[:, None],
         "payload": payload,
@@ -167,6 +137,7 @@ def anything(rng, sources=1, windows=0):
         "cores": cores[types],
         "seconds_per_byte": rng.uniform(0, 1.2, (d, d)) / traffic,
         **{name: cost for name, cost in costs.items() if rng.random() < 0.4},
+        **free,
     }
     return arguments, rng.integers(0, d, n).astype(np.int32)
 
