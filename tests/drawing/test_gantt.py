@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import random_tasks
 
 from streamplace.api import simulate
 from streamplace.drawing.figures import empty_figure
@@ -20,17 +21,7 @@ from streamplace.objectives.registry import named_objective
 
 def tangle(n, seed, cores=2):
     """Tasks that each need some of those before."""
-    rng = np.random.default_rng(seed)
-    operators = [
-        Operator(f"t{i}", ipt=float(rng.integers(1, 9)) * 1e8, payload=float(rng.integers(1, 9)))
-        for i in range(n)
-    ]
-    streams = [
-        Stream(f"t{j}", f"t{i}")
-        for i in range(1, n)
-        for j in sorted(set(rng.integers(max(0, i - 6), i, 2).tolist()))
-    ]
-    graph = StreamGraph.of("tangle", operators, streams, fires="all")
+    graph = random_tasks(n, seed, lambda rng, i: sorted({*rng.integers(max(0, i - 6), i, 2)}))
     devices = [Device(f"$w{d}_", cores=1 + d % cores, mips=1000) for d in range(3)]
     return Problem(graph, Cluster.of(devices, bandwidth="30 bps"))
 
@@ -103,7 +94,7 @@ def test_traces_are_kept(run, files, tmp_path):
     answer = run("simulate", *files, "-o", "run.trace.json", "--json")
     told = json.loads(answer.out)
     written = json.loads((tmp_path / "run.trace.json").read_text())
-    facts = {"graph": "tangle", "makespan_s": told["makespan"], "queue": "fifo"}
+    facts = {"graph": "tasks1", "makespan_s": told["makespan"], "queue": "fifo"}
     assert written["otherData"] == facts
     assert "perfetto" in answer.err
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from placer_cases import best_of_all
 from placer_cases import placed as placed_by
-from problems import PROBLEMS, chain, fork_join, layered
+from problems import PROBLEMS, chain, fork_join, layered, random_tasks
 
 from streamplace.errors import PlacementError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
@@ -108,11 +108,8 @@ def test_an_optimum_that_is_recognised_ends_the_search_early():
 
 def tasks(n=14, devices=3):
     """Random tasks of unequal work on equal devices."""
-    rng = np.random.default_rng(3)
-    operators = [Operator(f"t{i}", ipt=rng.integers(1, 9) * 1e8, payload=1e6) for i in range(n)]
-    streams = [Stream(f"t{rng.integers(i)}", f"t{i}") for i in range(1, n)]
-    graph = StreamGraph.of("tasks", operators, streams, fires="all")
-    return Problem(graph, Cluster.uniform(devices, mips=1000, bandwidth="1 Gbps"))
+    cluster = Cluster.uniform(devices, mips=1000, bandwidth="1 Gbps")
+    return Problem(random_tasks(n, seed=3, payload=1e6), cluster)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,17 @@ def joined():
     return StreamGraph.of("joined", operators, [Stream(*ends) for ends in ways])
 
 
+def random_tasks(n, seed, inputs=lambda rng, i: [rng.integers(i)], ipt=1e8, payload=None):
+    """Tasks that each need some of those before, and send 1 to 8 bytes if nothing else is said."""
+    rng = np.random.default_rng(seed)
+    operators = [
+        Operator(f"t{i}", rng.integers(1, 9) * ipt, float(payload or rng.integers(1, 9)))
+        for i in range(n)
+    ]
+    streams = [Stream(f"t{j}", f"t{i}") for i in range(1, n) for j in inputs(rng, i)]
+    return StreamGraph.of(f"tasks{seed}", operators, streams, fires="all")
+
+
 def hungry():
     """Branches of differing memory that fill three unequal devices to the last byte but one GB."""
     graph = fork_join(2)

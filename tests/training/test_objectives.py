@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import chain, diamond
+from problems import chain, diamond, random_tasks
 from strategies import placements, problems
 
 from streamplace.api import place, train
 from streamplace.io.problems import write_problems
 from streamplace.io.weights import read_weights
 from streamplace.learn.reward import reward_of
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget
 
@@ -23,16 +23,9 @@ SMALL = "[model]\nwidth = 16\nembedding = 4\nexploration = 8.0\n[training]\nbatc
 
 
 def tasks(seed, devices=3):
-    """Six tasks that each need some of those before, on unequal devices."""
-    rng = np.random.default_rng(seed)
-    operators = [
-        Operator(f"t{i}", ipt=float(rng.integers(1, 9)) * 1e8, payload=float(rng.integers(1, 9)))
-        for i in range(6)
-    ]
-    streams = [Stream(f"t{rng.integers(i)}", f"t{i}") for i in range(1, 6)]
-    graph = StreamGraph.of(f"tasks{seed}", operators, streams, fires="all")
+    """Six tasks that each need one of those before, on unequal devices."""
     cluster = Cluster.of([Device(f"d{d}", mips=1000.0) for d in range(devices)], bandwidth="40 bps")
-    return Problem(graph, cluster)
+    return Problem(random_tasks(6, seed), cluster)
 
 
 @pytest.fixture
