@@ -3,26 +3,9 @@
 import json
 
 import pytest
-from problems import fork_join
+from problems import fork_join, four_tasks
 
 from streamplace.io.graphs import graph_to_dict
-
-TASKS = {
-    "name": "tasks",
-    "fires": "all",
-    "operators": [
-        {"name": "load", "ipt": 1e9, "payload": "4 MB"},
-        {"name": "left", "ipt": 6e9, "payload": "1 MB"},
-        {"name": "right", "ipt": 4e9, "payload": "1 MB"},
-        {"name": "add", "ipt": 1e9},
-    ],
-    "streams": [
-        {"from": "load", "to": "left"},
-        {"from": "load", "to": "right"},
-        {"from": "left", "to": "add"},
-        {"from": "right", "to": "add"},
-    ],
-}
 
 
 @pytest.fixture
@@ -44,7 +27,7 @@ def placement(tmp_path):
 @pytest.fixture
 def tasks(tmp_path):
     """A task graph of four operators, and in present.json all of them on d0."""
-    (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
-    together = {operator["name"]: "d0" for operator in TASKS["operators"]}
+    (tmp_path / "tasks.json").write_text(json.dumps(graph_to_dict(four_tasks())))
+    together = dict.fromkeys(four_tasks().operators.name, "d0")
     (tmp_path / "present.json").write_text(json.dumps({"assignment": together}))
     return "tasks.json"

@@ -1,6 +1,7 @@
 """What is said of one pass, by the usual rules and by others."""
 
 import pytest
+from problems import four_tasks
 
 from streamplace.api import place, simulate
 from streamplace.errors import SettingError
@@ -16,15 +17,7 @@ from streamplace.model import (
 )
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 
-WORK = {"load": (1e9, 4e6), "left": (6e9, 1e6), "right": (4e9, 1e6), "add": (1e9, 0)}
-"""Instructions of every task, and bytes of its output."""
-WAYS = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
-TASKS = StreamGraph.of(
-    "tasks",
-    [Operator(name, ipt=ipt, payload=size) for name, (ipt, size) in WORK.items()],
-    [Stream(*ends) for ends in WAYS],
-    fires="all",
-)
+TASKS = four_tasks()
 CLUSTER = Cluster.uniform(3, mips=1000, bandwidth=8e6)  # 1 s per 10⁹ instructions, 1 MB/s
 PROBLEM = Problem(TASKS, CLUSTER)
 SPREAD = PROBLEM.placement([0, 1, 2, 0])

@@ -162,6 +162,14 @@ def joined():
     return StreamGraph.of("joined", operators, [Stream(*ends) for ends in ways])
 
 
+def four_tasks():
+    """One task, two that wait for it, and one that waits for both."""
+    work = {"load": (1e9, 4e6), "left": (6e9, 1e6), "right": (4e9, 1e6), "add": (1e9, 0)}
+    operators = [Operator(name, ipt=ipt, payload=size) for name, (ipt, size) in work.items()]
+    ways = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
+    return StreamGraph.of("tasks", operators, [Stream(*ends) for ends in ways], fires="all")
+
+
 def random_tasks(n, seed, inputs=lambda rng, i: [rng.integers(i)], ipt=1e8, payload=None):
     """Tasks that each need some of those before, and send 1 to 8 bytes if nothing else is said."""
     rng = np.random.default_rng(seed)
