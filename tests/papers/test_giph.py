@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from problems import PROBLEMS
+from seeded import seeded
 from strategies import problems
 
 from streamplace.learn.algorithms.kernels import weights_of
@@ -40,14 +41,9 @@ CONFIGS = {
 }
 
 
-def module_of(config, seed=1):
-    """A network with parameters that are nowhere zero."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        module = GiphModule(config)
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter, std=0.5)
-    return module
+def module_of(config):
+    """A network with random parameters."""
+    return seeded(GiphModule(config), 0.0, 0.5)
 
 
 def agent_of(problem, config, module=None):

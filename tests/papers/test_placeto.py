@@ -6,9 +6,9 @@ from typing import get_args
 import giph_reference as literal
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from problems import PROBLEMS
+from seeded import seeded
 from strategies import problems
 from streamsim.passes import GIPH, schedule
 
@@ -27,13 +27,9 @@ ORDERS = get_args(Order)
 
 
 def policy(order="topological", devices=24):
-    """Random parameters that are nowhere zero."""
+    """A policy with random parameters."""
     found = PlacetoPolicy(PlacetoConfig(order=order, devices=devices))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        for name, parameter in found.module.named_parameters():
-            mean = 0.5 if name.endswith("bias") else 0.0
-            torch.nn.init.normal_(parameter, mean, 0.25)
+    seeded(found.module, 0.5, 0.25)
     return found
 
 

@@ -12,6 +12,7 @@ import torch
 from giph_reference import ends, linear, log_softmax, seconds
 from problems import PROBLEMS
 from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
+from seeded import seeded
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.papers.doppler import DopplerConfig
@@ -131,14 +132,8 @@ SMALL: dict[str, Any] = {"width": 8, "hidden": 6, "rounds": 2}
 
 
 def module(config):
-    """Random parameters that are nowhere zero."""
-    found = DopplerModule(config)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        for name, parameter in found.named_parameters():
-            mean = 0.3 if name.endswith("bias") else 0.0
-            torch.nn.init.normal_(parameter, mean, 0.4)
-    return found
+    """A network with random parameters."""
+    return seeded(DopplerModule(config), 0.3, 0.4)
 
 
 def ran(problem, config, share=0.3, n=2):
