@@ -43,7 +43,7 @@ def started(folder, command):
 
 @contextmanager
 def under_way(folder, command, done):
-    """A sweep of which some is done and some is not."""
+    """A sweep of which some is done and some is not; in the end all is."""
     process, deadline = started(folder, command), time.monotonic() + PATIENCE_S
     try:
         while done() < 3:
@@ -51,6 +51,8 @@ def under_way(folder, command, done):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         yield process
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, err
     finally:
         for one in [*descendants(process.pid), process.pid]:
             kill(one)
@@ -109,8 +111,6 @@ def test_workers_that_are_killed_change_no_result(tmp_path, run):
     with under_way(tmp_path, f"{COMPARE} -o there", lambda: lines_in(file)) as process:
         for _ in range(3):
             kill_workers(process.pid)
-        _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, err
     assert run(*f"{COMPARE} -o here".split()).status == 0
     assert results_of(tmp_path / "there") == results_of(tmp_path / "here")
 
@@ -120,8 +120,6 @@ def test_shards_whose_workers_are_killed_are_made_whole(tmp_path, run):
     files = lambda: len(list(tmp_path.glob("there-*.jsonl")))  # noqa: E731
     with under_way(tmp_path, f"{GENERATE} -o there.jsonl", files) as process:
         kill_workers(process.pid)
-        _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, err
     assert run(*f"{GENERATE} -o there.jsonl".split()).status == 0
     (tmp_path / "here").mkdir()
     assert run(*f"{GENERATE} -o here/there.jsonl".split()).status == 0
