@@ -176,7 +176,7 @@ def test_the_time_limit_is_kept():
         assert answer.value <= answer.bound <= 1
 
 
-@pytest.mark.parametrize("after", [0.3, 3.0])
+@pytest.mark.parametrize("after", [0.3, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_an_interrupt_leaves_at_once(after):
     """Ctrl-C ends the compiled search and the solver alike."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
