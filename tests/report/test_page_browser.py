@@ -58,8 +58,8 @@ def shown(chromium, document, folder):
     file.write_text(as_page(document, Report(())), encoding="utf-8")
     chromium.log("browser"), chromium.requests()
     chromium.open(file)
-    for _ in range(100):
-        time.sleep(0.1)
+    for _ in range(200):
+        time.sleep(0.05)
         if chromium.run("return document.querySelector('#page[data-shown]') !== null"):
             break
     time.sleep(0.3)
@@ -250,7 +250,7 @@ OVERLAPS = """
 
 
 @pytest.mark.parametrize(("width", "dark"), [(375, True), (1400, False), (2560, True)])
-@pytest.mark.parametrize("n", [5, 50, 500])
+@pytest.mark.parametrize("n", [5, 50, pytest.param(500, marks=pytest.mark.slow)])
 def test_a_graph_fills_its_card_and_nothing_leaves_the_window(chromium, tmp_path, n, width, dark):
     """Neither labels nor panels overlap, and the graph is as wide or as high as its card."""
     problem = placed_graph(n)
@@ -390,7 +390,7 @@ def compared(graphs, names):
     [
         (375, 5, NAMES),
         (1400, 50, NAMES),
-        (2560, 500, NAMES),
+        pytest.param(2560, 500, NAMES, marks=pytest.mark.slow),
         (1400, 5, [f"p{i}" for i in range(40)]),
     ],
 )

@@ -147,8 +147,8 @@ def compiled_by(call):
     ("call", "old", "new", "expected"),
     [
         (Code.total, "2 * x", "3 * x", 12),
-        (Code.total, "STEP = 1", "STEP = 5", 21),
-        (Code.double, "2 * x", "3 * x", 10),
+        pytest.param(Code.total, "STEP = 1", "STEP = 5", 21, marks=pytest.mark.slow),
+        pytest.param(Code.double, "2 * x", "3 * x", 10, marks=pytest.mark.slow),
         (Code.double, "STEP = 1", "STEP = 5", 11),
     ],
 )
@@ -212,14 +212,21 @@ def test_whole_numbers_and_constants_are_one_type_between_kernels(code):
     assert len(list(code.folder_of_code.rglob("below.twice*.nbc"))) == 1
 
 
-@pytest.mark.parametrize("damage", [b"", None], ids=["empty", "cut"])
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_damaged_file_is_replaced(code, damage, kind):
+@pytest.mark.parametrize(
+    ("kind", "kept"),
+    [
+        ("nbi", 0),
+        pytest.param("nbi", -9, marks=pytest.mark.slow),
+        pytest.param("nbc", 0, marks=pytest.mark.slow),
+        ("nbc", -9),
+    ],
+)
+def test_a_damaged_file_is_replaced(code, kind, kept):
     code.total()
     files = {path: path.read_bytes() for path in code.folder_of_code.rglob(f"*.{kind}")}
     assert files
     for path, content in files.items():
-        path.write_bytes(content[:-9] if damage is None else damage)
+        path.write_bytes(content[:kept])
     assert code.total() == 9
     assert compiled_by(code.total) == 0
 
@@ -275,10 +282,15 @@ OPENINGS: dict[str, Callable[[Path], object]] = {
     "files that all can write": lambda folder: [f.chmod(0o666) for f in folder.iterdir()],
     "links": link_files,
 }
+FEW = ("files of another", "folder that all can write")
+"""Those of the quick tests."""
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives away")
-@pytest.mark.parametrize("opening", OPENINGS)
+@pytest.mark.parametrize(
+    "opening",
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in OPENINGS],
+)
 def test_what_another_user_could_have_written_is_never_loaded(code, opening):
     """To load is to run: a pickle may hold any command."""
     code.total()
@@ -308,7 +320,7 @@ with turn(above.total.py_func):
 """
 
 
-@pytest.mark.parametrize("end", ["kill", "communicate"])
+@pytest.mark.parametrize("end", ["kill", pytest.param("communicate", marks=pytest.mark.slow)])
 def test_the_turn_of_another_process_is_waited_for_until_it_ends(code, end):
     above = code.imported()
     holder = subprocess.Popen(
