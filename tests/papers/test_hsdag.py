@@ -180,6 +180,14 @@ def test_answers_are_legal(problem):
     assert problem.legal(found)[0]
 
 
+def test_answers_have_the_groups_of_the_whole_graph():
+    """Groups of groups end as whole components, so that one device would get everything."""
+    coarse = hsdag_policy(rounds=20, coarsened=True)
+    fine = hsdag_policy(rounds=1)
+    for problem, found in zip(ALL, coarse.on(ALL).greedy(), strict=True):
+        assert found.tolist() == fine.on([problem]).greedy()[0].tolist()
+
+
 def test_problems_side_by_side_are_placed_as_one_by_one():
     of, every = hsdag_policy(list(PROBLEMS.values())), list(PROBLEMS.values())
     together = of.on(every).greedy()

@@ -308,13 +308,15 @@ class PreparedGraphs:
         return self._rounds(parts, n, torch.cat(there, dim=1))
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
-        """Likeliest device of every group of the last round."""
+        """Likeliest device of every group of the last round that begins with the whole graph."""
+        config = self._module.config
+        rounds = 1 if config.coarsened else config.rounds
 
         def drawn(some: Sequence[int]) -> Tensor:
             parts = [self._parts[i] for i in some]
-            size = self._module.config.rounds, sum(p.nodes.edges.shape[1] for p in parts)
+            size = rounds, sum(p.nodes.edges.shape[1] for p in parts)
             n = max(len(part.nodes.label) for part in parts)
-            return self._rounds(parts, n, torch.ones(size, dtype=torch.bool)).drawn(size[0], None)
+            return self._rounds(parts, n, torch.ones(size, dtype=torch.bool)).drawn(rounds, None)
 
         return placed_in_batches(self._problems, rows, BATCH, drawn)
 
