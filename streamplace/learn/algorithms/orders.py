@@ -1,8 +1,8 @@
 """Orders in which a policy decides about operators.
 
-They are those of Wang et al., "Accelerate Model Parallel Training by Using Efficient Graph
-Traversal Order", II-C. Of operators that may come next, the one of the lowest rank goes first: by
-default the one that comes first in the graph.
+They are named as by Wang et al., "Accelerate Model Parallel Training by Using Efficient Graph
+Traversal Order", II-C, where NetworkX makes them. Of operators that may come next, the one of the
+lowest rank goes first: by default the one that comes first in the graph.
 """
 
 import heapq
