@@ -12,7 +12,6 @@ PAPER: dict[str, Any] = {
     "width": 512,
     "standardised": False,
     "random_ties": False,
-    "canonical": False,
     "on_policy": 3,
     "replayed": 3,
     "places": 3,
