@@ -105,7 +105,7 @@ class Reference:
 
     def log_probability(self, placement, order):
         """The logarithm of equation 2."""
-        rows = self.probabilities(placement, order, canonical=False)
+        rows = self.probabilities(placement, order, canonical=True)
         return torch.stack([rows[t, placement[v]].log() for t, v in enumerate(order)]).sum()
 
     def upstream_mean(self, v, decided, devices):
