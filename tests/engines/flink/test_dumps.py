@@ -94,7 +94,7 @@ def test_noise_of_dumps_is_no_part_at_any_rate(clock):
     flink = elsewhere(clock, dict(zip(NAMES, (0.1, 0.3, 0.1), strict=True)), 1.0)
     flink.vertices["v1"].shares = (2 / 3, 1 / 3)
     measured = profile(flink.rest, "job", 60)
-    assert len(measured.subtasks["v1"]) == 1
+    assert len(measured.observations["v1"]) == 1
     assert measured.constant["v1"] < 0.1 * measured.cpu["v1"].cores
 
 

@@ -233,7 +233,7 @@ def hot_job(
     """
     names, subtasks = {task.id: task.name for task in profile.tasks}, list[SubtaskTime]()
     sources = frozenset(task.name for task in profile.sources)
-    for task, own in profile.threads.items():
+    for task, own in profile.subtasks.items():
         activity, number = profile.activity[task], max(1, len(own))
         usual = (activity.busy or 0.0) / number, activity.back_pressured / number
         for subtask, cpu in own:

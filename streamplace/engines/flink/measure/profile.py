@@ -141,7 +141,7 @@ class LoadWindow(NamedTuple):
     # Part of the CPU of the TaskManagers on this machine that compilers used.
     compilers: float = 0.0
     # Rate and CPU of the subtasks of each task whose threads were all measured.
-    subtasks: Mapping[str, Sequence[Observation]] = MappingProxyType({})
+    observations: Mapping[str, Sequence[Observation]] = MappingProxyType({})
 
 
 def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
@@ -179,13 +179,13 @@ class JobProfile:
     # Seconds after which a buffer is sent that is not full; None if only full ones are.
     buffer_timeout: float | None = USUAL_BUFFER_TIMEOUT
     # Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
-    subtasks: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
+    observations: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     # The same by operator, of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
     # Tasks that are limited by waiting, as far as is known.
     waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
     # Task → its subtasks, with the increase of their counters, and their CPU.
-    threads: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
+    subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]] = field(default_factory=dict)
     # TaskManager → part of the time for which its quota has stopped it, where that is known.
     throttled: Mapping[str, float] = field(default_factory=dict)
 
@@ -196,10 +196,10 @@ class JobProfile:
         Of a job that is not steady the last windows count as one: its tuples become cheaper while
         rates grow, which would resemble a constant load.
         """
-        windows = [window.subtasks for window in self.windows] if not self.drift else []
+        windows = [window.observations for window in self.windows] if not self.drift else []
         operators = {
             task.name: [*self.earlier.get(task.name, ())]
-            + [row for window in windows or [self.subtasks] for row in window.get(task.id, ())]
+            + [row for window in windows or [self.observations] for row in window.get(task.id, ())]
             for task in self.tasks
         }
         network = [*self.earlier.get(NETWORK_KEY, ()), *self.present.network]
@@ -295,10 +295,10 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         doubts,
         shares=key_shares(tasks, edges, subtasks, arrived),
         buffer_timeout=windows.buffer_timeout,
-        subtasks=_observations(windows, interval, is_limited=flow.is_limited),
+        observations=_observations(windows, interval, is_limited=flow.is_limited),
         # the threads of tasks wait for Python's processes
         waiting={} if is_python else _waiting_limits(tasks, interval),
-        threads=interval.subtasks,
+        subtasks=interval.subtasks,
         throttled=windows.throttled(number),
     )
 

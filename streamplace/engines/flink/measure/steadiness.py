@@ -97,7 +97,7 @@ def window_of(profile: JobProfile) -> LoadWindow:
         sum(profile.tuples[source.id] for source in profile.sources),
         sum(cpu.cores for cpu in profile.cpu.values()),
         compilers,
-        profile.subtasks,
+        profile.observations,
     )
 
 
