@@ -170,7 +170,9 @@ class JobProfile:
     flow: SourceFlow  # what its sources did
     present: Present  # its placement, and the CPU usage of its TaskManagers
     origin: CpuOrigin  # of ``cpu``
-    doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
+    # Sentences on missing measurements, in one list for all copies. Those on the cluster are added
+    # after the graph, whose attribute ``unmeasured`` lacks them; `Measurement.notes` has all.
+    doubts: list[str] = field(default_factory=list)
     # Windows in which the job was measured, including this profile; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
     drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
