@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
+from streamplace.engines.flink.rest.client import successor
+
 S = TypeVar("S", bound=Enum)
 
 
@@ -28,6 +30,11 @@ class Copy(Enum):
     MOVED = "the moved job"
     SUCCESSOR = "its successor"
     RETURNED = "a later job"
+
+    @classmethod
+    def of(cls, job: str, moved: str) -> "Copy":
+        """Which job of the move of ``moved`` a job of its chain is: after two, all are returns."""
+        return {moved: cls.MOVED, successor(moved): cls.SUCCESSOR}.get(job, cls.RETURNED)
 
 
 class JobState(Enum):

@@ -77,7 +77,7 @@ class Journal(MovePlan, Claimed):
         return successor(self.job)
 
     def concerns(self, job: str) -> bool:
-        """Whether a job is the moved one, or one that may be started in its place."""
+        """Whether a job is the moved one, or one that may be started in its place, or returned."""
         return job in chain_of(self.job)
 
     def refuse_held(self) -> None:

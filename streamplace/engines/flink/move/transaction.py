@@ -136,17 +136,14 @@ def observe(rest: Rest, journal: Journal) -> MoveObservation:
     else:
         stopped = stopped_with(rest, last) if status == FINISHED else None
         state = JobState.STOPPED if stopped else _STATES.get(status, JobState.CHANGING)
-        if last == job:
-            copy = Copy.MOVED
+        copy = Copy.of(last, job)
+        if copy is Copy.MOVED:
             stop, text = stop_of(rest, job, journal.trigger)
             if state is JobState.FAILED or (journal.cancels and state is JobState.CANCELED):
                 path = resumable(rest, job) or path
             else:
                 path = path or (text if stop is Stop.SAVED else stopped)
-        elif last == journal.successor:
-            copy = Copy.SUCCESSOR
-        else:
-            copy = Copy.RETURNED
+        elif copy is Copy.RETURNED:
             path = last_kept(rest, last) or path or last_path(journal)
     requests = {"": Requested.NOTHING, job: Requested.STOP, journal.successor: Requested.START}
     return MoveObservation(
@@ -386,9 +383,9 @@ class Transaction:
             self.tell(f"job {job} is {observation.status}: {self._failure(job)}")
         self._reason = self._reason or "the move failed"
         chain = chain_of(self.journal.job)
-        used = {*self._used, *chain[:2]}
-        number = chain.index(observation.job) + 1 if observation.job in chain else 2
-        job = next(name for name in chain[number:] if name not in used)
+        later = chain[chain.index(observation.job) + 1 :] if observation.job in chain else chain
+        returns = (name for name in later if Copy.of(name, chain[0]) is Copy.RETURNED)
+        job = next(name for name in returns if name not in self._used)
         self._save(returns=True)
         self._submit(job, self.back, str(observation.path))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from streamplace.engines.flink.constants import RESUME_PAUSE_SECONDS
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.move.decision_table import Copy
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settling import note
@@ -21,7 +22,7 @@ from streamplace.engines.flink.move.transaction import (
 )
 from streamplace.engines.flink.pin.free_resources import left_without, occupied_devices
 from streamplace.engines.flink.program.submission import live_states
-from streamplace.engines.flink.rest.client import NoAnswer, Rest, chain_of, successor
+from streamplace.engines.flink.rest.client import NoAnswer, Rest, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import StreamplaceError
@@ -199,6 +200,7 @@ class WatchMover:
     def _finished(self, number: int, why: str) -> str | None:
         """Finish an interrupted move, or look up its outcome."""
         job = self.log.decisions[number].job
+        # Its own move, or the one that has started it; one that returned it is left to its command.
         if any(job in (move.job, move.successor) for move in self.move.unfinished_moves()):
             try:
                 return self._carried_out(number, lambda: self.move.resume(job))
@@ -217,7 +219,6 @@ class WatchMover:
         if not live:
             self.log.end(number, FAILED, f"{why}; no job of the move runs", "")
             return None
-        place = chain_of(job).index(live[-1])
-        state = UNBEGUN if place == 0 else MOVED if place == 1 else RETURNED
-        self.log.end(number, state, why, live[-1])
+        states = {Copy.MOVED: UNBEGUN, Copy.SUCCESSOR: MOVED, Copy.RETURNED: RETURNED}
+        self.log.end(number, states[Copy.of(live[-1], job)], why, live[-1])
         return live[-1]
