@@ -12,7 +12,7 @@ from itertools import product
 import pytest
 
 from streamplace.engines.flink.move.decision_table import (
-    ENDED,
+    HAS_ENDED,
     LIVE,
     ROWS,
     Copy,
@@ -71,7 +71,7 @@ def test_every_combination_has_a_step_that_is_safe():
         steps[step] += 1
         number += 1
         if step in STARTS:
-            assert observation.state in (*ENDED, GONE), observation
+            assert observation.state in (*HAS_ENDED, GONE), observation
             assert (
                 observation.path is not None
                 or observation.is_saved

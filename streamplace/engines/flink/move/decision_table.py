@@ -51,7 +51,7 @@ class JobState(Enum):
 
 
 LIVE = (JobState.RUNNING, JobState.CHANGING, JobState.CANCELLING)
-ENDED = (JobState.STOPPED, JobState.FINISHED, JobState.FAILED, JobState.CANCELED)
+HAS_ENDED = (JobState.STOPPED, JobState.FINISHED, JobState.FAILED, JobState.CANCELED)
 
 
 class Stop(Enum):
@@ -272,12 +272,12 @@ ROWS: tuple[TableRow[Step], ...] = (
         last=Copy.MOVED, requested=Requested.NOTHING, state=JobState.FAILED),
     # The moved job has ended, with a state that the journal has.
     row(Step.RETURN, "the id was used, so the next one is taken",
-        last=Copy.MOVED, state=ENDED, is_saved=True, outcome=StepOutcome.SPENT),
+        last=Copy.MOVED, state=HAS_ENDED, is_saved=True, outcome=StepOutcome.SPENT),
     row(Step.RETURN, "no other copy can start any more",
-        last=Copy.MOVED, state=ENDED, is_saved=True, after=Step.END),
+        last=Copy.MOVED, state=HAS_ENDED, is_saved=True, after=Step.END),
     row(Step.END, "a start that is under way must have no effect",
-        last=Copy.MOVED, state=ENDED, is_saved=True, goes_back=True),
-    row(Step.START, "its state is saved", last=Copy.MOVED, state=ENDED, is_saved=True),
+        last=Copy.MOVED, state=HAS_ENDED, is_saved=True, goes_back=True),
+    row(Step.START, "its state is saved", last=Copy.MOVED, state=HAS_ENDED, is_saved=True),
     # The moved job was asked to stop.
     row(Step.REFUSED, "it does not fit its devices",
         last=Copy.MOVED, after=Step.PREPARE, outcome=StepOutcome.FAILED, state=LIVE),
@@ -330,9 +330,9 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.FINISHED, "it has read all of its input",
         last=(Copy.SUCCESSOR, Copy.RETURNED), state=JobState.FINISHED),
     row(Step.RETURN, "the id was used, so the next one is taken",
-        last=Copy.SUCCESSOR, state=ENDED, outcome=StepOutcome.SPENT),
+        last=Copy.SUCCESSOR, state=HAS_ENDED, outcome=StepOutcome.SPENT),
     row(Step.RETURN, "it has ended there, with its state",
-        last=Copy.SUCCESSOR, state=ENDED, after=Step.END),
+        last=Copy.SUCCESSOR, state=HAS_ENDED, after=Step.END),
     row(Step.UNDECIDED, "it runs, although it was ended", last=Copy.SUCCESSOR, after=Step.END),
     row(Step.END, "the move has failed", last=Copy.SUCCESSOR),
     # A later one: the job was started on its previous devices.

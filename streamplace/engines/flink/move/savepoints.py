@@ -39,7 +39,7 @@ from streamplace.model.message_text import quoted, shown
 
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
-BEGUN = ("INITIALIZING", "CREATED")
+START_STATES = ("INITIALIZING", "CREATED")
 CANCELLED = frozenset({"CANCELLING", "CANCELED"})
 """Flink itself never cancels a job."""
 RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
@@ -303,7 +303,7 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         is_hidden = maker(restored or "") == other or (ended is None and restored is None)
         if not is_of_chain and not (chain and is_hidden and rest.job(other)["name"] == name):
             continue
-        if ended is not None and 0 < _moment(rest, other, BEGUN) < ended:
+        if ended is not None and 0 < _moment(rest, other, START_STATES) < ended:
             continue
         if is_of_chain:
             raise _refused(other, state, restored or "")

@@ -40,7 +40,7 @@ ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
 """State of a job whose JobManager is no leader any more; the next leader goes on with the job."""
 FINISHED = "FINISHED"
-FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
+FAILING_STATES = frozenset({"FAILED", "FAILING", "RESTARTING"})
 NO_SLOT = "NoResourceAvailableException"
 """Exception of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
@@ -202,7 +202,7 @@ class Rest:
         if document["state"] == FINISHED:
             raise FlinkError(f"{finished(job)}; only a running job can be examined")
         if document["state"] != "RUNNING":
-            why = self.failure(job) if document["state"] in FAILED else ""
+            why = self.failure(job) if document["state"] in FAILING_STATES else ""
             advice = self._advice(job) if NO_SLOT in why else None
             raise FlinkError(
                 f"job {shown(job)} is {shown(document['state'])}, not RUNNING; "
@@ -313,7 +313,7 @@ class Rest:
             answer = self.get(job_path(job, "exceptions"))
             if entries := answer.get("exceptionHistory", {}).get("entries"):
                 return root_cause(entries[0].get("stacktrace", ""))
-            if self.job(job)["state"] not in FAILED:
+            if self.job(job)["state"] not in FAILING_STATES:
                 break
         return root_cause("no exception is known")
 

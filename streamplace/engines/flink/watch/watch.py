@@ -51,8 +51,8 @@ RUNNING, FAILED = "RUNNING", "FAILED"
 
 
 @dataclass(slots=True)
-class _WatchedJob:
-    """The job that is watched."""
+class _WatchRun:
+    """What a watch knows of its job."""
 
     id: str
     layout: Layout  # where it is placed
@@ -105,7 +105,7 @@ class Watch:
         watch.
         """
         self._check(job, layout)
-        run, notices = _WatchedJob(job, layout), Notices(self.log.tell)
+        run, notices = _WatchRun(job, layout), Notices(self.log.tell)
         while True:
             state, lost = self._health(run)
             if state in ENDED and (state != FAILED or self.mover is None):
@@ -146,7 +146,7 @@ class Watch:
         if why := unkept(self._patient_rest, job):
             raise FlinkError(why)
 
-    def _health(self, run: _WatchedJob) -> tuple[str, list[str]]:
+    def _health(self, run: _WatchRun) -> tuple[str, list[str]]:
         """State of the job, and the TaskManagers that it lacks, as soon as Flink answers.
 
         A new leading JobManager does not know the job at once.
@@ -163,7 +163,7 @@ class Watch:
                     ) from None
             time.sleep(CHECK_SECONDS)
 
-    def _waits(self, run: _WatchedJob, lost: list[str]) -> str:
+    def _waits(self, run: _WatchRun, lost: list[str]) -> str:
         """Why the watch does not start a troubled job elsewhere yet; empty if it should now."""
         run.troubled_since = run.troubled_since or time.monotonic()
         waited = time.monotonic() - run.troubled_since
@@ -176,7 +176,7 @@ class Watch:
             return f"job {run.id} has failed; waiting for Flink to notice a lost TaskManager"
         return ""
 
-    def _start_again(self, run: _WatchedJob, state: str, lost: list[str]) -> str:
+    def _start_again(self, run: _WatchRun, state: str, lost: list[str]) -> str:
         """Start a job without lost TaskManagers, or where it was if they are back.
 
         Returns why that has to wait; empty if it was attempted. Everything that could prevent the
@@ -215,7 +215,7 @@ class Watch:
         self._follow(run, job)
         return ""
 
-    def _misfit(self, run: _WatchedJob, layout: Layout) -> str:
+    def _misfit(self, run: _WatchRun, layout: Layout) -> str:
         """Why the program does not fit a layout; empty if it does.
 
         The check is repeated after `FAULT_SECONDS`, as a reason such as a full disk may pass.
@@ -234,7 +234,7 @@ class Watch:
         run.checked = _ProgramCheck(layout, why, time.monotonic())
         return why
 
-    def _pass_round(self, run: _WatchedJob, notices: Notices) -> None:
+    def _pass_round(self, run: _WatchRun, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""
         if self.rounds is None or not self.rounds.is_due:
             return
@@ -248,7 +248,7 @@ class Watch:
         notices("")
         self._follow(run, job)
 
-    def _follow(self, run: _WatchedJob, job: str) -> None:
+    def _follow(self, run: _WatchRun, job: str) -> None:
         """Continue with the job that runs now."""
         if job != run.id:
             run.id, run.layout = job, self._layout(self._patient_rest, job) or run.layout
