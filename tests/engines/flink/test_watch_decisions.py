@@ -111,7 +111,7 @@ def cases():
             known, (False, True), (time(12), time(23)), ((1, True), (3, True), (3, False))
         ):
             state = replace(
-                start, returning=returning, measured=last, checkpoints_fail=fails,
+                start, returning=returning, last_measurement=last, checkpoints_fail=fails,
                 sample=replace(now, at=-60.0) if now.backlog is None else None,
             )  # fmt: skip
             observation = RoundObservation(now, hour, moves)
@@ -168,7 +168,7 @@ def test_what_is_measured_is_decided_on_without_another_measurement(decided):
                 observation = replace(case.observation, sample=later, measurement=result)
                 after, conclusion = decide(state, observation, case.rules)
                 assert bool(conclusion.failure) <= (result == "no metrics")
-                assert after.measured.at == 60.0
+                assert after.last_measurement.at == 60.0
 
 
 def test_nothing_is_moved_by_a_watch_that_may_not_or_whose_checkpoints_fail(decided):
@@ -284,9 +284,8 @@ def test_no_two_moves_undo_each_other_within_the_least_time():
 )
 def test_pauses_double_with_each_move_in_vain_up_to_a_day(failures, age, held):
     moves = tuple(PastMove(-age, move("move", UNSAVED, ABC)) for _ in range(failures))
-    state = replace(
-        WatchState.resumed(1000.0, moves, 0.0), measured=measurement(SAMPLES[2], 60.0, MODEL, "")
-    )
+    start = WatchState.resumed(1000.0, moves, 0.0)
+    state = replace(start, last_measurement=measurement(SAMPLES[2], 60.0, MODEL, ""))
     _, step = decide(state, RoundObservation(SAMPLES[2], time(12), moves), rules())
     assert step.moves is not held
     assert ("the next move must wait for" in step.facts.words) is held
@@ -294,7 +293,7 @@ def test_pauses_double_with_each_move_in_vain_up_to_a_day(failures, age, held):
 
 def test_a_watch_that_has_just_begun_saves_nothing_yet():
     """The time is that since it began, however long its rounds are."""
-    state = replace(WatchState(), measured=measurement(SAMPLES[0], 60.0, MODEL, ""))
+    state = replace(WatchState(), last_measurement=measurement(SAMPLES[0], 60.0, MODEL, ""))
     state, _ = decide(state, RoundObservation(SAMPLES[0], time(12)), rules(1))
     later = replace(SAMPLES[0], at=47.0)
     _, step = decide(state, RoundObservation(later, time(12)), rules(1))

@@ -232,10 +232,10 @@ class Proposal:
 
         If it failed there, it may still run on TaskManagers that are only predicted to be equal.
         """
-        return any(self._is_at(other.layout, trial) for trial in self.trials)
+        return any(self._is_at(trial, other.layout) for trial in self.trials)
 
-    def _is_at(self, layout: Layout, trial: Trial) -> bool:
-        """Whether a layout is that of a trial, or an exchange of equal TaskManagers makes it so."""
+    def _is_at(self, trial: Trial, layout: Layout) -> bool:
+        """Whether a trial was in a layout, or an exchange of equal TaskManagers makes it so."""
         if trial.failure or trial.is_at(layout):
             return trial.is_at(layout)
         here, other = self.question.measured.cluster.devices.name, trial.layout
@@ -295,7 +295,7 @@ class Proposal:
         elif self.target is None:
             yield self.why_none
         else:
-            yield f"first to be tried: {self.question_of(self.target)}"
+            yield f"first to be tried: {self.try_in_words(self.target)}"
 
     @property
     def why_none(self) -> str:
@@ -310,10 +310,10 @@ class Proposal:
     @property
     def line(self) -> str:
         """Line of configuration with which Flink would reach about the present rate; or empty."""
-        same = (c for c in self.candidates if c.line and self._is_at(c.layout, self.where))
+        same = (c for c in self.candidates if c.line and self._is_at(self.where, c.layout))
         return self.where.line or next((c.line for c in same), "")
 
-    def question_of(self, target: Candidate) -> str:
+    def try_in_words(self, target: Candidate) -> str:
         """A try in words: what is expected of it, and why it is made although that is little."""
         words = f"{self.name_of(target)}: {target.predicted}"
         if target.predicted.high <= self.best.rate:
@@ -487,7 +487,7 @@ class JobImprover:
                 f"which {duration(spent)} are used"
             )
             return False
-        return self.agrees(f"try {proposal.question_of(target)}")
+        return self.agrees(f"try {proposal.try_in_words(target)}")
 
     def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
         """Move a job to a layout, and measure it there."""

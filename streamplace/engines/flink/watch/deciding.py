@@ -180,7 +180,7 @@ class WatchState:
     checkpoints_fail: bool = False
     moved_at: float = -math.inf  # when the last move was attempted
     returning: str = ""  # the job that should return from a trial, if that could not be begun
-    measured: LastMeasurement | None = None  # None if the job has changed since
+    last_measurement: LastMeasurement | None = None  # None if the job has changed since
     tried: tuple[TriedLayout, ...] = ()  # layouts of the last day, each once
     n_moves: int = 0  # number of moves that are taken into account
 
@@ -198,7 +198,7 @@ class WatchState:
         If sources kept up beside others that were held back, the model does not hold for lower
         rates of the former.
         """
-        last = self.measured
+        last = self.last_measurement
         model = None if last is None or not last.is_of(sample) else last.model
         return None if model is not None and model.here.kept and not sample.is_limited else model
 
@@ -216,7 +216,7 @@ class WatchState:
         A job that kept up when it was measured may have shown less than it can carry. A measurement
         that has failed is as good as any, unless the job has changed since.
         """
-        last = self.measured
+        last = self.last_measurement
         if last is None or not last.is_of(sample):
             return True
         has_result = bool(last.failure) or self.model_at(sample) is not None
@@ -284,16 +284,17 @@ def decide(
         return state, FinishMove()
     state, failure = _with_news(state, observation)
     state, facts = _with_sample(state, sample)
-    last = state.measured if state.measured and state.measured.is_of(sample) else None
+    last = state.last_measurement
+    last = last if last is not None and last.is_of(sample) else None
     if observation.measurement is None:
         if state.needs_measurement(sample, facts.falls_behind):
             model, why = (None, "") if last is None else (last.model, last.failure)
             begun = LastMeasurement(sample, -math.inf, facts.falls_behind, model, why)
             trials = tuple(t for _, t in state.tried if not t.is_at(sample.layout))
             words = f"{state_words(facts)}; it is measured before the next round"
-            return replace(state, measured=begun), Measure(words, trials)
+            return replace(state, last_measurement=begun), Measure(words, trials)
         if last is not None and last.was_behind is None:
-            state = replace(state, measured=last._replace(was_behind=facts.falls_behind))
+            state = replace(state, last_measurement=last._replace(was_behind=facts.falls_behind))
     return _concluded(state, facts, observation, rules, failure)
 
 
@@ -338,14 +339,14 @@ def _with_news(state: WatchState, observation: RoundObservation) -> tuple[WatchS
     now = observation.sample.at
     if new := observation.moves[state.n_moves :]:
         tried = _with_moves(state.tried, new, now)
-        state = replace(state, tried=tried, n_moves=len(observation.moves), measured=None)
-    result, last = observation.measurement, state.measured
+        state = replace(state, tried=tried, n_moves=len(observation.moves), last_measurement=None)
+    result, last = observation.measurement, state.last_measurement
     if result is None or last is None:
         return state, ""
     if isinstance(result, str):
         failure = "" if result == last.failure else result
-        return replace(state, measured=last._replace(at=now, failure=result)), failure
-    return replace(state, measured=last._replace(at=now, model=result, failure="")), ""
+        return replace(state, last_measurement=last._replace(at=now, failure=result)), failure
+    return replace(state, last_measurement=last._replace(at=now, model=result, failure="")), ""
 
 
 def _with_sample(state: WatchState, sample: JobSample) -> tuple[WatchState, WatchRound]:
