@@ -166,6 +166,11 @@ class Proposal:
             return replace(self, job=job, trials=trials, plan=None)
         return replace(self, job=job, trials=trials, where=trial, plan=None, savepoint=savepoint)
 
+    def with_where(self, old: Trial, new: Trial) -> "Proposal":
+        """Return the same in the layout of one of its trials, of which more is known now."""
+        trials = tuple(new if trial is old else trial for trial in self.trials)
+        return replace(self, trials=trials, where=new)
+
     @property
     def best(self) -> Trial:
         """The best measured layout; the present one if the job keeps up or is within the noise."""
@@ -526,7 +531,7 @@ class JobImprover:
     ) -> Proposal:
         """Measure a job in a new layout, and fit the model again if possible."""
         try:
-            now, warm_up = self._measured_there(proposal, moved)
+            now, warm_up = self._measured_there(proposal, moved.job)
         except StreamplaceError as error:
             if not self._has_finished(moved.job):
                 self.tell(f"{trial.name} is not measured: {error}")
@@ -541,11 +546,11 @@ class JobImprover:
         trials = (*proposal.trials, trial)
         return replace(now, trials=trials, where=trial, savepoint=moved.savepoint)
 
-    def _measured_there(self, proposal: Proposal, moved: FlinkMoved) -> tuple[Proposal, float]:
+    def _measured_there(self, proposal: Proposal, job: str) -> tuple[Proposal, float]:
         """Measure a job that was moved, and the seconds for which it warmed up."""
-        with SentReadings(self.engine.rest, moved.job) as sent:
-            self._await_running(moved.job)
-            now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
+        with SentReadings(self.engine.rest, job) as sent:
+            self._await_running(job)
+            now = self.propose(job, proposal.measured.observed, proposal.trials)
         return now, warm_up_seconds(sent.readings, now.where.rate)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
@@ -585,27 +590,23 @@ class JobImprover:
             moved = self._moved(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best measured layout")
         back = replace(best, back=moved.interruption or 0.0)
-        trials = tuple(back if trial is best else trial for trial in proposal.trials)
-        return replace(
-            proposal, job=moved.job, trials=trials, where=back, savepoint=moved.savepoint
-        )
+        now = replace(proposal, job=moved.job, savepoint=moved.savepoint)
+        return now.with_where(best, back)
 
     def _measured_again(self, proposal: Proposal) -> Proposal:
         """Measure a job that was moved back: its rate of before may be stale."""
         back = proposal.where
         if not back.back:
             return proposal
-        moved = FlinkMoved(proposal.job, back.back, proposal.savepoint)
         try:
-            now, warm_up = self._measured_there(proposal, moved)
+            now, warm_up = self._measured_there(proposal, proposal.job)
         except StreamplaceError as error:
             self.tell(f"it is not measured there again: {error}")
             return proposal
         there = now.where
         self.tell(f"  {digits(there.rate)} tuples/s are measured there now")
         rate = replace(back, rate=there.rate, is_limited=there.is_limited, back=back.back + warm_up)
-        trials = tuple(rate if trial is back else trial for trial in proposal.trials)
-        return replace(proposal, trials=trials, where=rate)
+        return proposal.with_where(back, rate)
 
     def _running(self, job: str) -> str | None:
         """Id of a job or its successor that runs; None unless there is exactly one."""
