@@ -122,11 +122,11 @@ class FlinkEngine:
             self.rest,
             self.mips,
             self.bandwidth,
-            profile.java,
-            profile.sending,
-            present.beside,
             self.cards,
-            profile.used,
+            java=profile.java,
+            sending=profile.sending,
+            beside=present.beside,
+            used=profile.used,
         )
         profile.doubts.extend(measured.notes)
         measured, raised = fast_enough(measured, graph, present.devices, profile.shares)
@@ -151,10 +151,10 @@ class FlinkEngine:
                 f"job {shown(job)} is given as the one to place and with --beside; its own CPU "
                 "would be reserved, so drop one"
             )
-        java, sending = background(self.rest, job, seconds)
+        java, cost = background(self.rest, job, seconds)
         used = cores_used(self.rest, beside, seconds)
         return measured_cluster(
-            self.rest, self.mips, self.bandwidth, java, sending, used, self.cards
+            self.rest, self.mips, self.bandwidth, self.cards, java=java, sending=cost, beside=used
         )
 
     def advise(

@@ -302,7 +302,7 @@ def test_java_itself_is_the_mean_of_task_managers_with_subtasks():
 def test_what_is_neither_measured_nor_given_is_assumed_and_said(sending, cards, costs):
     """Where nothing crosses, crossing is not free; nor has a TaskManager a card per neighbour."""
     rest = FakeFlink(healthy("d0", "d1")).rest
-    text = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=cards).as_toml()
+    text = measured_cluster(rest, "2000", "1 Gbps", cards, sending=sending).as_toml()
     tables = tomllib.loads(text)
     assert (tables["overhead"], tables["overhead_per_byte"]) == pytest.approx(costs, rel=0.01)
     for end in ("egress", "ingress"):

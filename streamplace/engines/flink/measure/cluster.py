@@ -168,10 +168,11 @@ def measured_cluster(
     rest: Rest,
     mips: str,
     bandwidth: str | None,
+    cards: Mapping[str, str] | None = None,
+    *,
     java: float | None = None,
     sending: SendingCost | None = None,
     beside: Mapping[str, float] | None = None,
-    cards: Mapping[str, str] | None = None,
     used: Mapping[str, float] | None = None,
 ) -> MeasuredCluster:
     """Cluster of the TaskManagers, with parameters for what REST does not report.
@@ -181,11 +182,11 @@ def measured_cluster(
     are assumed to share the cores that Java detects evenly.
 
     ``bandwidth``: bandwidth of every link; None to assume it.
+    ``cards``: device → speed of its network card, "" for all; others are assumed.
     ``java``: core seconds per second that Java uses in each besides its tasks; None if not
     measured.
     ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
     ``beside``: device → core seconds per second of jobs that are not moved.
-    ``cards``: device → speed of its network card, "" for all; others are assumed.
     ``used``: device → cores in use; None if not measured.
     """
     managers = rest.task_managers()
@@ -194,12 +195,12 @@ def measured_cluster(
     crowd = Counter(address_of(manager)[0] for manager in managers)
     others = beside or {}
     processes, reporters = processes_of(rest), Reporters(rest)
-    others_of = [str(manager["id"]) for manager in managers if manager["id"] not in processes]
-    shares = cpu_shares(processes, used, reporters.pools(others_of))
+    remote = [str(manager["id"]) for manager in managers if manager["id"] not in processes]
+    shares = cpu_shares(processes, used, reporters.pools(remote))
     shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
     usual = bandwidth or BANDWIDTH
-    own = _cards([manager["id"] for manager in managers], cards or {}, usual)
+    card_of = _cards([manager["id"] for manager in managers], cards or {}, usual)
     devices = []
     for manager in managers:
         name, visible = str(manager["id"]), manager["hardware"]["cpuCores"]
@@ -213,11 +214,11 @@ def measured_cluster(
             used_by_others = others.get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
             limit = cores if share is None else share.limit
             reserved = float(f"{reserved_cores(used_by_others, limit) * parsed_mips(mips):.3g}")
-        device = MeasuredDevice(name, speed, cores, own[name], memory, reserved, share is None)
+        device = MeasuredDevice(name, speed, cores, card_of[name], memory, reserved, share is None)
         devices.append(device)
     return MeasuredCluster(
         rest.url,
-        bandwidth or max([usual, *(card.speed for card in own.values())], key=bandwidth_bps),
+        bandwidth or max([usual, *(card.speed for card in card_of.values())], key=bandwidth_bps),
         tuple(devices),
         cost,
         java,
