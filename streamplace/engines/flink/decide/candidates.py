@@ -55,10 +55,11 @@ class Question:
     """Input of a decision: the measured job, its layout and the constraints."""
 
     measured: Measurement  # the job and the devices
-    present: Layout  # operator → device of each of its subtasks
+    present: Layout  # by operators, also of those that Flink fused
     slots: Mapping[str, int]  # device → number of slots that Flink may give to the job
     spreads: bool  # whether subtasks of one operator can be pinned to several devices
-    # Tuples/s that all sources are offered together; None for as much as possible.
+    # Tuples/s that all sources are offered together; None for the emitted rate, or for the maximum
+    # if the sources are back-pressured.
     rate: float | None = None
     # Devices on which nothing can be placed: other jobs use them exclusively, or they are not
     # configured for it.

@@ -419,9 +419,7 @@ class JobImprover:
     # Carries out moves. None if the program is unknown, so that only a proposal can be made.
     move: FlinkMove | None
     seconds: float = 5.0  # length of each window in which it is measured
-    # Tuples/s that all sources are offered together; None for the emitted rate, or for the maximum
-    # if the sources are back-pressured.
-    rate: float | None = None
+    rate: float | None = None  # tuples/s that all sources are offered together, as in `Question`
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
     tries: int = TRIES  # most layouts that are tried

@@ -190,8 +190,8 @@ class JobRates:
     """Predicts the rates of a job's layouts."""
 
     measured: Measurement
-    present: Layout  # operator → devices of its subtasks when it was measured
-    rate: float | None = None  # tuples/s of all sources together; None for as much as possible
+    present: Layout  # in which it was measured, by tasks
+    rate: float | None = None  # of all sources together; only counts whether one is asked for
 
     @property
     def is_open(self) -> bool:
@@ -310,7 +310,7 @@ class JobRates:
         parts = np.zeros((number, job.problem.n_operators))
         np.add.at(parts, flow, flow_shares(job.problem.instance))
         alone = sources[np.bincount(flow, minlength=number)[flow] == 1]
-        return _flows(job, rates, most, parts, source, alone)
+        return _with_loads(job, rates, most, parts, source, alone)
 
     def _flow_of(self, rows: Ints) -> Longs:
         """[S] number of the flow of each subtask of a source, [S] rows of their operators."""
@@ -325,7 +325,7 @@ class JobRates:
         return np.array([number[key] for key in keys], np.int64)
 
 
-def _flows(
+def _with_loads(
     job: PlacedSubtasks, rates: Floats, most: Floats, parts: Floats, source: Longs, alone: Longs
 ) -> Flows:
     """Flows with their loads of devices, links, network cards and cores, and by thread.
