@@ -87,7 +87,7 @@ BY_OPERATOR = {"fails": Reconciliation.FAILED, "rolls back": Reconciliation.ROLL
 NO_EFFECT = {
     "kill before": PatchOutcome.DONE,
     "silent before": PatchOutcome.SILENT,
-    "conflict": PatchOutcome.CONFLICT,
+    "conflict": PatchOutcome.UNSURE,
     "refused": PatchOutcome.REFUSED,
 }
 NEXT = {state: Reconciliation.STABLE for state in Reconciliation} | {

@@ -192,7 +192,7 @@ class TableRow(Generic[S]):
     """A row of a table: a step, and what must hold for it."""
 
     step: S
-    reason: str
+    reason: str  # for readers of the table; commands print those of patches
     conditions: dict[str, tuple[object, ...]]
 
     def holds(self, observation: object) -> bool:

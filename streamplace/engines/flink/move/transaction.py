@@ -186,6 +186,7 @@ def has_to_go_on(rest: Rest, journal: Journal) -> bool:
         observation = observe(rest, journal)
     except FlinkError:
         return True
+    # As if its state had been awaited, so that a job that nothing has stopped counts as kept.
     return decide(replace(observation, after=Step.STEADY)) not in HARMLESS
 
 

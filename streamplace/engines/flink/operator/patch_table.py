@@ -52,7 +52,7 @@ class PatchOutcome(Enum):
     """What the last step of this process ended with."""
 
     DONE = "done"  # also before the first step
-    CONFLICT = "the resource was changed meanwhile, its status perhaps"
+    UNSURE = "unsure, as others changed the resource, perhaps its status, or no answer came"
     REFUSED = "refused"
     LATE = "not stable in time"
     SILENT = "not known, as Kubernetes does not answer"
@@ -153,7 +153,7 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     # The changed specification.
     row(PatchStep.AWAIT, "the operator undoes it by itself first",
         requested=PatchRequest.TRY, reconciliation=Reconciliation.ROLLING_BACK,
-        outcome=(PatchOutcome.DONE, PatchOutcome.CONFLICT, PatchOutcome.REFUSED)),
+        outcome=(PatchOutcome.DONE, PatchOutcome.UNSURE, PatchOutcome.REFUSED)),
     row(PatchStep.RETURN, "it is not to be kept",
         requested=PatchRequest.TRY, verdict=Verdict.UNDO),
     row(PatchStep.RETURN, "the first interrupt takes it back",

@@ -235,13 +235,13 @@ class PatchTransaction:
                 self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
             except ApiRefusal as error:
                 is_conflict = error.status == 409
-                self._outcome = PatchOutcome.CONFLICT if is_conflict else PatchOutcome.REFUSED
+                self._outcome = PatchOutcome.UNSURE if is_conflict else PatchOutcome.REFUSED
                 if not is_conflict:
                     self.tell(str(error))
             except NoAnswer as error:  # the request may have its effect a little later
                 self.tell(str(error))
                 sleep(EFFECT_SECONDS)
-                self._outcome = PatchOutcome.CONFLICT
+                self._outcome = PatchOutcome.UNSURE
 
     def _observed(self) -> PatchObservation:
         """What decides on the next step; Kubernetes is not asked if it does not."""
