@@ -45,8 +45,8 @@ def apply_(
     for which the job sets no parallelism get the parallelism of the placement.
     """
     from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.move.savepoints import Savepoint
     from streamplace.engines.flink.pin.apply import apply
+    from streamplace.engines.flink.program.program import Savepoint
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
 

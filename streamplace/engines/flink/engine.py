@@ -23,12 +23,11 @@ from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import requested_rate
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.move.move import FlinkMove, Tell
-from streamplace.engines.flink.move.savepoints import Savepoint
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import Verification, verify
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.program import Program, Savepoint
 from streamplace.engines.flink.rest.client import FlinkError, Rest, only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster

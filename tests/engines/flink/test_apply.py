@@ -25,13 +25,13 @@ from fake_flink import (
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.savepoints import CopyRuns, Savepoint
+from streamplace.engines.flink.move.savepoints import CopyRuns
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.free_resources import left_without
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import submission
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.program import Program, Savepoint
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.errors import PlacementError, StreamplaceError
 

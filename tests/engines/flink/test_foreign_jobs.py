@@ -24,13 +24,13 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.savepoints import Savepoint, checkpoint_totals, last_kept, stop
+from streamplace.engines.flink.move.savepoints import checkpoint_totals, last_kept, stop
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import placed_java
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.program import Program, Savepoint
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import job_operators, read_plan
 from streamplace.errors import PlacementError

@@ -30,7 +30,7 @@ from streamplace.engines.flink.move.running_settings import (
     running_settings,
     submitted_settings,
 )
-from streamplace.engines.flink.move.savepoints import Savepoint, latest, path_of, resumable, stop_of
+from streamplace.engines.flink.move.savepoints import latest, path_of, resumable, stop_of
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
@@ -40,7 +40,13 @@ from streamplace.engines.flink.move.transaction import (
 )
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.free_resources import fitted, is_placed, left_without
-from streamplace.engines.flink.program.program import Program, is_remembered, kept_program, remember
+from streamplace.engines.flink.program.program import (
+    Program,
+    Savepoint,
+    is_remembered,
+    kept_program,
+    remember,
+)
 from streamplace.engines.flink.program.submission import ClusterJar, chain_states
 from streamplace.engines.flink.rest.client import (
     ENDED,

@@ -9,7 +9,6 @@ import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -55,15 +54,6 @@ class EndedByOthers(FlinkError):
 
 class CopyRuns(FlinkError):
     """A job already continues from that state, so nothing was started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Savepoint:
-    """Savepoint or checkpoint that a job is started from."""
-
-    path: str  # path of a savepoint, or of a retained checkpoint
-    # Whether state that belongs to no operator of the job may be dropped.
-    allow_non_restored: bool = False
 
 
 class CheckpointTotals(NamedTuple):

@@ -38,7 +38,6 @@ from streamplace.engines.flink.move.journal import (
 from streamplace.engines.flink.move.savepoints import (
     CopyRuns,
     EndedByOthers,
-    Savepoint,
     begin_stop,
     checkpoint_totals,
     last_kept,
@@ -54,7 +53,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.pin.apply import StillStarting, refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import check_placed
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.program import Program, Savepoint
 from streamplace.engines.flink.program.submission import (
     ClusterJar,
     chain_states,

@@ -8,17 +8,11 @@ from contextlib import contextmanager, suppress
 
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.savepoints import (
-    CopyRuns,
-    Savepoint,
-    free_ids,
-    refuse_copy,
-    refuse_moved,
-)
+from streamplace.engines.flink.move.savepoints import CopyRuns, free_ids, refuse_copy, refuse_moved
 from streamplace.engines.flink.pin.free_resources import fitted
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
-from streamplace.engines.flink.program.program import Program, remember
+from streamplace.engines.flink.program.program import Program, Savepoint, remember
 from streamplace.engines.flink.program.submission import (
     ClusterJar,
     explained,

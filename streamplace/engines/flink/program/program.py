@@ -14,7 +14,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-from streamplace.engines.flink.move.savepoints import Savepoint
 from streamplace.engines.flink.program.jars import MAIN, check_jar, main_class
 from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import FormatError, PlacementError, SettingError
@@ -24,6 +23,15 @@ from streamplace.model.message_text import quoted, shown
 
 MOST = 1000
 """Maximum number of stored programs; the oldest are deleted first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """Savepoint or checkpoint that a job is started from."""
+
+    path: str  # path of a savepoint, or of a retained checkpoint
+    # Whether state that belongs to no operator of the job may be dropped.
+    allow_non_restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
