@@ -5,7 +5,7 @@ intervals on all computers. The ledger is in the user's store, and decides nothi
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,7 +14,8 @@ from typing import ClassVar
 
 from pydantic import TypeAdapter
 
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.placements import Prediction
 from streamplace.io.store import WHOLE, Store, Table
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.message_text import counted, quoted
@@ -102,6 +103,32 @@ def append_entries(entries: Iterable[LedgerEntry]) -> None:
     with Store.usual().transaction() as rows:
         for entry in entries:
             rows.add(RATES, entry.job, replace(entry, when=entry.when or now))
+
+
+def note_in_ledger(
+    by: str, predicted: Prediction, rate: float, is_limited: bool, tell: Callable[[str], None]
+) -> None:
+    """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
+    low, value, high = predicted.carries
+    if not (0 < rate < math.inf and 0 < value < math.inf):
+        return
+    entry = LedgerEntry(
+        predicted.graph,
+        value,
+        rate,
+        is_limited,
+        low,
+        high,
+        predicted.confidence or None,
+        by,
+        drift=predicted.drift or None,
+        kept=predicted.kept or None,
+        spread=predicted.spread or None,
+    )
+    try:
+        append_entries([entry])
+    except FormatError as error:  # the job runs, and its move does not fail because of its ledger
+        tell(f"warning: {error}")
 
 
 @cache

@@ -45,13 +45,12 @@ from streamplace.engines.flink.move.interruption import (
 from streamplace.engines.flink.move.journal import MovePlan, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import refuse_ended, stopped_with
-from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.program.submission import live_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
-from streamplace.io.ledger import MOVE, NOISE, errors_for
+from streamplace.io.ledger import MOVE, NOISE, errors_for, note_in_ledger
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
@@ -562,7 +561,7 @@ class JobImprover:
             target.kept,
             profile_spread(graph),
         )
-        note(MOVE, predicted, there.rate, there.is_limited, self.tell)
+        note_in_ledger(MOVE, predicted, there.rate, there.is_limited, self.tell)
 
     def _returned(self, proposal: Proposal) -> Proposal:
         """Move a job back to the best measured layout, unless it is there.

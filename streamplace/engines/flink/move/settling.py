@@ -5,7 +5,6 @@ Afterwards its rate is compared with what was predicted for its placement.
 
 from collections.abc import Callable
 from contextlib import suppress
-from math import inf
 
 from streamplace.engines.flink.measure.source_lag import SourceFlow, source_flow
 from streamplace.engines.flink.move.interruption import draining_seconds
@@ -17,8 +16,7 @@ from streamplace.engines.flink.move.savepoints import (
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, NoAnswer, Rest, turns
-from streamplace.errors import FormatError
-from streamplace.io.ledger import LedgerEntry, append_entries
+from streamplace.io.ledger import note_in_ledger
 from streamplace.io.placements import Prediction
 from streamplace.model.units import digits
 
@@ -123,7 +121,7 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
         return
     carries = predicted.carries
     tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
-    note("flink move --placement", predicted, flow.rate, flow.is_limited, tell)
+    note_in_ledger("flink move --placement", predicted, flow.rate, flow.is_limited, tell)
     if flow.is_limited and flow.rate + flow.error < carries.low:
         tell(
             "its sources are held back at less than was predicted; 'streamplace flink advise' "
@@ -150,29 +148,3 @@ def flow_there(rest: Rest, job: str, tell: Callable[[str], None]) -> SourceFlow 
             f"{state_clause(rest, job)}"
         )
     return None
-
-
-def note(
-    by: str, predicted: Prediction, rate: float, is_limited: bool, tell: Callable[[str], None]
-) -> None:
-    """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
-    low, value, high = predicted.carries
-    if not (0 < rate < inf and 0 < value < inf):
-        return
-    entry = LedgerEntry(
-        predicted.graph,
-        value,
-        rate,
-        is_limited,
-        low,
-        high,
-        predicted.confidence or None,
-        by,
-        drift=predicted.drift or None,
-        kept=predicted.kept or None,
-        spread=predicted.spread or None,
-    )
-    try:
-        append_entries([entry])
-    except FormatError as error:  # the job runs, and its move does not fail because of its ledger
-        tell(f"warning: {error}")

@@ -13,7 +13,6 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.decision_table import Copy
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     NotSaved,
@@ -26,6 +25,7 @@ from streamplace.engines.flink.rest.client import NoAnswer, Rest, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import StreamplaceError
+from streamplace.io.ledger import note_in_ledger
 from streamplace.io.placements import Prediction
 from streamplace.io.watches import FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED, WatchDecision, utc_now
 
@@ -148,7 +148,7 @@ class WatchMover:
         if (carries := decision.carries) is not None:
             kept, spread = decision.kept, decision.spread
             predicted = Prediction(name, carries, None, kept=kept, spread=spread)
-            note(BY, predicted, rate, is_limited, self.log.tell)
+            note_in_ledger(BY, predicted, rate, is_limited, self.log.tell)
 
     def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)
