@@ -50,7 +50,7 @@ from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import JobModel, JobSample, LayoutOption
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
-from streamplace.engines.flink.watch.watch import Watch, first_job, settled
+from streamplace.engines.flink.watch.watch import Watch, finish_earlier, first_job
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Store
 from streamplace.io.watches import WatchDecision, WatchRound, read_records, utc_now
@@ -422,7 +422,7 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     mover = watched.mover()
     mover.log.begin(WatchDecision("", "replace", OLD, NEW, {"map": ["dev-1"]}, (1, 1), ""))
     decided(mover.log, NEW, NEXT)
-    assert settled(watched.flink.rest, mover, mover.log, NEXT) == NEXT
+    assert finish_earlier(watched.flink.rest, mover, mover.log, NEXT) == NEXT
     assert [one.state for one in mover.log.decisions.values()] == ["not begun", "moved"]
 
 

@@ -34,7 +34,7 @@ from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.watch import settled
+from streamplace.engines.flink.watch.watch import finish_earlier
 from streamplace.errors import SettingError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Holder, Store, StoreError
@@ -174,7 +174,7 @@ def test_what_was_begun_is_finished_by_those_who_may(mover):
     rest = FakeFlink({f"GET /jobs/{OLD}": job("shop", "FINISHED", {})}).rest
     log = WatchLog.claimed(Store.usual(), OLD, "shop", print)
     with pytest.raises(SettingError, match="give --apply or --spare to finish that"):
-        settled(rest, None, log, OLD)
+        finish_earlier(rest, None, log, OLD)
 
 
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
@@ -243,7 +243,7 @@ class Scene:
         """Start the watch again after it was killed; return the id of the job that runs."""
         self.flink.is_dead = False
         mover = self.mover
-        return settled(self.flink.rest, mover, mover.log, OLD)
+        return finish_earlier(self.flink.rest, mover, mover.log, OLD)
 
 
 def moments(whole):

@@ -56,8 +56,8 @@ class JobModeller:
         measured, present, rates = proposal.measured, proposal.where, proposal.question.rates
         self._observed.update((name, averaged(own)) for name, own in measured.observed.items())
         uncounted = _uncounted(measured)
-        kept = f"the job is not moved to fewer TaskManagers, because {uncounted}"
-        for note in (*measured.notes, *([kept] if uncounted else [])):
+        why_not_fewer = f"the job is not moved to fewer TaskManagers, because {uncounted}"
+        for note in (*measured.notes, *([why_not_fewer] if uncounted else [])):
             self._note(f"note: {note}")
         if CPU_ORIGIN in measured.graph.attributes:
             self._note(f"{CPU_ORIGIN}: {measured.graph.attributes[CPU_ORIGIN]}")

@@ -88,7 +88,7 @@ class Watch:
 
         Its layout is ``placement``, or the present one, unless a watch has started it elsewhere.
         """
-        now = settled(self.rest, self.mover, self.log, job)
+        now = finish_earlier(self.rest, self.mover, self.log, job)
         if any(d.after == now != d.job for d in self.log.decisions.values()):
             placement = self._layout(self.rest, now) or placement
         layout = placement or layout_of(self.rest, now, self.rest.running_job(now))
@@ -356,7 +356,7 @@ def watchable(rest: Rest, job: str) -> JobDeployment:
     return deployment
 
 
-def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> str:
+def finish_earlier(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> str:
     """Finish the move that an earlier watch has begun; return the job that runs.
 
     Raises SettingError when the watch may not finish it.
