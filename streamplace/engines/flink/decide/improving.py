@@ -47,7 +47,7 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.savepoints import refuse_ended, stopped_with
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.program.submission import live_states
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer
+from streamplace.engines.flink.rest.client import FINISHED, RUNNING, FlinkError, NoAnswer
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import MOVE, NOISE, errors_for, note_in_ledger
@@ -608,7 +608,7 @@ class JobImprover:
     def _running(self, job: str) -> str | None:
         """Id of a job or its successor that runs; None unless there is exactly one."""
         states = live_states(self.engine.rest, job)
-        running = [name for name, state in states.items() if state == "RUNNING"]
+        running = [name for name, state in states.items() if state == RUNNING]
         return running[0] if len(running) == 1 else None
 
     def _await_running(self, job: str) -> None:

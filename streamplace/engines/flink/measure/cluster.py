@@ -26,7 +26,7 @@ from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import RUNNING, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.text import quoted_yaml
@@ -265,7 +265,7 @@ def background(
     names = [str(manager["id"]) for manager in rest.task_managers()]
     if not processes_of(rest) and not Reporters(rest).pools(names):
         return None, None
-    running = (name for name, state in rest.jobs().items() if state == "RUNNING")
+    running = (name for name, state in rest.jobs().items() if state == RUNNING)
     if (watched := job or next(running, None)) is None:
         return None, None
     try:

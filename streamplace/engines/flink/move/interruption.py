@@ -22,7 +22,7 @@ from streamplace.display.report import duration
 from streamplace.engines.flink.measure.sampling import sent_by
 from streamplace.engines.flink.move.savepoints import latest
 from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path
+from streamplace.engines.flink.rest.client import RUNNING, FlinkError, Rest, job_path
 from streamplace.engines.flink.rest.plan import read_plan, source_names
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
@@ -220,7 +220,7 @@ def _times(rest: Rest, job: str) -> list[Mapping[str, float]]:
 
 def _ran(times: Iterable[Mapping[str, float]]) -> float:
     """Time at which the last subtask began to run, in ms; 0 if unknown."""
-    return max((row.get("RUNNING", 0.0) for row in times), default=0.0)
+    return max((row.get(RUNNING, 0.0) for row in times), default=0.0)
 
 
 def _sent(rest: Rest, job: str, document: Job) -> float | None:

@@ -67,6 +67,7 @@ from streamplace.engines.flink.rest.client import (
     EFFECT_SECONDS,
     ENDED,
     FINISHED,
+    RUNNING,
     FlinkError,
     NoAnswer,
     Rest,
@@ -328,7 +329,7 @@ class Transaction:
 
     def _steady(self, _: MoveObservation) -> None:
         """Wait until the moved job is in no passing state any more, or for a while."""
-        for limit, steady in ((EFFECT_SECONDS, ()), (self.settings.seconds, ("RUNNING",))):
+        for limit, steady in ((EFFECT_SECONDS, ()), (self.settings.seconds, (RUNNING,))):
             for _turn in turns(limit):
                 state = self.rest.state(self.journal.job)
                 if state is None or state in (*ENDED, *steady):
@@ -454,7 +455,7 @@ class Transaction:
         job = self.journal.successor
         state, trigger = self.rest.state(job), return_trigger(job)
         is_stopping = state is not None and stop_of(self.rest, job, trigger)[0] is not Stop.UNKNOWN
-        if state == "RUNNING" or is_stopping:
+        if state == RUNNING or is_stopping:
             try:
                 if not is_stopping:
                     self._ask_to_stop(job, trigger)

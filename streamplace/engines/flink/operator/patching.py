@@ -27,7 +27,7 @@ from streamplace.engines.flink.operator.patch_table import (
     decide_patch,
 )
 from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
-from streamplace.engines.flink.rest.client import EFFECT_SECONDS, FlinkError, NoAnswer
+from streamplace.engines.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken
 from streamplace.model.message_text import shown
@@ -169,8 +169,8 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     if not resource.is_reconciled:
         return Reconciliation.WAITING
     if resource.lifecycle == STABLE:
-        state = (status.get("jobStatus") or {}).get("state", "RUNNING")
-        return Reconciliation.STABLE if state == "RUNNING" else Reconciliation.CHANGING
+        state = (status.get("jobStatus") or {}).get("state", RUNNING)
+        return Reconciliation.STABLE if state == RUNNING else Reconciliation.CHANGING
     failed = resource.lifecycle == "FAILED" or (
         status.get("error") and status.get("jobManagerDeploymentStatus") == "ERROR"
     )

@@ -25,6 +25,7 @@ from streamplace.engines.flink.rest.client import (
     AT_WORK,
     FINISHED,
     JAR_SECONDS,
+    RUNNING,
     FlinkError,
     NoAnswer,
     Refusal,
@@ -38,7 +39,7 @@ from streamplace.model.message_text import listed, quoted
 
 RESTORING = "INITIALIZING"
 """State of a task that has its slots and restores its state, and of a job without a plan yet."""
-STARTING = frozenset({RESTORING, "CREATED", "RUNNING"})
+STARTING = frozenset({RESTORING, "CREATED", RUNNING})
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
 FITS = "the job fits its placement"
@@ -185,7 +186,7 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str]) 
         if document["vertices"] and not waiting:
             return
         refuse_lost(rest, needed)
-    if document["state"] == "RUNNING" and {v["status"] for v in waiting} == {RESTORING}:
+    if document["state"] == RUNNING and {v["status"] for v in waiting} == {RESTORING}:
         raise StillStarting(
             f"job {job} is still starting after {seconds:g} s: {quoted(waiting[0]['name'])} is "
             f"{RESTORING}, as tasks are while they restore their state"

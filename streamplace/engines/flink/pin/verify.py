@@ -7,7 +7,7 @@ from typing import Any
 
 from streamplace.display.report import Report, Sheet, by_device
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.client import FINISHED, RUNNING, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import placed_subtasks
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.model.message_text import listed
@@ -104,7 +104,7 @@ def verify(rest: Rest, job: str, layout: Layout) -> Verification:
 
 
 def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
-    if (state := document["state"]) != "RUNNING":
+    if (state := document["state"]) != RUNNING:
         yield f"the job is {state}; only a running job has a placement"
     if fault := job_fault(rest, document):
         yield fault
@@ -121,7 +121,7 @@ def check_placed(rest: Rest, job: str, layout: Layout) -> bool:
     state = rest.state(job)
     if state == FINISHED:
         return False
-    if state != "RUNNING":
+    if state != RUNNING:
         raise FlinkError(f"job {job} is {state}: {rest.failure(job)}")
     wrong = tuple(check.operator for check in verification.checks if not check.fine)
     problems = "; ".join(verification.problems)

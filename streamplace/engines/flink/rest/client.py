@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
 """State of a job whose JobManager is no leader any more; the next leader goes on with the job."""
-FINISHED = "FINISHED"
+RUNNING, FINISHED = "RUNNING", "FINISHED"
 FAILING_STATES = frozenset({"FAILED", "FAILING", "RESTARTING"})
 NO_SLOT = "NoResourceAvailableException"
 """Exception of a job that got no slots in time."""
-AT_WORK = frozenset({"RUNNING", "FINISHED"})
+AT_WORK = frozenset({RUNNING, FINISHED})
 """States of the tasks of a running job; tasks that have read all of their input are finished."""
 WAITING = ("CREATED", "SCHEDULED", "DEPLOYING")
 """States of subtasks that have no slot yet, or whose TaskManager has not answered."""
@@ -93,7 +93,7 @@ def task_state(vertex: JobVertex) -> str:
     'SCHEDULED'
     """
     status, counts = vertex["status"], vertex.get("tasks", {})
-    if status not in ("RUNNING", "INITIALIZING"):
+    if status not in (RUNNING, "INITIALIZING"):
         return status
     return next((state for state in WAITING if counts.get(state)), status)
 
@@ -201,7 +201,7 @@ class Rest:
         document = self.job(job)
         if document["state"] == FINISHED:
             raise FlinkError(f"{finished(job)}; only a running job can be examined")
-        if document["state"] != "RUNNING":
+        if document["state"] != RUNNING:
             why = self.failure(job) if document["state"] in FAILING_STATES else ""
             advice = self._advice(job) if NO_SLOT in why else None
             raise FlinkError(

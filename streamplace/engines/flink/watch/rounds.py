@@ -14,7 +14,7 @@ from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.savepoints import checkpoint_totals
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import RUNNING, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.watch.deciding import (
     Conclude,
@@ -73,7 +73,7 @@ def sample_of(rest: Rest, job: str, at: float) -> JobSample:
         layout_of(rest, job, document),
         checkpoint_totals(rest, job),
         frozenset(rest.offered()),
-        float(document.get("timestamps", {}).get("RUNNING", 0.0)),
+        float(document.get("timestamps", {}).get(RUNNING, 0.0)),
     )
 
 

@@ -30,6 +30,7 @@ from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
     NOT_FOUND,
+    RUNNING,
     FlinkError,
     NoAnswer,
     Rest,
@@ -47,7 +48,7 @@ from streamplace.model.message_text import listed, quoted
 
 NOTICE_SECONDS = 60.0
 """Time in which Flink notices that a TaskManager is lost: after 50 s, at a beat, every 10 s."""
-RUNNING, FAILED = "RUNNING", "FAILED"
+FAILED = "FAILED"
 
 
 @dataclass(slots=True)
