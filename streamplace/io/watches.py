@@ -51,9 +51,10 @@ class WatchDecision:
     """A decision to start a job elsewhere, written before it is carried out."""
 
     __pydantic_config__: ClassVar = WHOLE
+    # Kinds: to try a layout, to go to a better one, and to replace lost TaskManagers.
+    MOVE, RETURN, REPLACE = "move", "return", "replace"
 
     at: str
-    # ``"move"`` to try a layout, ``"return"`` to a better one, ``"replace"`` for lost TaskManagers.
     kind: str
     job: str
     transaction: str  # id of the job that is started in its place, which Flink accepts once

@@ -86,7 +86,7 @@ def decision_of(
     target = choice.target or here
     return WatchDecision(
         utc_now(),
-        "return" if choice.returns else "move",
+        WatchDecision.RETURN if choice.returns else WatchDecision.MOVE,
         job,
         transaction,
         target.layout.to_json(),
@@ -136,9 +136,8 @@ class WatchMover:
         lost = sorted(before.devices - after.devices)
         words = f"lost TaskManagers: {', '.join(lost)}" if lost else "a lost TaskManager is back"
         machines = len(before.devices), len(after.devices)
-        decision = WatchDecision(
-            utc_now(), "replace", job, successor(job), after.to_json(), machines, words
-        )
+        kind, new = WatchDecision.REPLACE, successor(job)
+        decision = WatchDecision(utc_now(), kind, job, new, after.to_json(), machines, words)
         return self._act(decision, lambda: self.move.restart(job, before))
 
     def note_rate(self, decision: WatchDecision, rate: float, is_limited: bool) -> None:

@@ -313,7 +313,7 @@ def _concluded(
         facts = _with_predictions(facts, model, here, others)
     machines = rules.policy.choose(facts)
     measured_move = _measured_move(state, observation, facts) if rules.may_move else None
-    ends_trial = measured_move is not None and measured_move.decision.kind == "move"
+    ends_trial = measured_move is not None and measured_move.decision.kind == WatchDecision.MOVE
     is_trial = ends_trial or state.returning == sample.job
     choice = choose(here, others, machines, facts, is_trial=is_trial)
     state = replace(state, returning=sample.job if choice.returns else "")
@@ -436,7 +436,7 @@ def _with_moves(
         layout, later = Layout.from_json(move.layout), moves[number + 1 : number + 2]
         tried = _recent(tried, at)
         if move.state == MOVED and move.measured:
-            is_left = [after.decision.kind for after in later] == ["return"]
+            is_left = [after.decision.kind for after in later] == [move.RETURN]
             tried = with_trial(tried, Trial("", layout, move.measured, is_left), at)
         elif move.state in (RETURNED, FAILED):
             failed = Trial("", layout, 0.0, failure=move.outcome or move.state)
@@ -667,9 +667,8 @@ class Guards:
         decisions = [decision for _, decision in observation.moves]
         if state.checkpoints_fail:
             return "its checkpoints fail"
-        has_failed = any(
-            last.kind == "return" and last.state not in (MOVED, UNBEGUN) for last in decisions[-1:]
-        )
+        last, ends = decisions[-1:], (MOVED, UNBEGUN)
+        has_failed = any(d.kind == d.RETURN and d.state not in ends for d in last)
         if choice.returns and not has_failed:
             return ""
         for hours in self.quiet if not choice.returns else ():
@@ -699,10 +698,10 @@ def wasted(moves: Sequence[WatchDecision]) -> int:
     """Number of consecutive last moves that have failed, or after which the job returned."""
     number, was_left = 0, False
     for move in reversed([move for move in moves if move.state != UNBEGUN]):
-        if move.state == MOVED and move.kind != "return" and not was_left:
+        if move.state == MOVED and move.kind != move.RETURN and not was_left:
             break
         number += move.state != MOVED or was_left
-        was_left = move.state == MOVED and move.kind == "return"
+        was_left = move.state == MOVED and move.kind == move.RETURN
     return number
 
 

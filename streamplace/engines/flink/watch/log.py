@@ -134,7 +134,7 @@ class WatchLog:
     @property
     def moves(self) -> list[WatchDecision]:
         """Decisions for the rate of the job, in order."""
-        return [decision for decision in self.decisions.values() if decision.kind != "replace"]
+        return [d for d in self.decisions.values() if d.kind != d.REPLACE]
 
     @property
     def has_started(self) -> bool:
