@@ -184,7 +184,7 @@ class MoveObservation(Interruptible):
     @property
     def goes_back(self) -> bool:
         """Whether the job has to run on its previous devices."""
-        return self.returns or self.interrupts > 0 or self.outcome is StepOutcome.FAILED
+        return self.returns or self.is_interrupted or self.outcome is StepOutcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)

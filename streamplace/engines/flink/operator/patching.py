@@ -32,7 +32,7 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken
 from streamplace.model.message_text import shown
 
-POLL_SECONDS = 0.5
+KUBERNETES_POLL_SECONDS = 0.5
 """Pause before Kubernetes is asked again, whether a specification is stable."""
 SILENCE_SECONDS = 60.0
 """Longest time without an answer of Kubernetes that is waited for (judgement)."""
@@ -278,7 +278,7 @@ class PatchTransaction:
                     self.tell(str(error))
                     self._outcome = PatchOutcome.SILENT
                     return self._resource
-                sleep(POLL_SECONDS)
+                sleep(KUBERNETES_POLL_SECONDS)
             except ApiRefusal:
                 raise
             except FlinkError:
@@ -316,7 +316,7 @@ class PatchTransaction:
                 if state is Reconciliation.STABLE and self.journal.requested is PatchRequest.TRY:
                     self._seconds = monotonic() - begin
                 return
-            sleep(POLL_SECONDS)
+            sleep(KUBERNETES_POLL_SECONDS)
         self._outcome = PatchOutcome.LATE
         self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._why()}")
 
