@@ -64,6 +64,7 @@ ASSUMED_CPU = Remedy(
     "describe the TaskManagers in a cluster file"
 )
 """Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
+GIVE_SPEED = "give their speed (nic in --settings)"
 
 
 class Card(NamedTuple):
@@ -128,7 +129,7 @@ class MeasuredCluster:
             links = ", as every link between two TaskManagers" if speed == self.bandwidth else ""
             sentences.append(
                 f"the network cards of {listed([device.name for device in assumed])} are assumed "
-                f"to have {speed}{links}; give their speed (nic in --settings)"
+                f"to have {speed}{links}; {GIVE_SPEED}"
             )
         return tuple(sentences)
 
@@ -444,7 +445,7 @@ def fast_enough(
         links = max(links, speed, key=bandwidth_bps)
     return replace(measured, devices=devices, bandwidth=links), Remedy(
         f"the job sends more between TaskManagers than the {before} that network cards are "
-        f"assumed to have, so {speed} are assumed; give their speed (nic in --settings)"
+        f"assumed to have, so {speed} are assumed; {GIVE_SPEED}"
     )
 
 

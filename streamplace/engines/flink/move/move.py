@@ -30,7 +30,7 @@ from streamplace.engines.flink.move.running_settings import (
     running_settings,
     submitted_settings,
 )
-from streamplace.engines.flink.move.savepoints import latest, path_of, resumable, stop_of
+from streamplace.engines.flink.move.savepoints import RETAINED, latest, path_of, resumable, stop_of
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
@@ -219,7 +219,7 @@ class FlinkMove:
         program = replace(kept, entry_class=kept.entry)
         back = program.with_settings(journal.settings)
         # so that it can return to the last of its checkpoints
-        forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
+        forward = program.with_settings({**journal.settings, RETENTION: RETAINED.upper()})
         after, before = journal.after, journal.before
         if self.without_lost is not None:
             after, before = self.without_lost(journal)

@@ -44,6 +44,7 @@ CANCELLED = frozenset({"CANCELLING", "CANCELED"})
 RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
 NOT_RETAINED = "no_externalized_checkpoints"
 """Flink's words for when the checkpoints of a job that has ended are kept."""
+LEFT_NOTHING = "left no checkpoint or savepoint; submit it again"
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
 

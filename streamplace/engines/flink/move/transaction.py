@@ -36,6 +36,7 @@ from streamplace.engines.flink.move.journal import (
     last_path,
 )
 from streamplace.engines.flink.move.savepoints import (
+    LEFT_NOTHING,
     CopyRuns,
     EndedByOthers,
     begin_stop,
@@ -554,10 +555,7 @@ class Transaction:
 
     def _lost(self, observation: MoveObservation) -> FlinkError:
         reason = self._reason or f"job {observation.job} was asked to stop"
-        return FlinkError(
-            f"{reason}; job {observation.job} failed, and left no checkpoint or savepoint; submit "
-            "it again"
-        )
+        return FlinkError(f"{reason}; job {observation.job} failed, and {LEFT_NOTHING}")
 
     def _forgotten(self, _: MoveObservation) -> FlinkError:
         journal = self.journal

@@ -17,6 +17,7 @@ from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.running_settings import RETENTION
 from streamplace.engines.flink.move.savepoints import (
+    LEFT_NOTHING,
     RETAINED,
     checkpoint_settings,
     resumable,
@@ -192,10 +193,7 @@ class Watch:
         except NoAnswer as error:
             return f"{error}; trying again"
         if path is None and state == FAILED:
-            raise FlinkError(
-                f"job {run.id} failed: {rest.failure(run.id)}; it left no checkpoint or "
-                "savepoint; submit it again"
-            )
+            raise FlinkError(f"job {run.id} failed: {rest.failure(run.id)}; it {LEFT_NOTHING}")
         if path is None or why:
             why = why or f"job {run.id} has no checkpoint or savepoint yet"
             return f"{why}; it is not started elsewhere"
@@ -305,7 +303,7 @@ def unkept(rest: Rest, job: str) -> str:
     if retention_of(settings) != RETAINED:
         return (
             f"job {job} deletes its checkpoints when it ends, so a spare could not continue "
-            f"from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
+            f"from them; submit it with -D {RETENTION}={RETAINED.upper()}"
         )
     return ""
 
