@@ -46,7 +46,7 @@ def changed(operator, patch, timeout=240.0):
     journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
     told: list[str] = []
     transaction = PatchTransaction(
-        usual_api(), claimed(journal), lambda _: True, told.append, timeout
+        usual_api(), claimed(journal), lambda _: 1.0, told.append, timeout
     )
     try:
         return transaction.run()

@@ -59,11 +59,11 @@ def operator(pods):
 
 
 def better(_):
-    return True
+    return 1.0
 
 
 def worse(_):
-    return False
+    return 0.0
 
 
 def journal(patch=TASKS):
@@ -103,7 +103,7 @@ def test_a_change_that_does_not_become_stable_is_taken_back(api, operator, mode)
 def test_a_change_by_another_hand_is_left(api, operator):
     def others(_):
         operator.change(other="1")
-        return False
+        return 0.0
 
     assert changed(api, measure=others).step is PatchStep.CONFLICT
     both = {"flinkConfiguration": {MODE: "TASKS", "other": "1"}}

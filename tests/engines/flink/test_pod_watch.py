@@ -87,7 +87,7 @@ def test_a_change_that_was_interrupted_is_finished(operator):
     """By the next process, from its journal."""
     patch = {"job": {"parallelism": 2}}
     journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
-    begun = PatchTransaction(usual_api(), claimed(journal), lambda _: True, lambda _: None, 5.0)
+    begun = PatchTransaction(usual_api(), claimed(journal), lambda _: 1.0, lambda _: None, 5.0)
     begun.claim.leave()  # as of a process that has ended
     own = mover()
     number = own.log.begin(DECISION)

@@ -77,12 +77,12 @@ class ModeTrials:
         journal = PatchJournal.of(now, patch, self.resume_by, least_rate)
         after: list[Proposal] = []
 
-        def is_better(_: FlinkResource) -> bool:
+        def rate(_: FlinkResource) -> float:
             after.append(measured(self.improver, self.timeout, proposal))
-            return after[-1].where.rate > journal.least_rate
+            return after[-1].where.rate
 
         tell = self.improver.tell
-        ended = PatchTransaction(self.api, claimed(journal), is_better, tell, self.timeout).run()
+        ended = PatchTransaction(self.api, claimed(journal), rate, tell, self.timeout).run()
         layout = after[-1].where.layout if after else target.layout
         trial = Trial(target.name, layout, line=target.line, predicted=target.predicted)
         if not after:
@@ -130,11 +130,10 @@ def finish(
     ``improver``: is called where the job has to be measured, which then runs.
     """
 
-    def is_better(_: FlinkResource) -> bool:
-        return measured(improver(), timeout).where.rate > transaction.journal.least_rate
+    def rate(_: FlinkResource) -> float:
+        return measured(improver(), timeout).where.rate
 
-    transaction = PatchTransaction(api, claimed_again(owner), is_better, tell, timeout)
-    return transaction.run()
+    return PatchTransaction(api, claimed_again(owner), rate, tell, timeout).run()
 
 
 def measured(improver: JobImprover, timeout: float, before: Proposal | None = None) -> Proposal:

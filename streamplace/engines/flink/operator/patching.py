@@ -183,7 +183,7 @@ class PatchTransaction:
 
     api: KubernetesApi
     claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
-    measure: Callable[[FlinkResource], bool]  # whether the job is better off as it is now
+    measure: Callable[[FlinkResource], float]  # tuples/s of the job as it is now
     tell: Callable[[str], None]
     timeout: float  # seconds in which the specification must become stable
     _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
@@ -323,7 +323,7 @@ class PatchTransaction:
     def _measure(self) -> None:
         assert self._resource is not None
         try:
-            is_better = self.measure(self._resource)
+            is_better = self.measure(self._resource) > self.journal.least_rate
         except StreamplaceError as error:  # also if Flink does not answer there
             self.tell(f"the change cannot be measured: {error}")
             is_better = False

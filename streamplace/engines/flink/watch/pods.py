@@ -8,6 +8,7 @@ with one parallelism. What decides, and when, is as in watches of other jobs.
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NoReturn
 
 from streamplace.engines.flink.advise.equal_pods import (
@@ -148,7 +149,7 @@ class PodMover:
 
     def _ended(self, number: int, claim: Claim[PatchJournal]) -> str:
         """Carry a change out; the next round measures the rate, which is no condition."""
-        change = PatchTransaction(self.api, claim, lambda _: True, self.log.tell, self.timeout)
+        change = PatchTransaction(self.api, claim, lambda _: inf, self.log.tell, self.timeout)
         ended = change.run()
         states = {PatchStep.KEPT: MOVED, PatchStep.UNCHANGED: UNBEGUN, PatchStep.CONFLICT: UNBEGUN}
         job = self.log.decisions[number].job
