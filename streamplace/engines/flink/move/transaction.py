@@ -161,13 +161,8 @@ def observe(rest: Rest, journal: Journal) -> MoveObservation:
     )
 
 
-_STATES = {
-    "RUNNING": JobState.RUNNING,
-    "CANCELLING": JobState.CANCELLING,
-    "FINISHED": JobState.FINISHED,
-    "FAILED": JobState.FAILED,
-    "CANCELED": JobState.CANCELED,
-}
+_STATES = {s.name: s for s in JobState if s not in (JobState.GONE, JobState.STOPPED)}
+"""Flink's word for a state → state."""
 
 
 def _may_have_run(journal: Journal, path: str) -> bool:
