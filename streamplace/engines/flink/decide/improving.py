@@ -540,8 +540,7 @@ class JobImprover:
         self.tell(f"  {digits(there.rate)} tuples/s were measured there{stopped}")
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
-        trials = (*proposal.trials, trial)
-        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint)
+        return replace(now.with_where(there, trial), savepoint=moved.savepoint)
 
     def _measured_there(self, proposal: Proposal, job: str) -> tuple[Proposal, float]:
         """Measure a job that was moved, and the seconds for which it warmed up."""

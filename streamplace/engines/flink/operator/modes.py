@@ -93,10 +93,9 @@ class ModeTrials:
             trial, rate=there.rate, is_limited=there.is_limited, interruption=ended.seconds
         )
         tell(f"  {digits(there.rate)} tuples/s were measured there")
-        trials = (*proposal.trials, trial)
         if not ended.is_kept:
-            return replace(proposal, trials=trials), ended
-        return replace(after[-1], trials=trials, where=trial), ended
+            return replace(proposal, trials=(*proposal.trials, trial)), ended
+        return after[-1].with_where(there, trial), ended
 
 
 def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
