@@ -194,7 +194,6 @@ def measured_cluster(
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(address_of(manager)[0] for manager in managers)
-    others = beside or {}
     processes, reporters = processes_of(rest), Reporters(rest)
     remote = [str(manager["id"]) for manager in managers if manager["id"] not in processes]
     shares = cpu_shares(processes, used, reporters.pools(remote))
@@ -212,9 +211,9 @@ def measured_cluster(
             cores, part = share.whole_cores
             speed = mips if part == 1 else f"{part * parsed_mips(mips):g} MIPS"
         if java is not None or beside:
-            used_by_others = others.get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
+            taken = (beside or {}).get(name, 0.0) + (0.0 if java is None else java + cost.fixed)
             limit = cores if share is None else share.limit
-            reserved = float(f"{reserved_cores(used_by_others, limit) * parsed_mips(mips):.3g}")
+            reserved = float(f"{reserved_cores(taken, limit) * parsed_mips(mips):.3g}")
         device = MeasuredDevice(name, speed, cores, card_of[name], memory, reserved, share is None)
         devices.append(device)
     return MeasuredCluster(
