@@ -83,7 +83,8 @@ def decision_of(
     choice: WatchChoice, here: LayoutOption, job: str, transaction: str
 ) -> WatchDecision:
     """Record of a choice that is to be carried out."""
-    target = choice.target or here
+    target = choice.target
+    assert target is not None
     return WatchDecision(
         utc_now(),
         WatchDecision.RETURN if choice.returns else WatchDecision.MOVE,
@@ -121,8 +122,9 @@ class WatchMover:
         written; nothing was done. Raises StreamplaceError when the program does not fit, or has
         changed; nothing was done.
         """
+        assert choice.target is not None
         self.check_program()
-        plan = self.move.plan(job, (choice.target or here).layout)
+        plan = self.move.plan(job, choice.target.layout)
         if not plan.is_needed:
             return job
         decision = decision_of(choice, here, job, successor(job))

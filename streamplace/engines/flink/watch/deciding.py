@@ -261,7 +261,7 @@ class Conclude:
     facts: WatchRound
     here: LayoutOption
     choice: WatchChoice
-    moves: bool  # whether the choice is carried out
+    moves: bool  # whether the choice is carried out, which has a target then
     measured_move: MeasuredMove | None = None  # to be written beside what was predicted
     failure: str = ""  # why the job was not measured, if it was not for this reason before
 

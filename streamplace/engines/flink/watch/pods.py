@@ -123,7 +123,8 @@ class PodMover:
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Change the number of pods to that of the chosen layout; return the job."""
-        target = choice.target or here
+        target = choice.target
+        assert target is not None
         most = max(len(devices) for devices in target.layout.values())
         number = self.log.begin(decision_of(choice, here, job, job))
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
