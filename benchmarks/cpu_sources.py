@@ -104,9 +104,7 @@ def table_of_jobs(folder: Path, jars: Mapping[str, Path]) -> dict[str, Any]:
 
     maps = Started("MapsJob", ["400", "1000", "300000", "100000"], {})
     jobs: dict[str, Any] = {
-        "state in RocksDB": lambda: only(
-            ("jobs", Started("Readings", ["8000"], rocks)),
-        ),
+        "state in RocksDB": lambda: only(("jobs", Started("Readings", ["8000"], rocks))),
         "look-ups beside work": lambda: only(
             ("jobs", Started("BlockingJob", ["300", "5", "2"], {})), ("jobs", maps)
         ),

@@ -306,12 +306,7 @@ class Broker:
 
 @contextmanager
 def broker(
-    folder: Path,
-    jar: Path,
-    host: str = "127.0.0.1",
-    *,
-    number: int = 1,
-    is_secure: bool = False,
+    folder: Path, jar: Path, host: str = "127.0.0.1", *, number: int = 1, is_secure: bool = False
 ) -> Iterator[Broker]:
     """Run brokers while the block does; ``jar`` holds the programs that feed and check."""
     classes = ":".join(map(str, [jar, *kafka_jars()]))

@@ -201,11 +201,7 @@ def slots() -> Iterator[NamedInstance]:
 
 def planted(seed: int) -> Iterator[NamedInstance]:
     """Instances that are built around their optimum, from easy to hard."""
-    made = {
-        "throughput": planted_throughput,
-        "makespan": planted_makespan,
-        "plan": planted_plan,
-    }
+    made = {"throughput": planted_throughput, "makespan": planted_makespan, "plan": planted_plan}
     sizes = {
         "throughput": [(40, 4), (200, 8), (1000, 16), (5000, 32)],
         "makespan": [(20, 2), (40, 4), (100, 5), (300, 10)],

@@ -41,11 +41,7 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
         program = Program(jar, "LogJob", (rate,), settings=settings)
         job = rest.post(
             f"/jars/{rest.upload(jar)}/run",
-            {
-                "entryClass": "LogJob",
-                "programArgsList": [rate],
-                "flinkConfiguration": settings,
-            },
+            {"entryClass": "LogJob", "programArgsList": [rate], "flinkConfiguration": settings},
         )["jobid"]
         rest.wait_running(job)
         operators = layout_of(rest, job, rest.job(job))

@@ -196,10 +196,7 @@ def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
     file = output / "assets" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     if not table:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            running_bench(Path(folder), file) as bench,
-        ):
+        with tempfile.TemporaryDirectory() as folder, running_bench(Path(folder), file) as bench:
             measure(bench, jobs.split(","), repeats)
     click.echo(summary(read_rows(file)))
 

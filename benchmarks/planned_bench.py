@@ -13,15 +13,7 @@ from constant_speed import ConstantSpeed
 from flink_jars import build_jar, with_jars
 from flink_jobs import JOBS as PROBED
 from flink_jobs import SOURCES, UNSEEN
-from limiting import (
-    SETTINGS,
-    CpuWatch,
-    core_of,
-    limit,
-    measured_devices,
-    release,
-    wait_compiled,
-)
+from limiting import SETTINGS, CpuWatch, core_of, limit, measured_devices, release, wait_compiled
 from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups, rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 

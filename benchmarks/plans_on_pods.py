@@ -31,21 +31,12 @@ from pods import NAMESPACE, PodCluster, kubernetes
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steadiness import steady_profile
-from streamplace.engines.flink.operator.mounting import (
-    CONFIG_MAP,
-    reporter_files,
-    reporter_patch,
-)
+from streamplace.engines.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
-BASE = {
-    "word-count": 8_000,
-    "click-analytics": 7_000,
-    "riot-stats": 500,
-    "yahoo-streaming": 13_000,
-}
+BASE = {"word-count": 8_000, "click-analytics": 7_000, "riot-stats": 500, "yahoo-streaming": 13_000}
 """Job → base rate, which two pods as now carry."""
 TIMES, NOW, SIZES = (2, 3), 0.2, (0.2, 0.3, 0.4)
 PER_CORE, PER_GB, MEMORY = 0.04, 0.002, "1024 MiB"

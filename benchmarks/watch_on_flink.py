@@ -78,11 +78,7 @@ class Site:
         file.write_text(plan)
         arguments = [str(file), f"{beginning * 1000:.0f}"]
         uploaded = self.cluster.rest.upload(self.jar)
-        request = {
-            "entryClass": "Day",
-            "programArgsList": arguments,
-            "parallelism": PARALLELISM,
-        }
+        request = {"entryClass": "Day", "programArgsList": arguments, "parallelism": PARALLELISM}
         job = str(self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
         self.cluster.rest.wait_running(job, 100)
         return job, arguments

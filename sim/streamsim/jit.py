@@ -38,11 +38,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 LOG = logging.getLogger(__name__)
 
-COMMON: Final[dict[str, Any]] = {
-    "error_model": "numpy",
-    "nogil": True,
-    "no_cfunc_wrapper": True,
-}
+COMMON: Final[dict[str, Any]] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 NOTICEABLE: Final = 0.5
 """Seconds of compiling after which a warning explains the wait."""
 WAITED: Final = 0.01

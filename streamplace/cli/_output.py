@@ -109,9 +109,7 @@ def print_report(report: "Report") -> None:
 
 
 def with_command(
-    report: "Report",
-    graph: Path,
-    options: Mapping[str, Any] | None = None,
+    report: "Report", graph: Path, options: Mapping[str, Any] | None = None
 ) -> "Report":
     """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
 

@@ -46,11 +46,7 @@ def command(
             "the options of the cluster"
         )
     drawing = draw(
-        graph,
-        placements,
-        settings.machines(),
-        objective=settings.objective,
-        rate=settings.rate,
+        graph, placements, settings.machines(), objective=settings.objective, rate=settings.rate
     )
     is_report = output.suffix == ".html"
     if is_report and placements:

@@ -12,14 +12,7 @@ from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
 from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
-from streamplace.cli._options import (
-    ARGUMENTS,
-    JAR,
-    check_output,
-    common,
-    spare_inputs,
-    writes,
-)
+from streamplace.cli._options import ARGUMENTS, JAR, check_output, common, spare_inputs, writes
 from streamplace.cli._output import (
     print_file,
     print_json,
@@ -371,13 +364,5 @@ def advise_(
         say_written(written, output)
 
 
-for further in (
-    apply_,
-    jar_,
-    move_,
-    cancel_,
-    verify_,
-    watch_,
-    history_,
-):
+for further in (apply_, jar_, move_, cancel_, verify_, watch_, history_):
     command.add_command(further)

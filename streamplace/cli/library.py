@@ -159,10 +159,7 @@ def check_(names: tuple[str, ...], settings: CheckedEntries, as_json: bool) -> i
     else:
         library = open_library(settings.folder)
         entries = library.select(
-            names,
-            families=settings.families,
-            sizes=settings.sizes,
-            objective=settings.objective,
+            names, families=settings.families, sizes=settings.sizes, objective=settings.objective
         )
         with progress("checking", len(entries)) as tick:
             results = {e.name: check_entry(library, e) for e in tick.over(entries)}

@@ -51,11 +51,7 @@ TRACE = ".trace.json"
     ".svg or .pdf)."
 )
 def command(
-    graph: Path,
-    placement: Path,
-    settings: SimulateSettings,
-    as_json: bool,
-    output: Path | None,
+    graph: Path, placement: Path, settings: SimulateSettings, as_json: bool, output: Path | None
 ) -> int:
     """Simulate PLACEMENT of GRAPH: show what it reaches, what limits it, and what to move.
 

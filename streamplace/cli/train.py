@@ -51,13 +51,7 @@ class TrainCommand(GroupedCommand):
 )
 @AS_JSON
 @verbose
-def command(
-    model: str,
-    data: Path,
-    out: Path,
-    settings: TrainSettings,
-    as_json: bool,
-) -> None:
+def command(model: str, data: Path, out: Path, settings: TrainSettings, as_json: bool) -> None:
     """Train MODEL on graphs or problems.
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that

@@ -13,12 +13,7 @@ from io import StringIO
 from itertools import islice
 
 from rich.cells import cell_len
-from rich.console import (
-    Console,
-    HighlighterType,
-    JustifyMethod,
-    OverflowMethod,
-)
+from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text

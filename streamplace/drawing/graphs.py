@@ -243,10 +243,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     shades = np.ceil(cpu / (most or 1.0) * (len(SHADES) - 1)).astype(int)
     nothing = np.zeros(len(boxes.streams), np.bool_)
     legend = (
-        (
-            (SHADES[0], f"CPU 0 {unit}"),
-            (SHADES[-1], f"CPU {_rounded(most / 1e6)} {unit}"),
-        )
+        ((SHADES[0], f"CPU 0 {unit}"), (SHADES[-1], f"CPU {_rounded(most / 1e6)} {unit}"))
         if most
         else ()
     )
@@ -513,10 +510,7 @@ def key(tasks: bool, placed: bool) -> list[Entry]:
     lines = [_sample(INSIDE, False, "inside a device" if placed else "stream")]
     if placed:
         limit = "on the critical chain" if tasks else "limits the rate"
-        lines += [
-            _sample(ACROSS, True, "crosses the network"),
-            _sample(LIMIT, False, limit),
-        ]
+        lines += [_sample(ACROSS, True, "crosses the network"), _sample(LIMIT, False, limit)]
     text = f"width: bytes{'' if tasks else '/s'}"
 
     def note(x: float, y: float) -> Iterator[Shape]:

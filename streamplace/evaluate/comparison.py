@@ -13,14 +13,7 @@ from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet
 from streamplace.errors import SettingError
 from streamplace.evaluate.paired import CONFIDENCE, Paired, holm
 from streamplace.evaluate.records import Record, problem_hash, problem_number
-from streamplace.evaluate.results import (
-    Front,
-    ObjectiveResults,
-    Row,
-    front_of,
-    heading,
-    mean_of,
-)
+from streamplace.evaluate.results import Front, ObjectiveResults, Row, front_of, heading, mean_of
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.mixins import Displayed, data_frame
 from streamplace.model.problem import Problem

@@ -14,13 +14,7 @@ from typing import Any, NamedTuple
 
 from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.records import (
-    Key,
-    Record,
-    claim_records,
-    problem_hash,
-    read_records,
-)
+from streamplace.evaluate.records import Key, Record, claim_records, problem_hash, read_records
 from streamplace.io.datasets import DataSet
 from streamplace.io.files import is_file
 from streamplace.io.weights import read_tensors, stamped

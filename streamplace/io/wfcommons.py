@@ -18,12 +18,7 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import (
-    INSTRUCTIONS_PER_SECOND,
-    files_of,
-    read_foreign,
-    warn_of_some,
-)
+from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_of, read_foreign, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.problems import AnyProblem
 from streamplace.io.registry import reader

@@ -19,12 +19,7 @@ C = TypeVar("C", bound="Config")
 MOST_DEVICES = 128
 """Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
 Order = Literal[
-    "topological",
-    "bfs",
-    "dfs-preorder",
-    "dfs-postorder",
-    "reversed-topological",
-    "lexicographic",
+    "topological", "bfs", "dfs-preorder", "dfs-postorder", "reversed-topological", "lexicographic"
 ]
 """Orders of `streamplace.learn.algorithms.orders`."""
 

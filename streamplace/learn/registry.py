@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
-from streamplace.learn.config import (
-    C,
-    Config,
-    MemoryConfig,
-    OptionTables,
-    Preset,
-    validated,
-)
+from streamplace.learn.config import C, Config, MemoryConfig, OptionTables, Preset, validated
 from streamplace.learn.improver import Improver
 from streamplace.learn.learner import Learner
 from streamplace.model.arrays import Ints

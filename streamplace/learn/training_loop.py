@@ -176,10 +176,6 @@ class TrainingLoop:
         document = {
             "model": self._settings["model"],
             **self.learner.spec(),
-            "training": {
-                **self._origin,
-                "epochs": len(history.epochs),
-                "validation": score,
-            },
+            "training": {**self._origin, "epochs": len(history.epochs), "validation": score},
         }
         write_weights(self._folder / name, document, arrays_of(self.learner.module))

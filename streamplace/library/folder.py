@@ -13,14 +13,7 @@ from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.fields import STRICT, Finite
-from streamplace.io.files import (
-    is_file,
-    is_folder,
-    read_bytes,
-    read_lines,
-    reading,
-    spot,
-)
+from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, reading, spot
 from streamplace.io.parsing import parse_as
 from streamplace.library.documents import ObjectiveName
 from streamplace.model.message_text import quoted, suggestion

@@ -97,8 +97,7 @@ def settle_units(machine: Any) -> None:
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Devices(
-    NamedColumns[Device],
-    DeviceFields[tuple[str, ...], Floats, Ints, tuple[frozenset[str], ...]],
+    NamedColumns[Device], DeviceFields[tuple[str, ...], Floats, Ints, tuple[frozenset[str], ...]]
 ):
     """All devices of a cluster, column by column; omitted columns have `Device`'s defaults.
 

@@ -184,12 +184,7 @@ def _doubted(graph: StreamGraph, rules: PlacementRules) -> PlacementRules:
 
 
 def _fitting(
-    graph: StreamGraph,
-    unit: Ints,
-    allowed: Bools,
-    apart: Ints,
-    memory: Floats,
-    room: Floats,
+    graph: StreamGraph, unit: Ints, allowed: Bools, apart: Ints, memory: Floats, room: Floats
 ) -> PlacementRules:
     """Rules if memory is short, with a legal device for every unit if the search finds them."""
     lack = float(memory.sum() - most(room).sum())
@@ -305,13 +300,7 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
     return mask
 
 
-def _narrow(
-    graph: StreamGraph,
-    allowed: Bools,
-    units: Ints,
-    masks: Bools,
-    unit: Ints,
-) -> None:
+def _narrow(graph: StreamGraph, allowed: Bools, units: Ints, masks: Bools, unit: Ints) -> None:
     """Restrict units to the devices of their masks; a unit may occur several times."""
     if len(allowed) == len(unit):
         allowed[units] &= masks

@@ -517,10 +517,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     guide="makespan",
 )
 def makespan(
-    problem: Problem,
-    placements: Ints,
-    priorities: Floats | None = None,
-    queue: str = "priority",
+    problem: Problem, placements: Ints, priorities: Floats | None = None, queue: str = "priority"
 ) -> Floats:
     """Seconds of one pass, in which an operator runs once all of its inputs have arrived."""
     return _makespans(problem, placements, priorities, queue)

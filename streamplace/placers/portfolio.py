@@ -67,11 +67,7 @@ CHEAP = (
 
 
 def metis_to_begin_with(
-    problem: Problem,
-    objective: Objective,
-    seed: int,
-    budget: Budget,
-    meter: Meter | None = None,
+    problem: Problem, objective: Objective, seed: int, budget: Budget, meter: Meter | None = None
 ) -> tuple[Placement, ...]:
     """Best placement of METIS over all numbers of parts, if that is cheap.
 

@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.display.assumptions import assumed, assumptions
-from streamplace.display.report import (
-    Bar,
-    Detail,
-    Heading,
-    Names,
-    Report,
-    Sheet,
-    duration,
-    percent,
-)
+from streamplace.display.report import Bar, Detail, Heading, Names, Report, Sheet, duration, percent
 from streamplace.display.sheets import operators_sheet
 from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import spot

@@ -245,11 +245,7 @@ class Relaxation:
         offer, capacity = catalogue.offers[kind], self._capacity[kind]
         speed = subtask_speeds(demand, catalogue)[kind]
         high = np.ones(demand.n_operators)
-        for need, r in (
-            (self._instructions, CPU),
-            (self._memory, MEMORY),
-            (self._slots, SLOTS),
-        ):
+        for need, r in ((self._instructions, CPU), (self._memory, MEMORY), (self._slots, SLOTS)):
             with np.errstate(divide="ignore"):
                 high = np.minimum(high, np.where(need > 0, capacity[r] / need, 1.0))
         for v in range(demand.n_operators):

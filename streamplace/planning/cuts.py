@@ -18,21 +18,9 @@ import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.placers.exact.cpsat import Effort, solve_model
-from streamplace.planning.demand import (
-    Demand,
-    slot_groups,
-    slots_of,
-    subtask_speeds,
-)
+from streamplace.planning.demand import Demand, slot_groups, slots_of, subtask_speeds
 from streamplace.planning.offers import Catalogue, Prices
-from streamplace.planning.packing import (
-    CPU,
-    MEMORY,
-    RESOURCES,
-    SLOTS,
-    allowed,
-    capacities,
-)
+from streamplace.planning.packing import CPU, MEMORY, RESOURCES, SLOTS, allowed, capacities
 from streamplace.planning.parallelism import least_parallelism
 
 MARGIN = 1 + Fraction(2, 10**9)

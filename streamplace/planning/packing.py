@@ -238,12 +238,7 @@ def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
 
 
 def anneal(
-    packing: Packing,
-    kinds: Ints,
-    rows: Ints,
-    random: Words,
-    steps: int,
-    stop: Callable[[], bool],
+    packing: Packing, kinds: Ints, rows: Ints, random: Words, steps: int, stop: Callable[[], bool]
 ) -> tuple[Ints, float]:
     """Return the contents [D, N] with the least excess found until ``stop``, and their excess."""
     rows, best_rows = rows.copy(), rows.copy()  # the caller's contents stay unchanged
@@ -421,13 +416,7 @@ def _first_fit(packing: Packing, kinds: Ints, bundles: _Items, alone: _Items) ->
 
 @inlined_kernel
 def _best_item(
-    packing: Packing,
-    kind: int,
-    row: Ints,
-    left: Ints,
-    items: _Items,
-    use: Floats,
-    largest: Ints,
+    packing: Packing, kind: int, row: Ints, left: Ints, items: _Items, use: Floats, largest: Ints
 ) -> tuple[int, float]:
     """Item that fits and scores highest, -1 for none, and its score.
 

@@ -40,12 +40,7 @@ from streamplace.planning.demand import (
     slots_of,
     subtask_speeds,
 )
-from streamplace.planning.deployment import (
-    PlannedDeployment,
-    acceptor,
-    deployed,
-    fullest_link,
-)
+from streamplace.planning.deployment import PlannedDeployment, acceptor, deployed, fullest_link
 from streamplace.planning.enumeration import Enumeration, is_small
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import (
@@ -325,11 +320,7 @@ def _machines(
 
 
 def _limit(
-    demand: Demand,
-    packed: PackedMachines,
-    packing: Packing,
-    names: tuple[str, ...],
-    use: Floats,
+    demand: Demand, packed: PackedMachines, packing: Packing, names: tuple[str, ...], use: Floats
 ) -> PlanLimit:
     """Return the resource that is full first if the rate grows."""
     flowing = np.zeros(use.shape[1])

@@ -133,10 +133,7 @@ def plan_part(
         priced=plan.priced,
         machines=[
             MachinesPart(
-                name=name,
-                number=number,
-                price=plan.prices.get(name),
-                contents=contents[name],
+                name=name, number=number, price=plan.prices.get(name), contents=contents[name]
             )
             for name, number in plan.machines.items()
         ],

@@ -11,13 +11,7 @@ from streamsim.jit import kernel
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.batches import RULES, by_batches
-from streamplace.scheduling.insertion import (
-    NOWHERE,
-    Choice,
-    ListSchedule,
-    insert_all,
-    plain_choice,
-)
+from streamplace.scheduling.insertion import NOWHERE, Choice, ListSchedule, insert_all, plain_choice
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks

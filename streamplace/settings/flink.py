@@ -31,13 +31,7 @@ from streamplace.settings.convert import (
     in_tuple,
 )
 from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, option
-from streamplace.settings.plan import (
-    OFFERS,
-    OWN_MACHINES,
-    Headroom,
-    OffersFile,
-    headroom_option,
-)
+from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine

@@ -110,17 +110,11 @@ class TrainRequest:
         chosen = np.zeros(n, bool)
         chosen[random.permutation(n)[:count]] = True
         out = chosen[graph]
-        return (
-            tuple(compress(self.problems, ~out)),
-            tuple(compress(self.problems, out)),
-        )
+        return (tuple(compress(self.problems, ~out)), tuple(compress(self.problems, out)))
 
 
 def run_training(
-    request: TrainRequest,
-    *,
-    watcher: Watcher | None = None,
-    track: Track = tracked,
+    request: TrainRequest, *, watcher: Watcher | None = None, track: Track = tracked
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
 

@@ -94,12 +94,7 @@ def test_help_loads_no_heavy_library():
     ],
 )
 def test_what_ends_a_command_from_outside_is_told_in_one_line(
-    run,
-    graph,
-    monkeypatch,
-    error,
-    status,
-    place,
+    run, graph, monkeypatch, error, status, place
 ):
     """Numba raises a SystemError whose cause is the Ctrl-C while it loads a kernel."""
 

@@ -150,11 +150,7 @@ REMEDIES = [
         "x.xlsx .csv",
         "export placement.json --to csv -o x.csv",
     ),
-    (
-        "import stg rnd.stg -o x.csv",
-        "x.csv: .json .jsonl.gz",
-        "import stg rnd.stg -o x.json",
-    ),
+    ("import stg rnd.stg -o x.csv", "x.csv: .json .jsonl.gz", "import stg rnd.stg -o x.json"),
 ]
 """Command lines, what their refusals must name, and the lines that do as the refusals say."""
 

@@ -178,11 +178,7 @@ FORMS: list[tuple[str, Callable[[Problem, Ints], float], Terms]] = [
     (
         "learn/models/dream/devices.py",
         described,
-        {
-            Operator: {"max_rate"},
-            Device: {"cores", "egress", "ingress"},
-            Cluster: NO_HANDLING,
-        },
+        {Operator: {"max_rate"}, Device: {"cores", "egress", "ingress"}, Cluster: NO_HANDLING},
     ),
     (
         "learn/models/pilot/features.py",

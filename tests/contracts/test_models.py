@@ -13,12 +13,7 @@ import streamplace
 from streamplace.io.weights import read_weights
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.shards import (
-    gathered,
-    gradient_of,
-    one_thread,
-    summed,
-)
+from streamplace.learn.shards import gathered, gradient_of, one_thread, summed
 from streamplace.learn.training_loop import built
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES

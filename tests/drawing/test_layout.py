@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.drawing.layout import (
-    Spacing,
-    crossings,
-    layered_layout,
-    ordered,
-    pooled,
-)
+from streamplace.drawing.layout import Spacing, crossings, layered_layout, ordered, pooled
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
 """Ends of streams from lower to higher rows, and breadths and lengths of the boxes."""

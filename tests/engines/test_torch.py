@@ -100,14 +100,7 @@ def test_it_compares_with_the_whole_model(tmp_path, words, said):
         ("cuda", torch.nan, "no"),
     ],
 )
-def test_only_a_gpu_may_round_in_its_own_way(
-    tmp_path,
-    monkeypatch,
-    capsys,
-    kind,
-    factor,
-    said,
-):
+def test_only_a_gpu_may_round_in_its_own_way(tmp_path, monkeypatch, capsys, kind, factor, said):
     """On CPUs all bits have to be those of the whole model."""
     module = script(placed("perceptron", [0, 1], colocate=False), tmp_path)
 

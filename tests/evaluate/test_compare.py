@@ -260,14 +260,7 @@ def test_graphs_are_read_as_they_are_needed(file):
     assert len(list(read_records(file))) == 2
 
 
-def hash_of(
-    *,
-    watts=5.0,
-    joules_per_byte=0.0,
-    payload=None,
-    room=2.0,
-    max_rate=0.0,
-):
+def hash_of(*, watts=5.0, joules_per_byte=0.0, payload=None, room=2.0, max_rate=0.0):
     """Hash of a problem with one source, and two devices that are too small for everything."""
     source = Operator("a", ipt=1e4, payload=1e4, rate=1e4, memory=1, max_rate=max_rate)
     streams = [Stream("a", name, payload=payload) for name in ("b", "c")]

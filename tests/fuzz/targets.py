@@ -222,13 +222,7 @@ def _parsed(name, parse, *seeds):
     return Target(name, lambda content, folder: parse(content, "here"), lambda: seeds)
 
 
-def _file(
-    name,
-    suffix,
-    read,
-    seeds,
-    share=1,
-):
+def _file(name, suffix, read, seeds, share=1):
     """Return a reader of files; each has a name of its own, because some are kept by name."""
     numbers = count()
 

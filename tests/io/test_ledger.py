@@ -7,12 +7,7 @@ import pytest
 
 from streamplace import Operator, StreamGraph
 from streamplace.errors import SettingError
-from streamplace.io.ledger import (
-    LedgerEntry,
-    errors_for,
-    errors_of_runs,
-    recorded_runs,
-)
+from streamplace.io.ledger import LedgerEntry, errors_for, errors_of_runs, recorded_runs
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_SPREAD, PROFILE_WINDOWS
 
 ENTRY = LedgerEntry("clicks", 100.0, 90.0, True, 80.0, 120.0, 0.9, "flink move")

@@ -145,9 +145,7 @@ def test_costs_that_tables_lack_are_told(caplog):
     nx.set_node_attributes(g, {"a": 1}, "rate")
     nx.set_edge_attributes(g, np.nan, "payload")
     from_networkx(g)
-    assert caplog.messages == [
-        "networkx graph: ipt of 'parse', 'b' is missing and counts as 0",
-    ]
+    assert caplog.messages == ["networkx graph: ipt of 'parse', 'b' is missing and counts as 0"]
 
 
 @pytest.mark.parametrize(

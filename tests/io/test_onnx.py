@@ -59,14 +59,7 @@ def read(folder, model):
     return graph
 
 
-def read_of(
-    folder,
-    nodes,
-    inputs,
-    outputs,
-    held=(),
-    **more,
-):
+def read_of(folder, nodes, inputs, outputs, held=(), **more):
     """Graph of a model of these nodes, tensors and weights."""
     graph = onnx.helper.make_graph(nodes, "n", inputs, outputs, held)
     return read(folder, onnx.helper.make_model(graph, **more))

@@ -16,12 +16,7 @@ from streamplace.model.expansion import expand, with_parallelism
 COSTS: Mapping[str, str | float] = {"message ipt": 2e5, "buffer timeout": 0.1}
 
 
-def pair(
-    attributes=COSTS,
-    parallelism=(4, 4),
-    kind="rebalance",
-    rate=320.0,
-):
+def pair(attributes=COSTS, parallelism=(4, 4), kind="rebalance", rate=320.0):
     """Two operators; with four subtasks each, 20 tuples/s flow through each of 16 channels."""
     ends = [
         Operator("a", ipt=1e6, rate=rate, parallelism=parallelism[0]),

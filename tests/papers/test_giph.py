@@ -18,12 +18,7 @@ from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.network import GiphModule
-from streamplace.papers.giph.placing import (
-    GiphImprover,
-    GiphNetwork,
-    first_criticality,
-    scores,
-)
+from streamplace.papers.giph.placing import GiphImprover, GiphNetwork, first_criticality, scores
 from streamplace.papers.improving.messages import NodeGraphBatch
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]

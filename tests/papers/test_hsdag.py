@@ -22,11 +22,7 @@ from strategies import problems as any_problem
 from streamplace.errors import FormatError
 from streamplace.learn.tensors.draws import child, uniform
 from streamplace.papers.groups.nodes import Traits
-from streamplace.papers.hsdag.policy import (
-    ALONE,
-    DescribedNodes,
-    parse,
-)
+from streamplace.papers.hsdag.policy import ALONE, DescribedNodes, parse
 
 Groups = list[set[int]]
 

@@ -101,12 +101,7 @@ LOST = [
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemError])
 @pytest.mark.parametrize(("problem", "objective", "first", "after"), LOST)
 def test_interrupted_it_keeps_what_the_running_search_has_found(
-    monkeypatch,
-    problem,
-    objective,
-    first,
-    after,
-    error,
+    monkeypatch, problem, objective, first, after, error
 ):
     """Only one placer has answered before; numba turns Ctrl-C into a SystemError."""
     monkeypatch.setattr("streamplace.placers.auto.CHEAP", CHEAP[:1])

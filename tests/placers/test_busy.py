@@ -33,14 +33,7 @@ def busy(monkeypatch):
     make_busy(monkeypatch)
 
 
-def placed(
-    name,
-    problem,
-    seconds=None,
-    evaluations=None,
-    objective=THROUGHPUT,
-    **options,
-):
+def placed(name, problem, seconds=None, evaluations=None, objective=THROUGHPUT, **options):
     """Place within a budget."""
     chosen = PLACERS[name].with_options(**options)
     return chosen.place(problem, objective, budget=Budget(seconds, evaluations))

@@ -44,13 +44,7 @@ def islands(n):
     return StreamGraph.of("islands", [Operator(f"s{i}", ipt=1 + i, rate=1) for i in range(n)])
 
 
-def placed(
-    graph,
-    cluster=None,
-    constraints=None,
-    seed=0,
-    **options,
-):
+def placed(graph, cluster=None, constraints=None, seed=0, **options):
     """Place by METIS."""
     problem = Problem(graph, cluster or Cluster.uniform(2), constraints or Constraints())
     return METIS.with_options(**options).place(problem, THROUGHPUT, seed=seed).placement

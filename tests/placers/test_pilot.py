@@ -43,14 +43,7 @@ def stub():
     """Return the calls of a refiner that goes on from a start, and leaves it as it is."""
     calls = []
 
-    def stay(
-        problem,
-        objective,
-        *,
-        seed,
-        budget,
-        start=(),
-    ):
+    def stay(problem, objective, *, seed, budget, start=()):
         """Stay."""
         calls.append((start, seed, budget))
         return Found(start[0])

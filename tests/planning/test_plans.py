@@ -26,14 +26,7 @@ from streamplace.planning import packing as module
 from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import deployment_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packing import (
-    PackedMachines,
-    anneal,
-    deal,
-    first_fit,
-    packing_of,
-    uses,
-)
+from streamplace.planning.packing import PackedMachines, anneal, deal, first_fit, packing_of, uses
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlannerSettings, PlanProblem
 from streamplace.planning.rates import MACHINES_PER_SECOND

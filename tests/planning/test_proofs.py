@@ -17,13 +17,7 @@ from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.demand import (
-    ALL_TO_ALL,
-    connected,
-    demand_of,
-    slot_groups,
-    slots_of,
-)
+from streamplace.planning.demand import ALL_TO_ALL, connected, demand_of, slot_groups, slots_of
 from streamplace.planning.offers import Catalogue
 
 MOST_SUBTASKS = 6

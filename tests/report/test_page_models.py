@@ -85,13 +85,7 @@ def _window(rng):
     return Window(size, 2.0, base=_of(rng, 0, 1), factor=_of(rng, 0.1, 0.5), limit=limit)
 
 
-def _selectivities(
-    rng,
-    edges,
-    rate,
-    joins,
-    windows,
-):
+def _selectivities(rng, edges, rate, joins, windows):
     """Tuples per tuple, such that all streams into an operator that fires all have one rate."""
     selectivity = [_of(rng, 0.25, 0.5, 1, 2) for _ in edges]
     flow = list(rate)

@@ -7,15 +7,7 @@ from streamsim import WindowedOperator
 from streamsim.engine import Settings, observe, simulate, trace
 
 
-def windowed(
-    size,
-    advance,
-    base=0.0,
-    factor=1.0,
-    limit=np.inf,
-    sink=0.0,
-    **more,
-):
+def windowed(size, advance, base=0.0, factor=1.0, limit=np.inf, sink=0.0, **more):
     """A source of 100 tuples/s, a windowed operator and a sink."""
     window = WindowedOperator(1, size, advance, base, factor, limit)
     return chain(0, 0, sink, windows=(window,), **more)

@@ -50,10 +50,7 @@ def as_it_is(connection):
 
 
 @contextmanager
-def http_server(
-    answer,
-    connected=as_it_is,
-):
+def http_server(answer, connected=as_it_is):
     """Address of a server that answers every request in this way while the block runs.
 
     Connections are used as ``connected`` returns them; one that breaks is no error.
@@ -410,11 +407,7 @@ class Clock:
         self.now += max(seconds, self.least)
 
 
-def with_threads(
-    patch,
-    threads,
-    processes,
-):
+def with_threads(patch, threads, processes):
     """Let TaskManagers be processes of this machine with these threads."""
     for module in (windows, clusters):
         patch.setattr(module, "processes_of", lambda rest: processes)
@@ -640,12 +633,7 @@ def rates(read=0, wrote=0, read_bytes=0, wrote_bytes=0, **more):
     }
 
 
-def made_threads(
-    vertices,
-    cpu,
-    now,
-    delay=MappingProxyType({}),
-):
+def made_threads(vertices, cpu, now, delay=MappingProxyType({})):
     """Threads of all tasks, in order; each has its part of the CPU and run delay of its task."""
     threads = []
     for v, vertex in vertices.items():
@@ -689,13 +677,7 @@ def writing_shop(clock, blocked=0.0):
 """Makes a Flink with a job of a source, a splitter and a sink, from what differs."""
 
 
-def advised(
-    flink,
-    rate="2x",
-    machines=OFFERS,
-    program=None,
-    **facts,
-):
+def advised(flink, rate="2x", machines=OFFERS, program=None, **facts):
     """Advice on the job of a cluster, by an engine with these facts."""
     engine = FlinkEngine(flink.rest, **facts)
     return engine.advise("job", rate, machines, SETTINGS, program=program)

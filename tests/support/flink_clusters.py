@@ -214,12 +214,7 @@ def submitted(rest, jar, entry, *arguments, settings=None):
     return job
 
 
-def mover(
-    rest,
-    program,
-    folder,
-    tell=lambda _: None,
-):
+def mover(rest, program, folder, tell=lambda _: None):
     """What moves a job by savepoints in a folder, and does not watch it afterwards."""
     saved = (folder / "saved").as_uri()
     return FlinkMove(rest, program, tell, MoveSettings(saved, settle=0.0))

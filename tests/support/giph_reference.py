@@ -214,13 +214,7 @@ def summaries(net, tensors, direction, order):
     return known_by(scaled(net.nodes), scaled(net.edges), tensors, direction, order)
 
 
-def known_by(
-    nodes,
-    edges,
-    tensors,
-    direction,
-    order,
-):
+def known_by(nodes, edges, tensors, direction, order):
     """What every node knows in the end, from features as the network takes them."""
     own = {
         u: linear(tensors, f"{direction}.lift", relu(linear(tensors, f"{direction}.enter", x)))

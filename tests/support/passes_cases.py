@@ -16,15 +16,7 @@ from streamsim_strategies import Description, descriptions
 GOLDEN = Path(__file__).parents[1] / "streamsim" / "passes" / "golden"
 
 
-def tasks(
-    seconds,
-    edges,
-    size=0.0,
-    *,
-    devices=2,
-    wire=1.0,
-    **more,
-):
+def tasks(seconds, edges, size=0.0, *, devices=2, wire=1.0, **more):
     """Every operator fires once: its seconds (per device type), and bytes on its streams."""
     cost = np.asarray(seconds, float)
     cost = cost[:, None] if cost.ndim == 1 else cost

@@ -9,12 +9,7 @@ from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.learner import PilotModule
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
-from streamplace.learn.models.pilot.rollouts import (
-    heads_of,
-    network_of,
-    places_after,
-    rollouts,
-)
+from streamplace.learn.models.pilot.rollouts import heads_of, network_of, places_after, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

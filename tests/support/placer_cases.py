@@ -59,12 +59,7 @@ def devices(result):
 
 
 def placed(
-    placer,
-    problem,
-    evaluations=3000,
-    seed=0,
-    objective=OBJECTIVES["throughput"],
-    **options,
+    placer, problem, evaluations=3000, seed=0, objective=OBJECTIVES["throughput"], **options
 ):
     """Place within a number of evaluations."""
     budget = Budget(None, evaluations)

@@ -123,13 +123,7 @@ class PodCluster:
             timer.join()
 
     @contextmanager
-    def _deployed(
-        self,
-        name,
-        settings,
-        begin,
-        end=(),
-    ):
+    def _deployed(self, name, settings, begin, end=()):
         """Let Flink deploy itself, and delete all of it when the block ends."""
         given = SETTINGS | {"kubernetes.cluster-id": name} | settings
         if TEMPLATE not in given:

@@ -5,13 +5,7 @@ import pytest
 from streamplace.errors import StreamplaceError
 
 
-def refusal_of(
-    name,
-    read,
-    *given,
-    kind=StreamplaceError,
-    **named,
-):
+def refusal_of(name, read, *given, kind=StreamplaceError, **named):
     """What a call is refused with, behind the name of what it reads; a line number may follow."""
     with pytest.raises(kind) as caught:
         read(*given, **named)

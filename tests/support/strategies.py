@@ -32,13 +32,7 @@ windows = st.builds(
 
 
 @st.composite
-def graphs(
-    draw,
-    most=7,
-    most_subtasks=1,
-    windowed=False,
-    any_names=False,
-):
+def graphs(draw, most=7, most_subtasks=1, windowed=False, any_names=False):
     """DAGs with one source or several, parallel streams and operators of every kind."""
     n = draw(st.integers(1, most))
     n_sources = draw(st.integers(1, min(n, 3)))

@@ -18,11 +18,7 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
 from streamplace.learn.config import ConstructiveConfig, MemoryConfig
-from streamplace.learn.constructive.policy import (
-    ConstructivePolicy,
-    EncodedBatch,
-    PreparedProblems,
-)
+from streamplace.learn.constructive.policy import ConstructivePolicy, EncodedBatch, PreparedProblems
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
@@ -56,10 +52,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     """A policy on its training problems; see `streamplace.learn.learner_base`."""
 
     def __init__(
-        self,
-        task: LearningTask,
-        config: ConstructiveConfig,
-        policy: ConstructivePolicy,
+        self, task: LearningTask, config: ConstructiveConfig, policy: ConstructivePolicy
     ) -> None:
         super().__init__(task, config, policy.module)
         self.policy = policy

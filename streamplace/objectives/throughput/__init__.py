@@ -15,13 +15,7 @@ def _explain(problem: Problem, placement: Placement) -> Explanation:
 
 
 @objective(
-    "throughput",
-    sense="max",
-    explain=_explain,
-    picture=picture,
-    limit=1.0,
-    kind="rate",
-    quick=True,
+    "throughput", sense="max", explain=_explain, picture=picture, limit=1.0, kind="rate", quick=True
 )
 def throughput(problem: Problem, placements: Ints) -> Floats:
     """Relative throughput in the steady state, 0 to 1 (max–min fair between sources)."""

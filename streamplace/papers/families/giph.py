@@ -272,8 +272,7 @@ class Giph:
     """
 
     setting: str = parameter(
-        "multiple_networks",
-        f"the paper's setting, or wider ranges: {', '.join([*SETTINGS, GRID])}",
+        "multiple_networks", f"the paper's setting, or wider ranges: {', '.join([*SETTINGS, GRID])}"
     )
     problems: int | None = parameter(
         None,

@@ -322,11 +322,7 @@ class StepState(NamedTuple):
 
 @kernel
 def go(
-    graph: NodeGraph,
-    network: GiphNetwork,
-    step: StepState,
-    uniform: Floats,
-    record: StepRecord,
+    graph: NodeGraph, network: GiphNetwork, step: StepState, uniform: Floats, record: StepRecord
 ) -> Ints:
     """Take T steps and return the placements [T, N] after each.
 

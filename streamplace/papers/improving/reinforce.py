@@ -20,13 +20,7 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.improver import (
-    STEPS_PER_OPERATOR,
-    Agent,
-    Episode,
-    Improver,
-    episode_chunks,
-)
+from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode, Improver, episode_chunks
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask

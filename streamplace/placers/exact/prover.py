@@ -52,13 +52,7 @@ class Prover:
     """The best placement of the units, its peak load, and a lower bound of the peak load."""
 
     def __init__(
-        self,
-        units: Units,
-        start: Ints,
-        meter: Meter,
-        seed: int,
-        workers: int,
-        enough: float = 1.0,
+        self, units: Units, start: Ints, meter: Meter, seed: int, workers: int, enough: float = 1.0
     ) -> None:
         """Peaks below ``enough`` are not distinguished."""
         self.units = units

@@ -335,9 +335,7 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(shop, monkeypatch, besid
     assert is_corrected(advised(flink, "300")) is not bool(beside)
 
 
-def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(
-    shop,
-):
+def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(shop):
     """All of what is offered twice is that of the other source."""
     flink = shop()
     flink.vertices["v3"] = source("more", 100, 400, -101.0, busy=0.01)

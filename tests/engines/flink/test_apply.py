@@ -63,14 +63,7 @@ def call(jar, monkeypatch):
     monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
     monkeypatch.setattr(applying, "free_ids", lambda *_: iter(("new", "next")))
 
-    def run(
-        answers,
-        vectors=VECTORS,
-        refused=None,
-        match="",
-        more=None,
-        **options,
-    ):
+    def run(answers, vectors=VECTORS, refused=None, match="", more=None, **options):
         program = Program(jar, **(more or {}))
         flink = FakeFlink(answers)
         with nullcontext() if refused is None else pytest.raises(refused, match=match):
@@ -121,13 +114,7 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
     ],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
-    call,
-    state,
-    task,
-    more,
-    causes,
-    seconds,
-    message,
+    call, state, task, more, causes, seconds, message
 ):
     """At once, unless it may still start; one that still restores its state is not cancelled."""
     document = job("new", state, {"map": task} if task else {}) | more
@@ -281,12 +268,7 @@ TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
     ids=["for no spreading", "for an older cluster", "without room for it", "not at all"],
 )
 def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
-    call,
-    device,
-    knows,
-    refused,
-    message,
-    fine,
+    call, device, knows, refused, message, fine
 ):
     """Not a want of free group indexes; what is placed elsewhere needs nothing of it."""
     answers = healthy("dev-0", "dev-1")

@@ -59,16 +59,7 @@ def job(payload=10.0, parallelism=4):
     return StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
 
 
-def asked(
-    cluster,
-    present,
-    rate=None,
-    *,
-    limited=True,
-    spreads=True,
-    slots=SLOTS,
-    **more,
-):
+def asked(cluster, present, rate=None, *, limited=True, spreads=True, slots=SLOTS, **more):
     """A question about a job that reads 1,000 tuples/s."""
     measured = Measurement(job(), cluster, LIMITED if limited else FREE)
     return Question(measured, present, slots, spreads, rate, **more)
@@ -467,14 +458,7 @@ PRESENT: Layout = Layout({"clicks": ["d0"], "count": ["d0"], "readings": ["d1"],
 APART: Layout = Layout.from_json({**PRESENT, "score": ["d2"]})
 
 
-def rates(
-    graph=CHAINS,
-    present=PRESENT,
-    held_back=B,
-    cluster=UNLIKE,
-    rate=None,
-    **facts,
-):
+def rates(graph=CHAINS, present=PRESENT, held_back=B, cluster=UNLIKE, rate=None, **facts):
     """A job that is held back."""
     sources = {name: SourceFlow(0.0, is_limited=True) for name in held_back}
     flow = facts.pop("flow", replace(LIMITED, sources=sources))

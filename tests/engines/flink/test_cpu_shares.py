@@ -47,12 +47,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_used
 from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
-from streamplace.engines.flink.measure.profile import (
-    Present,
-    Usage,
-    present_of,
-    profile,
-)
+from streamplace.engines.flink.measure.profile import Present, Usage, present_of, profile
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import RemoteFlow, SendingCost, network_loads
 from streamplace.engines.flink.measure.windows import JobInterval
@@ -66,12 +61,7 @@ Measure = Callable[..., Measurement]
 BOX = CpuPool("box", 4.0)
 
 
-def read_threads(
-    monkeypatch,
-    flink,
-    cores,
-    pool,
-):
+def read_threads(monkeypatch, flink, cores, pool):
     """Let TaskManager i be process i of this machine, whose threads take so many cores each."""
 
     def threads(process):
@@ -90,14 +80,7 @@ def sharing(clock, monkeypatch):
     Subtask i runs on TaskManager i.
     """
 
-    def run(
-        pool,
-        number,
-        src,
-        out,
-        blocked=0.0,
-        beside=None,
-    ):
+    def run(pool, number, src, out, blocked=0.0, beside=None):
         read = rates(100, 0, 400, 0, busy=0.1)
         vertices = {
             "v0": source("src", 100, 4, busy=0.1, blocked=blocked),
@@ -147,14 +130,7 @@ def measure(sharing):
     ],
 )
 def test_a_machine_that_is_full_limits_all_task_managers_on_it(
-    measure,
-    pool,
-    number,
-    src,
-    out,
-    facts,
-    *,
-    is_limited,
+    measure, pool, number, src, out, facts, *, is_limited
 ):
     """Their parts have no more CPU together than there is, so a job carries what it did."""
     measured = measure(pool, number, src, out, **facts)
@@ -305,9 +281,7 @@ def present_beside(monkeypatch, *others):
     return present_of("job", tasks, edges, measured, processes)
 
 
-def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
-    monkeypatch,
-):
+def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(monkeypatch):
     """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
     present = present_beside(monkeypatch)
     assert [one.share.is_full for one in present.usage.values()] == [True, False]
@@ -390,14 +364,7 @@ def splitting(clock, busy):
 def looked(clock, monkeypatch):
     """Profiles the shop, whose threads can be read, in one process of this machine."""
 
-    def look(
-        *,
-        busy,
-        flink=None,
-        cpu=CPU["v1"],
-        delay=0.0,
-        garbage=0.0,
-    ):
+    def look(*, busy, flink=None, cpu=CPU["v1"], delay=0.0, garbage=0.0):
         job = flink or splitting(clock, busy)
 
         def measured(process):
@@ -443,13 +410,7 @@ def notes(measured):
     ],
 )
 def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
-    looked,
-    cpu,
-    busy,
-    delay,
-    garbage,
-    limit,
-    part,
+    looked, cpu, busy, delay, garbage, limit, part
 ):
     measured = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
     assert most_rates(measured) == [0, limit, 0]

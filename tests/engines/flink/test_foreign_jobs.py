@@ -327,11 +327,7 @@ PYTHON_JARS = [*PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/f
 
 @pytest.mark.slow
 def test_the_lines_of_the_page_measure_place_and_move_a_job(
-    rest,
-    flink,
-    tmp_path,
-    monkeypatch,
-    capsys,
+    rest, flink, tmp_path, monkeypatch, capsys
 ):
     """The job of the page, on a cluster of the tests."""
     page = (ROOT / "docs" / "how-to" / "flink-moves.md").read_text()

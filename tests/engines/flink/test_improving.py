@@ -731,9 +731,7 @@ def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
     assert (note in messages) == bool(why)
 
 
-def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(
-    measured,
-):
+def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(measured):
     """Those that are no TaskManagers at the moment do not count."""
     asked = question(["d0"] * 4)
     cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}

@@ -68,15 +68,7 @@ class Shop:
         self.rest.wait_running(job, 120)
         return job
 
-    def moved(
-        self,
-        job,
-        settle,
-        tell=print,
-        *,
-        main="WindowsJob",
-        parallelism=2,
-    ):
+    def moved(self, job, settle, tell=print, *, main="WindowsJob", parallelism=2):
         """Move all of a job to the other TaskManager; returns its id there."""
         moves = MoveSettings(settle=settle, least_rate=0.0)
         engine = FlinkEngine(self.rest, moves=moves, tell=tell)

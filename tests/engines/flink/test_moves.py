@@ -190,17 +190,7 @@ def test_an_id_that_is_used_up_starts_no_job_any_more(rest, jobs):
     ],
 )
 def test_jobs_tell_what_they_would_have_told_unmoved(
-    entry,
-    query,
-    chaining,
-    then,
-    backend,
-    run,
-    rest,
-    flink,
-    jobs,
-    cluster,
-    tmp_path,
+    entry, query, chaining, then, backend, run, rest, flink, jobs, cluster, tmp_path
 ):
     """Keyed state, windows, a join and sinks with transactions; two subtasks, no uids.
 

@@ -125,14 +125,7 @@ def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp
         ({"job": None}, "session cluster"),
     ],
 )
-def test_a_job_that_cannot_be_measured_is_refused(
-    pods,
-    run,
-    context,
-    command,
-    changes,
-    words,
-):
+def test_a_job_that_cannot_be_measured_is_refused(pods, run, context, command, changes, words):
     """Nothing is changed."""
     with reconciled(pods, "count", {**specification(), **changes}) as operator:
         assert words in refused(run, command)
@@ -169,12 +162,7 @@ def test_a_name_that_no_resource_has_is_refused(pods, run, context, command, add
     ],
 )
 def test_a_kubernetes_that_does_not_answer_as_it_should_is_refused(
-    run,
-    tmp_path,
-    monkeypatch,
-    command,
-    answer,
-    words,
+    run, tmp_path, monkeypatch, command, answer, words
 ):
     """Without the operator's resources, overloaded, with an expired token, or something else."""
     flink = FakeFlink(otherwise=answer)

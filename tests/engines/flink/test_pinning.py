@@ -282,12 +282,7 @@ def pyflink(monkeypatch):
     monkeypatch.setattr(hook, "_profile", lambda _jvm, _demands, managed: managed)
 
 
-def executed(
-    nodes,
-    vectors,
-    managed=None,
-    requested=(),
-):
+def executed(nodes, vectors, managed=None, requested=()):
     """Group → managed memory of its slots, as the environment executes it.
 
     Groups of the program request some devices.

@@ -31,13 +31,7 @@ from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import (
-    LoadWindow,
-    Present,
-    Remedy,
-    Usage,
-    profile,
-)
+from streamplace.engines.flink.measure.profile import LoadWindow, Present, Remedy, Usage, profile
 from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.measure.steadiness import (
     LEAST_WINDOWS,
@@ -452,9 +446,7 @@ def test_bytes_of_a_sink_may_fall(writing):
     assert profile(writing.rest, "job", 10).tuples["v2"] == pytest.approx(250)
 
 
-def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
-    writing,
-):
+def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(writing):
     """Flink asks each separately, and sums up what it has by then.
 
     What was measured before cannot be compared with what one has counted that answers in the second

@@ -99,12 +99,7 @@ def test_names_may_hold_anything():
 
 
 @pytest.fixture(params=["2.3.0", "1.20.5"])
-def reported(
-    request,
-    fetched,
-    tmp_path,
-    monkeypatch,
-):
+def reported(request, fetched, tmp_path, monkeypatch):
     """A Flink whose TaskManagers have the reporter, twice."""
     for name in ("streamplace", "again"):
         (tmp_path / "plugins" / name).mkdir(parents=True)

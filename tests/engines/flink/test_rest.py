@@ -389,14 +389,7 @@ def test_certificates_are_shown_and_checked(run, secured, files, tmp_path):
         ("environment", "me:s3cret", "Basic " + b64encode(b"me:s3cret").decode()),
     ],
 )
-def test_authorization_is_sent_and_never_shown(
-    run,
-    source,
-    text,
-    sent,
-    tmp_path,
-    monkeypatch,
-):
+def test_authorization_is_sent_and_never_shown(run, source, text, sent, tmp_path, monkeypatch):
     """Neither by a command that succeeds nor by one that fails."""
     (tmp_path / "secret").write_text(text)
     if source == "environment":

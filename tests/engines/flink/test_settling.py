@@ -117,15 +117,7 @@ def test_a_source_that_was_silent_may_stay_so(clock):
         (4.0, None, 5000.0, True),
     ],
 )
-def test_a_source_without_cpu_is_limited(
-    clock,
-    monkeypatch,
-    cores,
-    beside,
-    rate,
-    *,
-    is_limited,
-):
+def test_a_source_without_cpu_is_limited(clock, monkeypatch, cores, beside, rate, *, is_limited):
     """Its process took all of its quota, or of one that it shares, while the rate was taken.
 
     Where it has several cores, its threads may be full before.

@@ -14,12 +14,7 @@ from streamplace.engines.flink.constants import VARIANTS
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.charging import RunningSubtask
 from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.decide.candidates import (
-    BY_SPEED,
-    FOUND,
-    Question,
-    candidates,
-)
+from streamplace.engines.flink.decide.candidates import BY_SPEED, FOUND, Question, candidates
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import Measurement, possible_orders
 from streamplace.engines.flink.measure.key_shares import key_shares
@@ -70,12 +65,7 @@ READ = {"c": 30.0, "d": 60.0}
     ],
 )
 def test_streams_share_what_is_counted_at_their_ends(
-    streams,
-    received,
-    sent,
-    weights,
-    amounts,
-    mixed,
+    streams, received, sent, weights, amounts, mixed
 ):
     """And it is told which are guessed."""
     found = shares(streams, received, sent, weights)

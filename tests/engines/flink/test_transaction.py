@@ -571,9 +571,7 @@ def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case):
     assert "waiting: 'dev-1' have to join the cluster" in case.messages
 
 
-def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
-    case,
-):
+def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(case):
     """It was not stopped, and Flink goes on with it."""
     case.flink.jobs = {OLD: FakeJob("RESTARTING")}
     case.flink.managers.clear()
@@ -600,9 +598,7 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(case)
     assert case.copies == [NEW]
 
 
-def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    case,
-):
+def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(case):
     """And only by that: the journal keeps its savepoint."""
     case.flink.jobs = {OLD: ended("FINISHED", "file:/s/savepoint-9")}
     with pytest.raises(StoppedByOthers, match=r"savepoint-9;.*: move --resume"):
@@ -680,9 +676,7 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(case, used, 
     assert case.flink.starts[-1] == (again, "dev-0", path)
 
 
-def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_state(
-    case,
-):
+def test_a_job_that_has_lost_devices_is_cancelled_and_started_from_its_last_state(case):
     """Also when Flink says so late, and not if another user has cancelled it."""
     case.flink.jobs[OLD].checkpoints = RETAINED
     moved = case.move(cancels=True, savepoint=BEGAN).run()
@@ -852,9 +846,7 @@ def partly_ended(patch, planned, **settings):
 THERE = Layout({"src": ["dev-2"], "map": ["dev-2"]})
 
 
-def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
-    monkeypatch,
-):
+def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(monkeypatch):
     """If it had to return, what has ended would be on the devices that it still has."""
     move = partly_ended(monkeypatch, {})
     plan = move.plan(JOB.upper(), THERE)
@@ -862,9 +854,7 @@ def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
     assert move.running_job(JOB.upper()) == plan.job == JOB  # the id of a successor is made from it
 
 
-def test_a_sink_whose_transactions_may_end_before_the_move_is_refused(
-    monkeypatch,
-):
+def test_a_sink_whose_transactions_may_end_before_the_move_is_refused(monkeypatch):
     """By the name of its setting, before the job is stopped: Kafka would drop what it wrote."""
     planned = {"transaction.timeout.ms": "60000"}
     message = r"transaction\.timeout\.ms of a sink is 60 s, .* a move may take 720 s"

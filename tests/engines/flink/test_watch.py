@@ -146,13 +146,7 @@ class Watched:
         """Log of a new process."""
         return WatchLog.claimed(Store.usual(), OLD, "shop", self.messages.append)
 
-    def watch(
-        self,
-        *events,
-        mover=None,
-        rounds=None,
-        layout=PLACED,
-    ):
+    def watch(self, *events, mover=None, rounds=None, layout=PLACED):
         """Watch the job until it ends, with a patience of two looks; return its last state."""
         self.monkeypatch.setattr(watching, "time", Looks(self.flink.answers, events))
         log = self.log if mover is None else mover.log
@@ -173,9 +167,7 @@ def watched(monkeypatch):
     return Watched(monkeypatch)
 
 
-def test_a_spare_takes_over_what_is_lost_and_what_was_lost_is_a_spare_then(
-    watched,
-):
+def test_a_spare_takes_over_what_is_lost_and_what_was_lost_is_a_spare_then(watched):
     """The log says why, and where the job is."""
     mover = watched.mover("dev-2")
     events = [RESTARTING, *WAIT, lost("dev-2") | now("RESTARTING", NEW), *WAIT]
@@ -300,9 +292,7 @@ def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(watched, t
     watched.restart.assert_not_called()
 
 
-def test_a_job_that_loses_its_device_right_after_a_round_has_moved_it_is_replaced_there(
-    watched,
-):
+def test_a_job_that_loses_its_device_right_after_a_round_has_moved_it_is_replaced_there(watched):
     """Flink shows no layout of a job that restarts, but the decision to move it does."""
     mover = watched.mover(takes_free=True)
 
@@ -415,9 +405,7 @@ def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(watched
     assert first_job(watched.flink.rest, Store.usual(), "other") == "other"
 
 
-def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
-    watched,
-):
+def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(watched):
     """The disk was full when its outcome was to be written."""
     mover = watched.mover()
     mover.log.begin(WatchDecision("", "replace", OLD, NEW, {"map": ["dev-1"]}, (1, 1), ""))

@@ -182,9 +182,7 @@ def test_nothing_is_moved_while_it_is_unknown_whether_the_job_keeps_up(decided):
         assert step.facts.falls_behind is not None
 
 
-def test_a_job_goes_only_where_all_taskmanagers_are_and_where_it_has_not_failed(
-    decided,
-):
+def test_a_job_goes_only_where_all_taskmanagers_are_and_where_it_has_not_failed(decided):
     for case, _, step in moving(decided):
         target, last = step.choice.target, last_move(case)
         assert DEVICES.issuperset(target.devices)

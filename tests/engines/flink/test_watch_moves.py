@@ -62,13 +62,7 @@ MOVED = FlinkMoved(NEW, 1.5, "file:///s/1")
 def mover(monkeypatch):
     """What a new process moves a job with, whose moves go as told; Flink lists these jobs."""
 
-    def make(
-        run,
-        resume=(),
-        unfinished=None,
-        state="RUNNING",
-        tell=print,
-    ):
+    def make(run, resume=(), unfinished=None, state="RUNNING", tell=print):
         live = {} if state in ENDED else {OLD: state}
         monkeypatch.setattr(acting, "live_states", lambda *_: live)
         monkeypatch.setattr(acting, "CHECK_SECONDS", 0.0)
@@ -424,12 +418,7 @@ class CrashingStore:
 
 
 @pytest.mark.parametrize("lost", ["", "a", "before"])
-def test_a_move_may_be_killed_at_any_step_of_its_journal(
-    scene,
-    losing,
-    monkeypatch,
-    lost,
-):
+def test_a_move_may_be_killed_at_any_step_of_its_journal(scene, losing, monkeypatch, lost):
     """Whoever resumes it finds one copy, or starts one, at the new devices or at the old ones."""
     for at in count():
         site = losing() if lost == "before" else scene("abc")

@@ -219,9 +219,7 @@ def day(low, high):
     return lambda now: (low + high) / 2 - (high - low) / 2 * sin(pi / 2 + 2 * pi * now / DAY)
 
 
-def test_a_job_goes_up_when_it_falls_behind_and_down_when_less_carries_its_rate(
-    scene,
-):
+def test_a_job_goes_up_when_it_falls_behind_and_down_when_less_carries_its_rate(scene):
     rounds = scene.rounds(least_seconds=0.0)
     told = scene.passes(rounds, offered=104.0)
     assert told[0] == (
@@ -254,9 +252,7 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene):
     assert scene.visited == [OTHER, ONE]
 
 
-def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_more(
-    scene,
-):
+def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_more(scene):
     """A backlog is read faster there, but unevenly: the last subtask would never be done."""
     scene.carries, scene.factors, scene.lasting = {ONE: 100.0, OTHER: 120.0}, {}, {OTHER: 0.5}
     scene.passes(scene.rounds(), 3, offered=300.0, backlog=1e9)
@@ -502,15 +498,7 @@ AAB = option("a a b", 220.0)
         (158, {}, tried(AB, 158), 2, True, None, "keeps up, stays"),
     ],
 )  # fmt: skip
-def test_a_job_goes_where_what_arrives_is_carried(
-    rate,
-    facts,
-    here,
-    most,
-    is_trial,
-    target,
-    words,
-):
+def test_a_job_goes_where_what_arrives_is_carried(rate, facts, here, most, is_trial, target, words):
     """Lag first, then the policy's number of TaskManagers, then what layouts carry."""
     first = target if target is not None and target.measured else A
     chosen = choose(here, [first, AAB, ABC], most, seen(rate, **facts), is_trial=is_trial)
@@ -573,11 +561,7 @@ def sample(rate, backlog, **facts):
     ],
 )
 def test_lag_decides_where_sources_report_what_waits(
-    before,
-    now,
-    arriving,
-    falls_behind,
-    shows_capacity,
+    before, now, arriving, falls_behind, shows_capacity
 ):
     """Their back-pressure decides nothing then; a restart, or other sources, tell nothing."""
     facts = compared(before, replace(now, at=60.0))

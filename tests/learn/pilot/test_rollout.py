@@ -22,11 +22,7 @@ from problems import PROBLEMS
 from strategies import placements, problems
 
 from streamplace.learn.algorithms.kernels import feature_names
-from streamplace.learn.models.pilot.features import (
-    DeviceFeature,
-    StepFeature,
-    features_of,
-)
+from streamplace.learn.models.pilot.features import DeviceFeature, StepFeature, features_of
 from streamplace.learn.models.pilot.rollouts import alternatives, heads_of, new_record, rollouts
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 

@@ -14,11 +14,7 @@ from makespan_cases import MAKESPAN, giph, problems
 from schedules_reference import ScheduleInProgress
 
 from streamplace.learn.algorithms.kernels import joined, weights_of
-from streamplace.learn.models.pilot_makespan.features import (
-    before_of,
-    features_of,
-    staying,
-)
+from streamplace.learn.models.pilot_makespan.features import before_of, features_of, staying
 from streamplace.learn.models.pilot_makespan.learner import (
     PilotMakespanLearner,
     PilotMakespanModule,

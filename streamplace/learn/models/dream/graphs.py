@@ -123,11 +123,7 @@ class Graphs:
     rivals: Tensor | None  # [P, N, N] 1 where two must not
 
     @staticmethod
-    def of(
-        problems: Sequence[Problem],
-        scale: FeatureScale,
-        config: AllocatorConfig,
-    ) -> "Graphs":
+    def of(problems: Sequence[Problem], scale: FeatureScale, config: AllocatorConfig) -> "Graphs":
         """Problems for a model with these options."""
         for problem in problems:
             check_devices(problem, config.devices)

@@ -50,10 +50,7 @@ def paper_model(name: str, summary: str, fast: Preset) -> LearnedModel:
     """Register a model of the paper by its preset fast; its options say if it encodes graphs."""
     kind: Any = type(fast.model)
     tied = {"tied": True} if issubclass(kind, GraphAllocatorConfig) else {}
-    presets = {
-        "fast": fast,
-        "paper": Preset(kind.model_validate(PAPER | tied), PAPER_TRAINING),
-    }
+    presets = {"fast": fast, "paper": Preset(kind.model_validate(PAPER | tied), PAPER_TRAINING)}
 
     def learner(task: LearningTask, config: AllocatorConfig) -> Learner:
         from streamplace.learn.models.dream.policy import learner_of

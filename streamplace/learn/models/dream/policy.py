@@ -16,12 +16,7 @@ from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.models.dream import AllocatorConfig
-from streamplace.learn.models.dream.graphs import (
-    FeatureScale,
-    GraphBatch,
-    Graphs,
-    padded_orders,
-)
+from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
 from streamplace.learn.models.dream.network import EncoderDecoder, built_module
 from streamplace.learn.models.dream.prefixes import PrefixTree
 from streamplace.learn.parameters import fill

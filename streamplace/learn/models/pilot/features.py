@@ -110,13 +110,7 @@ def _unit_features(
     for peak, flow in zip(most, (sent, taken), strict=True):
         np.maximum.at(peak, owner, flow)
     partners = [np.bincount(owner[flow > 0], minlength=u) for flow in (sent, taken)]
-    of_problem = [
-        least.sum() / d,
-        least.max(),
-        np.log(yardstick),
-        1 / d,
-        np.log(u) / 4,
-    ]
+    of_problem = [least.sum() / d, least.max(), np.log(yardstick), 1 / d, np.log(u) / 4]
     columns = [
         _log(least),
         _small(least),

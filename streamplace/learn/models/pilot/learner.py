@@ -27,10 +27,7 @@ from streamplace.learn.learner_base import (
     mean_entropy,
 )
 from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS, PilotConfig
-from streamplace.learn.models.pilot.features import (
-    PilotFeatures,
-    features_of,
-)
+from streamplace.learn.models.pilot.features import PilotFeatures, features_of
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollouts import (
     PilotHeads,
