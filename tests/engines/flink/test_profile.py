@@ -146,19 +146,6 @@ def test_threads_of_one_name_share_their_cpu(machine):
     assert "ipt of split (2): " in "; ".join(found.doubts)
 
 
-def test_task_managers_elsewhere_are_measured_as_wholes(clock):
-    """Without dumps their CPU is dealt out by busy time, and nothing of it vanishes."""
-    flink = writing_shop(clock)
-    flink.devices, flink.process_cpu = ("far-0", "far-1"), {"far-0": 0.065, "far-1": 0.9}
-    seen = profile(flink.rest, "job", 10)
-    # each has a half of every task
-    busy = sum(CPU.values())
-    assert [seen.cpu[v].cores for v in CPU] == pytest.approx(
-        [0.965 * part / busy for part in CPU.values()]
-    )
-    assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
-
-
 def test_python_processes_are_told(machine, monkeypatch):
     """What they take is not in the CPU of their TaskManager."""
     assert profile(writing_shop(machine.clock).rest, "job", 10).doubts == []
