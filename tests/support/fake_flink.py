@@ -674,9 +674,6 @@ def writing_shop(clock, blocked=0.0):
     return LazyFlink(clock, vertices)
 
 
-"""Makes a Flink with a job of a source, a splitter and a sink, from what differs."""
-
-
 def advised(flink, rate="2x", machines=OFFERS, program=None, **facts):
     """Advice on the job of a cluster, by an engine with these facts."""
     engine = FlinkEngine(flink.rest, **facts)

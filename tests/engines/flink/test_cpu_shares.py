@@ -349,9 +349,6 @@ def test_a_saturated_job_is_predicted_as_it_runs(flink, graph_jar):
     assert abs(int(error[1])) <= 20, text
 
 
-"""Profiles the shop, from the seconds per second of its splitter and of other threads."""
-
-
 def splitting(clock, busy):
     """The shop, whose splitter reads 100 tuples/s with two subtasks, which are that busy."""
     flink = writing_shop(clock)

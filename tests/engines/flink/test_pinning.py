@@ -84,9 +84,6 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere():
         pinning(Layout({"again": ["a", "a", "b"]}), limits)
 
 
-"""What Flink keeps of a TaskManager: what is left of each resource; or what a slot demands."""
-
-
 def fits(left, demand):
     """Whether a slot can be cut from a TaskManager."""
     return all(left.get(name, 0) >= amount for name, amount in demand.items())
