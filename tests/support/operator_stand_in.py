@@ -19,12 +19,13 @@ from flink_clusters import awaited
 from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
 from streamplace.engines.flink.deployment import DEPLOYMENT
-from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.patching import PatchJournal, merged
 from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.rest.client import FlinkError
 
 PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
 MODE = "taskmanager.load-balance.mode"
+TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
 UPGRADE_SECONDS = 0.3
 OPERATED = {
     "$internal.flink.version": "v2_3",
@@ -57,6 +58,17 @@ def resource(**changes):
     metadata = {"name": "count", "namespace": NAMESPACE, **changes.pop("metadata", {})}
     document = {"metadata": metadata, "spec": merged(specification(), changes)}
     return FlinkResource(DEPLOYMENT, NAMESPACE, "count", document, document)
+
+
+def journal(patch=TASKS, before=None):
+    """Journal of a change of that resource."""
+    return PatchJournal(
+        namespace=NAMESPACE,
+        name="count",
+        before=before or specification(),
+        patch=patch,
+        resume_by="streamplace flink move --resume",
+    )
 
 
 def kubeconfig(folder, server, patch):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fake_flink import Clock, LazyFlink, shop_vertices
+from operator_stand_in import reconciled
 
 from streamplace.engines.flink.cpu import dumps, reporter
 from streamplace.engines.flink.measure import cluster as clusters
@@ -29,6 +30,13 @@ def clock(monkeypatch):
 def context(pods, monkeypatch):
     """The cluster's own."""
     monkeypatch.setenv("KUBECONFIG", str(pods.work / "kubeconfig"))
+
+
+@pytest.fixture
+def operator(pods, context):
+    """The operator of a resource whose status alone shows what is done."""
+    with reconciled(pods, "count") as running:
+        yield running
 
 
 @pytest.fixture

@@ -4,17 +4,12 @@ from threading import Timer
 
 import pytest
 from flink_clusters import awaited
-from operator_stand_in import MODE, reconciled, specification
+from operator_stand_in import MODE, TASKS, journal, reconciled, specification
 from pods import NAMESPACE, STATE
 
 from streamplace.engines.flink.operator.api import usual_api
 from streamplace.engines.flink.operator.patch_table import PatchStep
-from streamplace.engines.flink.operator.patching import (
-    PatchJournal,
-    PatchTransaction,
-    claimed,
-    merged,
-)
+from streamplace.engines.flink.operator.patching import PatchTransaction, claimed, merged
 from streamplace.engines.flink.operator.resource import rest_of
 
 pytestmark = [
@@ -22,7 +17,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("context"),
 ]
-TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
 SAVEPOINTS = "execution.checkpointing.savepoint-dir"
 
 
@@ -43,11 +37,9 @@ def operator(pods):
 
 
 def changed(operator, patch, timeout=240.0):
-    journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
     told: list[str] = []
-    transaction = PatchTransaction(
-        usual_api(), claimed(journal), lambda _: 1.0, told.append, timeout
-    )
+    claim = claimed(journal(patch, operator.spec))
+    transaction = PatchTransaction(usual_api(), claim, lambda _: 1.0, told.append, timeout)
     try:
         return transaction.run()
     finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import yaml
 from command_lines import settings_file
-from operator_stand_in import MODE, reconciled, specification
+from operator_stand_in import MODE, TASKS, journal, reconciled, specification
 from pods import NAMESPACE
 
 from streamplace.cli.main import main
@@ -18,7 +18,6 @@ from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, us
 from streamplace.engines.flink.operator.modes import ModeTrials, finish
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
-    PatchJournal,
     PatchTransaction,
     claimed,
     claimed_again,
@@ -32,7 +31,6 @@ from streamplace.model.prediction_intervals import RateInterval
 from streamplace.settings.flink import FlinkMoveSettings
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
-TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
 PRICES = """
 per_core = 0.04
 per_gb = 0.005
@@ -52,28 +50,12 @@ def api(context):
     return usual_api()
 
 
-@pytest.fixture
-def operator(pods):
-    with reconciled(pods, "count") as running:
-        yield running
-
-
 def better(_):
     return 1.0
 
 
 def worse(_):
     return 0.0
-
-
-def journal(patch=TASKS):
-    return PatchJournal(
-        namespace=NAMESPACE,
-        name="count",
-        before=specification(),
-        patch=patch,
-        resume_by="streamplace flink move --resume",
-    )
 
 
 def changed(api, patch=TASKS, measure=better):
@@ -221,7 +203,7 @@ def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, fir
 
 def test_a_job_that_is_not_stable_is_not_changed(pods, api):
     with reconciled(pods, "count", specification(**{MODE: "SLOW"})) as operator:
-        own = journal().model_copy(update={"before": operator.get()["spec"]})
+        own = journal(before=operator.get()["spec"])
         transaction = PatchTransaction(api, claimed(own), better, lambda _: None, 3.0)
         assert transaction.run().step is PatchStep.UNCHANGED
 

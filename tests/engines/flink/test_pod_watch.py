@@ -1,7 +1,7 @@
 """Watches that change the number of pods of a FlinkDeployment by patches."""
 
 import pytest
-from operator_stand_in import reconciled, specification
+from operator_stand_in import journal, reconciled, specification
 from pods import NAMESPACE
 
 from streamplace.control.policy import POLICIES
@@ -9,12 +9,7 @@ from streamplace.control.problem import MoveTerms
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.operator.api import usual_api
-from streamplace.engines.flink.operator.patching import (
-    PatchJournal,
-    PatchTransaction,
-    claimed,
-    merged,
-)
+from streamplace.engines.flink.operator.patching import claimed, merged
 from streamplace.engines.flink.operator.resource import read_resource
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch import pods as watching
@@ -36,12 +31,6 @@ from streamplace.model.prediction_intervals import RateInterval
 pytestmark = pytest.mark.xdist_group("kubernetes")
 TITLE = f"FlinkDeployment {NAMESPACE}/count"
 DECISION = WatchDecision("", "move", TITLE, TITLE, {"count": ["pod-0", "pod-1"]}, (1, 2), "more")
-
-
-@pytest.fixture
-def operator(pods, context):
-    with reconciled(pods, "count") as running:
-        yield running
 
 
 def mover():
@@ -86,9 +75,7 @@ def test_what_was_not_begun_is_known_to_be_so(operator):
 def test_a_change_that_was_interrupted_is_finished(operator):
     """By the next process, from its journal."""
     patch = {"job": {"parallelism": 2}}
-    journal = PatchJournal(namespace=NAMESPACE, name="count", before=operator.spec, patch=patch)
-    begun = PatchTransaction(usual_api(), claimed(journal), lambda _: 1.0, lambda _: None, 5.0)
-    begun.claim.leave()  # as of a process that has ended
+    claimed(journal(patch, operator.spec)).leave()  # as of a process that has ended
     own = mover()
     number = own.log.begin(DECISION)
     assert own.finish(number) == TITLE
