@@ -31,12 +31,15 @@ import httpx
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure import windows
 from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.names import resource
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.problem import PlannerSettings
@@ -379,6 +382,12 @@ def on_devices(name, tasks, status=""):
 def cluster_jar(rest, name):
     """A jar that is on the cluster."""
     return ClusterJar(rest, Path(name), name)
+
+
+def layout_option(devices, rate, **facts):
+    """A layout of one operator that should carry a rate, or a tenth less or more."""
+    carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
+    return LayoutOption(Layout({"map": devices}), carries, **facts)
 
 
 def write_program(folder):

@@ -32,6 +32,7 @@ from fake_flink import (
     healthy,
     job,
     jobs,
+    layout_option,
     on_devices,
     said,
     stopped,
@@ -47,7 +48,7 @@ from streamplace.engines.flink.watch import modelling
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
-from streamplace.engines.flink.watch.deciding import JobModel, JobSample, LayoutOption
+from streamplace.engines.flink.watch.deciding import JobModel, JobSample
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
 from streamplace.engines.flink.watch.watch import Watch, finish_earlier, first_job
@@ -478,8 +479,8 @@ def test_a_job_whose_jar_has_changed_is_not_ended(commanded, watched, tmp_path):
     assert watched.flink.requests("PATCH") == []
 
 
-HERE = LayoutOption(Layout({"map": ["dev-0", "dev-0"]}), RateInterval(90.0, 100.0, 110.0))
-MORE = LayoutOption(Layout({"map": ["dev-0", "dev-1"]}), RateInterval(180.0, 200.0, 220.0), moves=1)
+HERE = layout_option(["dev-0", "dev-0"], 100.0)
+MORE = layout_option(["dev-0", "dev-1"], 200.0, moves=1)
 MODEL = JobModel(HERE, (MORE,), (1, 2), "the CPU of dev-0")
 RUNNING, ENDED = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCELED", {})
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from fake_flink import layout_option
 
 from streamplace.engines.flink.constants import DAY_SECONDS
-from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.watch.deciding import (
     Conclude,
@@ -18,7 +18,6 @@ from streamplace.engines.flink.watch.deciding import (
     JobModel,
     JobSample,
     LastMeasurement,
-    LayoutOption,
     Measure,
     PastMove,
     QuietHours,
@@ -29,21 +28,15 @@ from streamplace.engines.flink.watch.deciding import (
     wanted_rate,
 )
 from streamplace.io.watches import BEGUN, FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED, WatchDecision
-from streamplace.model.prediction_intervals import RateInterval
 
 LEAST = 300.0
 NIGHT = (QuietHours.of("22:00-06:00"),)
 DEVICES = frozenset("abc")
 
 
-def option(devices, rate):
-    """A layout of three subtasks that should carry a rate."""
-    carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
-    return LayoutOption(Layout({"map": devices}), carries)
-
-
-A, AB, ABC, ABD = option("aaa", 100), option("aab", 200), option("abc", 300), option("abd", 900)
-MODEL = JobModel(AB, (A, option("bba", 260), ABC, ABD), (1, 2, 3), "the CPU of a")
+RATES = {"aaa": 100, "aab": 200, "abc": 300, "abd": 900}
+A, AB, ABC, ABD = (layout_option(devices, rate) for devices, rate in RATES.items())
+MODEL = JobModel(AB, (A, layout_option("bba", 260), ABC, ABD), (1, 2, 3), "the CPU of a")
 
 
 def move(kind, state, after, measured=None):

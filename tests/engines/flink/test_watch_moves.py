@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-from fake_flink import JOB, Clock, FakeFlink, checkpoints, healthy, job
+from fake_flink import JOB, Clock, FakeFlink, checkpoints, healthy, job, layout_option
 from moving_flink import FakeJob, Killed, MovingFlink, after, kills, kills_then, loses_device
 from stores import fill_disk
 
@@ -32,18 +32,16 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, chain_of
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
-from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
+from streamplace.engines.flink.watch.deciding import WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.watch import finish_earlier
 from streamplace.errors import SettingError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watches import read_records
-from streamplace.model.prediction_intervals import RateInterval
 
 OLD, NEW, BACK = chain_of(JOB, 3)
 OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}
-CARRIES = RateInterval(90.0, 100.0, 110.0)
 
 
 def outcome():
@@ -52,7 +50,7 @@ def outcome():
     return decision.state, decision.after
 
 
-HERE, THERE = (LayoutOption(Layout({"map": [device]}), CARRIES) for device in "ab")
+HERE, THERE = (layout_option(device, 100.0) for device in "ab")
 GO = WatchChoice("the rate grew", THERE)
 JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 MOVED = FlinkMoved(NEW, 1.5, "file:///s/1")
@@ -87,7 +85,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(mover):
     assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
-    assert (decision.carries, decision.measured) == (CARRIES, None)
+    assert (decision.carries, decision.measured) == (THERE.carries, None)
     assert read_records(Store.usual())[0].job == NEW
     one.note_rate(decision, 95.0, is_limited=False)
     assert [one.measured for one in one.log.decisions.values()] == [95.0]
@@ -226,8 +224,8 @@ class Scene:
 
     def moves(self, places):
         """Move the job; return the id of the one that runs afterwards."""
-        choice = WatchChoice("", LayoutOption(Layout(dict(places)), CARRIES))
-        return self.mover.carry_out(OLD, LayoutOption(Layout(BOTH), CARRIES), choice)
+        choice = WatchChoice("", layout_option(places["map"], 100.0))
+        return self.mover.carry_out(OLD, layout_option(BOTH["map"], 100.0), choice)
 
     def starts_again(self):
         """Start the job without what was lost; return the id of the one that runs afterwards."""

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_flink import layout_option
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import fill_disk
@@ -39,7 +40,6 @@ from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, utc_now
-from streamplace.model.prediction_intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
 ONE, TWO, THREE = "dev-0 dev-0 dev-0", "dev-0 dev-0 dev-1", "dev-0 dev-1 dev-2"
@@ -126,10 +126,8 @@ class Scene:
         where = Layout({"map": self.where.split()})
         for name, rate in self.carries.items():
             value = self.factors.get(name, 1.0) / here * rate
-            layout = Layout({"map": name.split()})
-            moves = layout.number_moved_from(where)
-            carries = RateInterval(0.9 * value, value, 1.1 * value)
-            options[name] = LayoutOption(layout, carries, moves=moves, is_known=is_known)
+            option = layout_option(name.split(), value, is_known=is_known)
+            options[name] = replace(option, moves=option.layout.number_moved_from(where))
         present = options.pop(self.where)
         lasting = self.lasting.get(self.where, 1.0)
         return JobModel(
@@ -443,12 +441,6 @@ def test_a_full_disk_stops_moves_and_not_the_watch(scene):
     assert scene.passes(rounds, offered=50.0, backlog=0.0)[-1].endswith(scene.seen[-1].words)
 
 
-def option(devices, value, **facts):
-    """A layout that should carry a rate, or a tenth less."""
-    carries = RateInterval(0.9 * value, value, 1.1 * value)
-    return LayoutOption(Layout({"map": devices.split()}), carries, **facts)
-
-
 def tried(one, rate, *, is_limited=True):
     """A layout in which a rate was measured."""
     return one.after(Trial("", one.layout, rate, is_limited=is_limited))
@@ -467,8 +459,8 @@ def seen(rate, **facts):
 
 
 BEHIND: dict[str, Any] = {"is_limited": True, "falls_behind": True, "shows_capacity": True}
-A, AB, ABC = option("a a a", 100.0), option("a b b", 200.0), option("a b c", 300.0)
-AAB = option("a a b", 220.0)
+RATES = {"aaa": 100.0, "abb": 200.0, "abc": 300.0, "aab": 220.0}
+A, AB, ABC, AAB = (layout_option(devices, rate) for devices, rate in RATES.items())
 
 
 @pytest.mark.parametrize(
@@ -509,7 +501,7 @@ def test_a_job_goes_where_what_arrives_is_carried(rate, facts, here, most, is_tr
 
 def test_a_model_that_contradicts_forbids_nothing():
     """Of layouts of which nothing is known, the usual order decides."""
-    unknown = [option("b b a", 20.0, order=2), option("b a a", 10.0, order=0)]
+    unknown = [layout_option("bba", 20.0, order=2), layout_option("baa", 10.0, order=0)]
     unknown = [replace(one, is_known=False) for one in unknown]
     chosen = choose(tried(AB, 100), unknown, 2, seen(100, **BEHIND), is_trial=False)
     assert chosen.target == unknown[1]
