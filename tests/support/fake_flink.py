@@ -253,6 +253,12 @@ def task_manager(device, devices, managed=100):
     }
 
 
+def bare_manager(device):
+    """One at which nothing can be pinned."""
+    resources = {"managedMemory": 100}
+    return task_manager(device, []) | {"totalResource": resources, "freeResource": resources}
+
+
 def job(name, state, vertices):
     """A job's document; vertices with their states."""
     rows = [{"id": v, "name": v, "parallelism": 1, "status": s} for v, s in vertices.items()]

@@ -16,12 +16,12 @@ from fake_flink import (
     FakeFlink,
     Vertex,
     advised,
+    bare_manager,
     config,
     failure,
     jobs,
     rates,
     source,
-    task_manager,
 )
 
 from streamplace.engines.flink.advise import advise as advising
@@ -80,8 +80,7 @@ def test_a_live_job_shares_slots_within_its_groups(shop):
     for vertex, group in zip(flink.vertices.values(), "aab", strict=True):
         vertex.group = group
     assert advised(flink, machines=offers).plan.slots.shared == 1
-    unprepared = {"totalResource": {"managedMemory": 100}}
-    managers = [task_manager(device, []) | unprepared for device in flink.devices]
+    managers = [bare_manager(device) for device in flink.devices]
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     apart = advised(flink, machines=offers)
     assert apart.plan.slots.shared == 2

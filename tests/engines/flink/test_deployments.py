@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
-from fake_flink import advised, failure, jobs, task_manager, write_program
+from fake_flink import advised, bare_manager, failure, jobs, write_program
 from operator_stand_in import kubeconfig, specification
 from pods import STATE
 
@@ -59,12 +59,7 @@ def test_every_command_does_what_the_table_says(run, shop, tmp_path, monkeypatch
     flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     flink.answers["GET /jobs"] = jobs({flink.job: "RUNNING"} | deployed.get("others", {}))
     if not deployed.get("pins", True):
-        row = {key: task_manager("dev-0", [])[key] for key in ("path", "hardware")}
-        bare = {"managedMemory": 100, "networkMemory": 64}
-        managers = [
-            {**task_manager(device, []), **row, "totalResource": bare, "freeResource": bare}
-            for device in flink.devices
-        ]
+        managers = [bare_manager(device) for device in flink.devices]
         flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     with flink.served():
         if "named" in deployed:

@@ -6,7 +6,7 @@ from math import ceil
 
 import pytest
 import yaml
-from fake_flink import advised, task_manager
+from fake_flink import advised, bare_manager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_stand_in import MODE, resource, specification
@@ -171,11 +171,7 @@ def application(shop):
         SLOTS: "2",
     }
     flink = shop(settings=settings)
-    bare = {"managedMemory": 100}
-    managers = [
-        task_manager(device, []) | {"totalResource": bare, "freeResource": bare}
-        for device in flink.devices
-    ]
+    managers = [bare_manager(device) for device in flink.devices]
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     return flink

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fake_flink import FakeFlink, failure, healthy, task_manager
+from fake_flink import FakeFlink, bare_manager, failure, healthy, task_manager
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -577,8 +577,8 @@ def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop)
 def test_a_task_manager_that_is_not_prepared_gets_nothing(shop):
     """The others are configured for placements, and operators are spread over them."""
     flink = shop(blocked=2.0)
-    managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices]
-    managers[2] |= {key: {"managedMemory": 100} for key in ("totalResource", "freeResource")}
+    managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices[:2]]
+    managers.append(bare_manager("dev-2"))
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
     candidates = JobImprover(on_stock_flink(flink), None).propose("job").candidates
     others = [one for one in candidates if one.can_be_pinned]
