@@ -378,7 +378,7 @@ def test_a_program_runs_where_it_was_placed(program, placement, rest, cluster, t
     vectors = {operator: [device] for operator, device in placement.items()}
     code = placed_py(pinning(Layout(vectors), SpreadLimits.untouched(cluster.devices)))
     (tmp_path / "placed.py").write_text(code, encoding="utf-8")
-    shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
+    shutil.copytree(PROGRAMS, tmp_path, dirs_exist_ok=True)
     address = cluster.url.removeprefix("http://").split(":")
     done = subprocess.run(
         [str(PYTHON), f"{program}.py", *address, str(PYTHON_JARS[0])],

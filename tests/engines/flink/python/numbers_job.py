@@ -3,24 +3,17 @@
 import sys
 
 from placed import placed
-from pyflink.common import Configuration, Types, WatermarkStrategy
-from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.common import Types, WatermarkStrategy
 from pyflink.datastream.connectors.number_seq import NumberSequenceSource
+from remote import remote
 
 host, port, jar = sys.argv[1:]
-settings = Configuration()
-for name, value in {
-    "execution.target": "remote",
-    "rest.address": host,
-    "rest.port": port,
+settings = {
     "pipeline.jars": f"file://{jar}",
     "python.executable": sys.executable,
     "python.operator-chaining.enabled": "false",
-}.items():
-    settings.set_string(name, value)
-env = StreamExecutionEnvironment.get_execution_environment()
-env.configure(settings)
-env.set_parallelism(1)
+}
+env = remote(host, port, settings)
 numbers = NumberSequenceSource(0, 10**12)
 source = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
 squares = source.map(lambda x: x * x, output_type=Types.LONG())

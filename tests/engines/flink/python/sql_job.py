@@ -3,22 +3,11 @@
 import sys
 
 from placed import placed
-from pyflink.common import Configuration
-from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.table import StreamTableEnvironment
+from remote import remote
 
 host, port, _ = sys.argv[1:]
-settings = Configuration()
-for name, value in {
-    "execution.target": "remote",
-    "rest.address": host,
-    "rest.port": port,
-    "pipeline.operator-chaining.enabled": "false",
-}.items():
-    settings.set_string(name, value)
-env = StreamExecutionEnvironment.get_execution_environment()
-env.configure(settings)
-env.set_parallelism(1)
+env = remote(host, port, {"pipeline.operator-chaining.enabled": "false"})
 tables = StreamTableEnvironment.create(env)
 tables.execute_sql(
     "CREATE TABLE bids (item INT, price INT) WITH "
