@@ -6,14 +6,12 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import limited
 import pytest
 from fake_flink import MIPS
 from flink_clusters import await_flow, submitted
-from flink_jars import build_jar
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool
@@ -193,27 +191,25 @@ def hot_in(answer):
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 @pytest.mark.parametrize("real", REAL, ids=[one.cause or "none" for one in REAL])
-def test_a_real_job_has_exactly_its_cause(real, flink, tmp_path, run):
+def test_a_real_job_has_exactly_its_cause(real, flink, jobs, run):
     """The verdict of the command, on TaskManagers with quotas; the operator is the one that works.
 
     Of a network, the source is told, which cannot send.
     """
     if reason := limited.why_unlimited():
         pytest.skip(reason)
-    jar = tmp_path / "hot.jar"
-    build_jar(flink, [Path(__file__).parent / "java" / "HotJob.java"], jar)
     names = [f"q-{i}" for i in range(real.devices)]
     settings = {"taskmanager.numberOfTaskSlots": 8, "taskmanager.load-balance.mode": real.mode}
     with limited.limited_cluster(
         flink, names, cores=real.cores, bandwidth_bps=real.bandwidth_bps, settings=settings
     ) as cluster:
-        jobs = [
-            submitted(cluster.rest, jar, "HotJob", *words.split())
+        job, *_ = [
+            submitted(cluster.rest, jobs, "HotJob", *words.split())
             for words in (real.arguments, real.beside)
             if words
         ]
-        await_flow(cluster.rest, jobs[0])
-        answer = run("flink", "profile", "--rest", cluster.url, "--job", jobs[0], "--json")
+        await_flow(cluster.rest, job)
+        answer = run("flink", "profile", "--rest", cluster.url, "--job", job, "--json")
     found, operator = hot_in(answer), "numbers" if real.cause == "network" else "work"
     assert {why for _, why in found} == ({real.cause} if real.cause else set()), answer
     assert {where for where, _ in found} <= {operator}
@@ -222,13 +218,11 @@ def test_a_real_job_has_exactly_its_cause(real, flink, tmp_path, run):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
-def test_a_neighbour_on_the_host_is_told(flink, tmp_path, run):
+def test_a_neighbour_on_the_host_is_told(flink, jobs, run):
     """Processes that are none of the cluster have the cores for most of the time."""
-    jar = tmp_path / "hot.jar"
-    build_jar(flink, [Path(__file__).parent / "java" / "HotJob.java"], jar)
     with ExitStack() as stack:
         cluster = stack.enter_context(local_cluster(flink, ["dev-0"]))
-        job = submitted(cluster.rest, jar, "HotJob", *f"1 {HEAVY}".split())
+        job = submitted(cluster.rest, jobs, "HotJob", *f"1 {HEAVY}".split())
         await_flow(cluster.rest, job)
         for _ in range(3 * (os.cpu_count() or 1)):
             burning = subprocess.Popen(
