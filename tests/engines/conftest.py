@@ -22,6 +22,7 @@ from streamplace.engines.registry import EXPORTS
 collect_ignore = ["golden"]
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "flink"
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 
 
@@ -45,7 +46,15 @@ def pods(flink, tmp_path_factory):
 def graph_jar(flink, tmp_path_factory):
     """A job that runs any stream graph given as JSON."""
     jar = tmp_path_factory.mktemp("jar") / "graph-job.jar"
-    build_jar(flink, [Path(__file__).parents[2] / "examples" / "flink" / "GraphJob.java"], jar)
+    build_jar(flink, [EXAMPLES / "GraphJob.java"], jar)
+    return jar
+
+
+@pytest.fixture(scope="session")
+def log_jar(flink, tmp_path_factory):
+    """The example that sets the parallelism of one operator."""
+    jar = tmp_path_factory.mktemp("jar") / "log.jar"
+    build_jar(flink, [EXAMPLES / "LogJob.java"], jar)
     return jar
 
 

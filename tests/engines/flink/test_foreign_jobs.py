@@ -204,10 +204,9 @@ def test_the_loop_ends_verified(flink, capsys):
 
 
 @pytest.mark.slow
-def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(rest, flink, tmp_path):
+def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(rest, log_jar):
     """The second of them counts from the middle of all numbers, where products overflow."""
-    build_jar(flink, [EXAMPLES / "flink" / "LogJob.java"], tmp_path / "log.jar")
-    job = posted(rest, tmp_path / "log.jar", "LogJob", "400", parallelism=2)
+    job = posted(rest, log_jar, "LogJob", "400", parallelism=2)
     rest.wait_running(job)
     await_flow(rest, job)
     assert rest.state(job) == "RUNNING", rest.failure(job)
@@ -327,7 +326,7 @@ PYTHON_JARS = [*PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/f
 
 @pytest.mark.slow
 def test_the_lines_of_the_page_measure_place_and_move_a_job(
-    rest, flink, tmp_path, monkeypatch, capsys
+    rest, flink, log_jar, tmp_path, monkeypatch, capsys
 ):
     """The job of the page, on a cluster of the tests."""
     page = (ROOT / "docs" / "how-to" / "flink-moves.md").read_text()
@@ -335,7 +334,7 @@ def test_the_lines_of_the_page_measure_place_and_move_a_job(
     imports, lines = match[1].rsplit("\n\n", 1)
     lines = lines.replace("http://localhost:8081", rest.url)
     lines = lines.replace("file:///var/flink/savepoints", (tmp_path / "saved").as_uri())
-    build_jar(flink, [ROOT / "examples" / "flink" / "LogJob.java"], tmp_path / "job.jar")
+    shutil.copy(log_jar, tmp_path / "job.jar")
     with zipfile.ZipFile(tmp_path / "job.jar", "a") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Main-Class: LogJob\n")
     monkeypatch.chdir(tmp_path)

@@ -318,18 +318,8 @@ def test_nothing_is_sure_of_operators_of_one_name_in_several_tasks():
     assert [task.unsure for task in found(*alike)] == [("Map",), ("Map (2)",)]
 
 
-ROOT = Path(__file__).parents[3]
-LOG_JOB = ROOT / "examples" / "flink" / "LogJob.java"
-JOBS = ROOT / "datasets" / "applications" / "jobs"
+JOBS = Path(__file__).parents[3] / "datasets" / "applications" / "jobs"
 NEEDED = ("Application", "Auctions", "NexmarkQ5")
-
-
-@pytest.fixture(scope="module")
-def log_jar(flink, tmp_path_factory):
-    """The example that sets the parallelism of one operator."""
-    jar = tmp_path_factory.mktemp("jar") / "log.jar"
-    build_jar(flink, [LOG_JOB], jar)
-    return jar
 
 
 def set_by_program(rest, program):
