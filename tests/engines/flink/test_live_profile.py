@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -329,14 +328,6 @@ def watching(line, log):
             process.wait()
 
 
-def await_words(log, words):
-    """Wait until a watch has told something."""
-    deadline = time.monotonic() + 240
-    while words not in log.read_text():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.02)
-
-
 def test_a_watch_that_is_killed_in_a_move_finishes_it_once(rest, graph_jar, tmp_path):
     """A job that needs one TaskManager leaves the others; the next watch finds the journal."""
     program = Program(graph_jar, "GraphJob", [json.dumps(GRAPH)])
@@ -348,9 +339,9 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(rest, graph_jar, tmp_
     ]
     first, second = tmp_path / "first", tmp_path / "second"
     with watching(line, first):
-        await_words(first, "stopping job")
+        awaited(lambda: "stopping job" in first.read_text(), 240)
     with watching(line, second) as process:
-        await_words(second, "keeps up, stays")
+        awaited(lambda: "keeps up, stays" in second.read_text(), 240)
         assert f"a move of job {job} was interrupted; it is finished first" in second.read_text()
         refused = subprocess.run(line, capture_output=True, text=True)
         assert refused.returncode == 2
