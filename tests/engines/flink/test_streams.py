@@ -455,11 +455,6 @@ def asked(cluster, present, **more):
     return Question(measured, Layout(present), {}, True, None, modes=(), **more)
 
 
-def found_for(question):
-    """Name → candidate."""
-    return {one.name: one for one in candidates(question, Budget(evaluations=2000))}
-
-
 UNEQUAL = Cluster.of([Device("fast", mips=2000), Device("slow", mips=500)])
 LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
 """The subtask with the popular keys is on the fast device."""
@@ -471,7 +466,8 @@ def test_a_layout_is_worth_what_flink_makes_of_its_pins():
     now = question.rates.of(Layout(LUCKY))
     assert question.rates.if_pinned(Layout(LUCKY)) < 0.5 * now
     unlucky = {**LUCKY, "sum": ["slow", "fast"], "out": ["slow", "fast"]}
-    best = max(found_for(asked(UNEQUAL, unlucky)).values(), key=lambda one: one.predicted.low)
+    found = candidates(asked(UNEQUAL, unlucky), Budget(evaluations=2000))
+    best = max(found, key=lambda one: one.predicted.low)
     assert best.name in (FOUND, BY_SPEED)
     assert set(best.layout["sum"]) == {"fast"}
 
