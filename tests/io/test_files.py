@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import resource
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from fuzz.trial import refused_in_little
 from problems import parse_graph
 from refusals import refusal_of
+from stores import small_files
 
 from streamplace.errors import FormatError
 from streamplace.io.files import (
@@ -127,15 +127,10 @@ def test_what_cannot_be_written_is_refused(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_to_its_end_leaves_the_old_one(tmp_path):
-    """As on a full disk; here no file may be larger than ten bytes."""
     path = tmp_path / "kept"
     path.write_text("old")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
-    try:
+    with small_files():
         refused(lambda p: write_text(p, "new" * 10), path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_text() == "old"
     assert names(tmp_path) == ["kept"]
 

@@ -1,6 +1,8 @@
-"""A store without room."""
+"""Stores and files without room."""
 
+import resource
 import sqlite3
+from contextlib import contextmanager
 
 
 def fill_disk(patch):
@@ -14,3 +16,14 @@ def fill_disk(patch):
         return database
 
     patch.setattr(sqlite3, "connect", full)
+
+
+@contextmanager
+def small_files():
+    """Let no file grow beyond ten bytes while the block runs, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

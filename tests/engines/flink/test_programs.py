@@ -1,7 +1,6 @@
 """Programs: their jars, their operators, the parallelism that they set, and what is remembered."""
 
 import json
-import resource
 import struct
 import zipfile
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from command_lines import settings_file
 from flink_clusters import pipeline
 from flink_jars import build_jar
 from refusals import refusal_of
+from stores import small_files
 
 from streamplace.engines.flink.advise.fixed_parallelism import (
     PlannedProgram,
@@ -116,20 +116,12 @@ def test_a_file_that_is_no_jar_is_refused(tmp_path, spoil, entry):
 
 
 def test_a_jar_that_cannot_be_copied_is_told(tmp_path):
-    """A watch goes on then; what fails while the copy is used is no such error.
-
-    As on a full disk; here no file may be larger than ten bytes.
-    """
+    """A watch goes on then; what fails while the copy is used is no such error."""
     path = jar(tmp_path / "job.jar")
     with pytest.raises(OSError, match="of the block"), jar_copy(path, [path], "copy.jar"):
         raise OSError("of the block")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
-    try:
-        with pytest.raises(FormatError), jar_copy(path, [], "copy.jar"):
-            pass
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with small_files(), pytest.raises(FormatError), jar_copy(path, [], "copy.jar"):
+        pass
 
 
 @pytest.mark.parametrize(
