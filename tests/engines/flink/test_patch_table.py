@@ -1,7 +1,7 @@
 """The table of a patch, in all states, and courses of an abstract operator that disturbs it."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import pytest
 
@@ -153,7 +153,7 @@ def test_a_change_is_kept_where_it_is_better(better):
 @pytest.mark.parametrize("better", [True, False])
 def test_every_course_with_two_faults_ends_in_one_of_two_specifications(better):
     turns = course(False, {})[2] + 2
-    for first, second in product(range(turns), repeat=2):
+    for first, second in combinations_with_replacement(range(turns), 2):
         for faults in product(FAULTS, repeat=2):
             step, end, _ = course(better, {first: faults[0], second: faults[1]})
             if step not in (PatchStep.CONFLICT, PatchStep.GONE):
