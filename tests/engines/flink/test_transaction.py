@@ -391,6 +391,7 @@ FAULTS: dict[str, Act] = {
     "interrupted after": interrupts_then,
 }
 MOST_COMMANDS = 4
+SLOW = pytest.mark.slow
 
 
 def disturbed(folder, faults, *, goes_back):
@@ -415,8 +416,14 @@ def check_resumed(case):
     assert case.copies[0] not in case.flink.spent
 
 
-@pytest.mark.parametrize("goes_back", [False, True])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("fault", "goes_back"),
+    [
+        *((fault, False) for fault in FAULTS),
+        ("without an answer", True),
+        *(pytest.param(f, True, marks=SLOW) for f in FAULTS if f != "without an answer"),
+    ],
+)
 def test_one_copy_runs_whatever_befalls_any_request(case, fault, goes_back):
     """Each request of a move, and of one that goes back."""
     number = len(disturbed(case.folder, {}, goes_back=goes_back).flink.asked)
@@ -425,8 +432,8 @@ def test_one_copy_runs_whatever_befalls_any_request(case, fault, goes_back):
         check_resumed(disturbed(case.folder, {at: FAULTS[fault]}, goes_back=goes_back))
 
 
-@pytest.mark.parametrize("goes_back", [False, True])
-@pytest.mark.parametrize("apart", [1, 2, 5])
+@pytest.mark.parametrize("goes_back", [False, pytest.param(True, marks=SLOW)])
+@pytest.mark.parametrize("apart", [1, *(pytest.param(n, marks=SLOW) for n in (2, 5))])
 def test_two_interrupts_in_a_row_leave_what_a_command_finishes(case, apart, goes_back):
     """At any request, some requests apart: the journal stays, and the line that resumes is told."""
     number, left = len(disturbed(case.folder, {}, goes_back=goes_back).flink.asked), 0
