@@ -340,10 +340,15 @@ def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(losing, monk
 
 
 @pytest.mark.parametrize(
-    ("act", "lost"), [("starts_again", ""), ("starts_again", "c"), ("moves", "a")]
+    ("act", "lost", "step"),
+    [
+        *(("starts_again", "", 1), ("starts_again", "c", 7), ("moves", "a", 7)),
+        pytest.param("starts_again", "c", 1, marks=pytest.mark.slow),
+        pytest.param("moves", "a", 1, marks=pytest.mark.slow),
+    ],
 )
-def test_one_copy_runs_whenever_a_watch_is_killed(scene, losing, act, lost):
-    """Before each of its requests, and after each that changes something.
+def test_one_copy_runs_whenever_a_watch_is_killed(scene, losing, act, lost, step):
+    """Before each of its requests, and after each that changes something, or at some of them.
 
     It starts a job again that has lost a TaskManager, or moves one; another one is lost meanwhile.
     """
@@ -358,7 +363,7 @@ def test_one_copy_runs_whenever_a_watch_is_killed(scene, losing, act, lost):
 
     whole = begun()
     acts(whole)
-    for at, late in moments(whole):
+    for at, late in moments(whole)[::step]:
         site = begun()
         site.flink.at[at] = kills_then if late else kills
         with pytest.raises(Killed):
@@ -415,7 +420,7 @@ class CrashingStore:
             raise Killed
 
 
-@pytest.mark.parametrize("lost", ["", "a", "before"])
+@pytest.mark.parametrize("lost", ["", pytest.param("a", marks=pytest.mark.slow), "before"])
 def test_a_move_may_be_killed_at_any_step_of_its_journal(scene, losing, monkeypatch, lost):
     """Whoever resumes it finds one copy, or starts one, at the new devices or at the old ones."""
     for at in count():

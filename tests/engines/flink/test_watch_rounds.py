@@ -273,9 +273,9 @@ def test_a_move_that_could_not_be_begun_is_trial_again_after_the_least_time(scen
     ("policy", "reports", "wrong"),
     [
         ("work-function", True, 0.3),
-        ("work-function", False, 3.0),
-        ("work-function", True, 1.0),
-        ("ds2", True, 3.0),
+        pytest.param("work-function", False, 3.0, marks=pytest.mark.slow),
+        pytest.param("work-function", True, 1.0, marks=pytest.mark.slow),
+        pytest.param("ds2", True, 3.0, marks=pytest.mark.slow),
         ("threshold", False, 0.3),
     ],
 )
@@ -296,7 +296,9 @@ def test_two_days_with_a_wrong_model(scene, policy, reports, wrong):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.dictionaries(st.sampled_from([TWO, OTHER, THREE]), st.floats(20, 500), min_size=1),
