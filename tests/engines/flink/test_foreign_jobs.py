@@ -355,9 +355,10 @@ def test_the_lines_of_the_page_measure_place_and_move_a_job(
 @pytest.mark.parametrize(
     ("program", "placement"),
     [
-        (
+        pytest.param(
             "sql_job",
             {"bids": "dev-4", "Calc": "dev-0", "GroupAggregate": "dev-1", "totals": "dev-4"},
+            marks=pytest.mark.slow,
         ),
         # the last on the cluster: TaskManagers may end a while after a Python job was cancelled
         (

@@ -90,6 +90,7 @@ def test_it_goes_on_without_a_task_manager(lonely_home, tmp_path):
     awaited(lambda: not processes_of(lonely_home), 10)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_cannot_start_says_why(flink):
     """In the words of whichever process ended first."""
     settings = {"jobmanager.rpc.port": "a harbour"}

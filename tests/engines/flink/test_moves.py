@@ -96,6 +96,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     ]
 
 
+@pytest.mark.slow
 def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally, tmp_path):
     """Then it holds no whole TaskManager any more, and placing it there again changes nothing."""
     given, rest = chained("false", "hashmap"), tally.rest
