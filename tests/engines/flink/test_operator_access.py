@@ -116,17 +116,20 @@ def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp
         assert "flinksessionjobs" in refused(run, "profile")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"job": {"state": "suspended"}}, "suspended"),
-        ({"flinkVersion": "v9_9"}, "v9_9"),
-        ({"job": None}, "session cluster"),
-    ],
+def each(first, *others):
+    """Every command with the first of some faults, and one that changes jobs with the others."""
+    faults = [*((command, first) for command in COMMANDS), *(("move", other) for other in others)]
+    return pytest.mark.parametrize(("command", "fault"), faults)
+
+
+@each(
+    ({"job": {"state": "suspended"}}, "suspended"),
+    ({"flinkVersion": "v9_9"}, "v9_9"),
+    ({"job": None}, "session cluster"),
 )
-def test_a_job_that_cannot_be_measured_is_refused(pods, run, context, command, changes, words):
+def test_a_job_that_cannot_be_measured_is_refused(pods, run, context, command, fault):
     """Nothing is changed."""
+    changes, words = fault
     with reconciled(pods, "count", {**specification(), **changes}) as operator:
         assert words in refused(run, command)
         assert operator.get()["spec"] == operator.spec
@@ -142,29 +145,25 @@ def test_a_resource_that_is_being_deleted_is_refused(pods, run, context, command
         pods.call("PATCH", path, {"metadata": {"finalizers": None}})
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("address", ["kubernetes:flink/none", "kubernetes:no-such-place/count"])
-def test_a_name_that_no_resource_has_is_refused(pods, run, context, command, address):
-    assert address.removeprefix("kubernetes:") in refused(run, command, address)
+@each("flink/none", "no-such-place/count")
+def test_a_name_that_no_resource_has_is_refused(pods, run, context, command, fault):
+    assert fault in refused(run, command, f"kubernetes:{fault}")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (httpx.Response(404, text="404 page not found\n"), "no resources of Flink's operator"),
-        (httpx.Response(503, json={"message": "overloaded"}), "503"),
-        (httpx.Response(401, json={"message": "Unauthorized"}), "log in"),
-        (httpx.Response(302, headers={"Location": "http://elsewhere"}), "302"),
-        (httpx.Response(200, text="<html>"), "200"),
-        (httpx.Response(200, json=["FlinkDeployment"]), "200"),
-        (httpx.Response(200, json={"kind": "FlinkDeployment"}), "spec"),
-    ],
+@each(
+    (httpx.Response(404, text="404 page not found\n"), "no resources of Flink's operator"),
+    (httpx.Response(503, json={"message": "overloaded"}), "503"),
+    (httpx.Response(401, json={"message": "Unauthorized"}), "log in"),
+    (httpx.Response(302, headers={"Location": "http://elsewhere"}), "302"),
+    (httpx.Response(200, text="<html>"), "200"),
+    (httpx.Response(200, json=["FlinkDeployment"]), "200"),
+    (httpx.Response(200, json={"kind": "FlinkDeployment"}), "spec"),
 )
 def test_a_kubernetes_that_does_not_answer_as_it_should_is_refused(
-    run, tmp_path, monkeypatch, command, answer, words
+    run, tmp_path, monkeypatch, command, fault
 ):
     """Without the operator's resources, overloaded, with an expired token, or something else."""
+    answer, words = fault
     flink = FakeFlink(otherwise=answer)
     with flink.served() as served:
         kubeconfig(tmp_path, served.url, monkeypatch)
@@ -172,13 +171,12 @@ def test_a_kubernetes_that_does_not_answer_as_it_should_is_refused(
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("text", [None, "", "{}", "a: [", "clusters: 1"])
+@each(None, "", "{}", "a: [", "clusters: 1")
 def test_without_a_kubeconfig_that_can_be_read_every_command_is_refused(
-    run, tmp_path, monkeypatch, command, text
+    run, tmp_path, monkeypatch, command, fault
 ):
     path = tmp_path / "kubeconfig"
-    if text is not None:
-        path.write_text(text)
+    if fault is not None:
+        path.write_text(fault)
     monkeypatch.setenv("KUBECONFIG", str(path))
     refused(run, command)
