@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
-from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM
+from streamplace.engines.flink.measure.cluster import FRAMING
 from streamplace.engines.flink.measure.streams import (
     BYTES_OF_A_TUPLE,
     RemoteFlow,
@@ -22,6 +22,7 @@ from streamplace.engines.flink.measure.streams import (
     remote_shares,
 )
 from streamplace.io.clusters import cluster_from_tables
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.expansion import expand
 
 PROBES = TOGETHER, IN_TURN, CHAINED = "together", "in turn", "chained"
@@ -192,7 +193,7 @@ def cluster_of(
         {
             "bandwidth": bandwidth,
             "framing": FRAMING,
-            "headroom": HEADROOM,
+            "headroom": FLINK_HEADROOM,
             "overhead": slow.per_tuple,
             "overhead_per_byte": slow.per_byte,
             "devices": [{"name": name, **device} for name in devices],

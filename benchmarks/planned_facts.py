@@ -14,12 +14,13 @@ import numpy as np
 from streamplace import Cluster, StreamGraph
 from streamplace.engines.flink.advise.fixed_parallelism import with_loose_streams
 from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.cluster import FRAMING, slowness
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.buffers import is_of_messages
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
@@ -144,7 +145,7 @@ class JobFacts:
             {
                 "bandwidth": LARGEST,
                 "framing": FRAMING,
-                "headroom": HEADROOM,
+                "headroom": FLINK_HEADROOM,
                 "overhead": slow.per_tuple,
                 "overhead_per_byte": slow.per_byte,
                 "devices": devices,

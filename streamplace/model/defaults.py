@@ -21,5 +21,7 @@ PRESET = "fast"
 """Options with which a model is trained."""
 TRIES = 3
 """Layouts that a move tries."""
+FLINK_HEADROOM = 0.03
+"""Share of every CPU and link that Flink's jobs leave: bursts cannot use all of a full one."""
 SPEED, BANDWIDTH = f"{MIPS:g} MIPS", f"{BPS / 1e6:g} Mbps"
 """The same speed and bandwidth, as they are written."""

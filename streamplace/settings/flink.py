@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import (
+    FLINK_HEADROOM,
     PATIENCE_SECONDS,
     SAVEPOINT_SECONDS,
     SPEED,
@@ -343,7 +344,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     )
     offers: OffersFile | None = OFFERS
     cluster: ClusterFile = OWN_MACHINES
-    headroom: Headroom = headroom_option(0.03)
+    headroom: Headroom = headroom_option(FLINK_HEADROOM)
     budget: SearchBudget = option(
         "--budget TIME", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG
     )

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.watch.deciding import Guards
 from streamplace.engines.text import quoted_yaml
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.planning.problem import PlannerSettings
 from streamplace.settings.flink import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
 
@@ -95,5 +95,7 @@ def test_commands_do_what_python_does_without_options():
     engine = move.engine()
     assert move.moves() == MoveSettings()
     assert engine == FlinkEngine(engine.rest, tell=engine.tell)
-    assert FlinkAdviseSettings.of_command({"rate": "2x"}).of_plan() == PlannerSettings(HEADROOM)
+    assert FlinkAdviseSettings.of_command({"rate": "2x"}).of_plan() == PlannerSettings(
+        FLINK_HEADROOM
+    )
     assert FlinkWatchSettings.of_command({}).guards() == Guards()

@@ -18,12 +18,13 @@ from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile, sampling
-from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
+from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.rest import client as rest
 from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.problem import PlannerSettings
@@ -91,7 +92,7 @@ def _cluster_file(flink):
 
 PLACED = Layout({"src": ["dev-0"], "a": ["dev-0"], "b": ["dev-0"]}, uncounted=["b"])
 OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
-ADVICE = PlannerSettings(HEADROOM, budget=Budget(5.0, 500))
+ADVICE = PlannerSettings(FLINK_HEADROOM, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), str(deployment_of(flink))),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),

@@ -39,6 +39,7 @@ from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.names import resource
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.prediction_intervals import RateInterval
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
@@ -662,7 +663,7 @@ def made_threads(vertices, cpu, now, delay=MappingProxyType({})):
 
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], overhead=1e-6)
-SETTINGS = PlannerSettings(clusters.HEADROOM, budget=Budget(None, 5_000))
+SETTINGS = PlannerSettings(FLINK_HEADROOM, budget=Budget(None, 5_000))
 
 
 def source(name, rate, size=0.0, pending=None, **activity):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from streamplace.engines.flink.deployment import JobDeployment, deployment_of
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
-    HEADROOM,
     MeasuredCluster,
     Measurement,
     background,
@@ -31,7 +30,7 @@ from streamplace.engines.flink.program.program import Program, Savepoint
 from streamplace.engines.flink.rest.client import FlinkError, Rest, only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
-from streamplace.model.defaults import PATIENCE_SECONDS, SPEED
+from streamplace.model.defaults import FLINK_HEADROOM, PATIENCE_SECONDS, SPEED
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import shown
 from streamplace.model.units import Quantity, bandwidth_bps
@@ -203,7 +202,7 @@ class FlinkEngine:
         cluster = self._machines_of(profile, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)
         measured = MeasuredJob(job, profile, graph, cluster, alone)
-        settings = replace(settings or PlannerSettings(HEADROOM), errors=errors_for(graph))
+        settings = replace(settings or PlannerSettings(FLINK_HEADROOM), errors=errors_for(graph))
         return advise(
             self.rest, measured, deployment, rate, machines, settings, program, folder or FOLDER
         )

@@ -38,7 +38,6 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, windows
 from streamplace.engines.flink.measure.cluster import (
     ASSUMED_CPU,
-    HEADROOM,
     measured_cluster,
     parse_cards,
 )
@@ -49,6 +48,7 @@ from streamplace.engines.flink.measure.streams import ASSUMED, RemoteFlow, Sendi
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import StreamplaceError
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
@@ -170,7 +170,7 @@ def test_what_java_and_jobs_that_stay_take_is_reserved_in_the_cluster_file():
     measured = measured_cluster(flink(MANAGER), **given, java=0.02, sending=sending)
     assert "reserved = 530 " in measured.as_toml()
     parsed = measured.cluster()
-    free = 1 - HEADROOM
+    free = 1 - FLINK_HEADROOM
     assert parsed.devices.speed.tolist() == pytest.approx([free * 470])
     costs = parsed.overhead_s, parsed.overhead_s_per_byte
     assert costs == pytest.approx((5e-6 / free, 2e-9 / free))

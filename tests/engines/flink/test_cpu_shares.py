@@ -45,7 +45,7 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure.cluster import HEADROOM, Measurement, cores_used
+from streamplace.engines.flink.measure.cluster import Measurement, cores_used
 from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import Present, Usage, present_of, profile
 from streamplace.engines.flink.measure.sampling import Activity
@@ -54,6 +54,7 @@ from streamplace.engines.flink.measure.windows import JobInterval
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import SettingError
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.model.profile_trust import trust_of
 
@@ -311,7 +312,7 @@ def checked(load, sustained=None, *, is_limited=True):
 def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost():
     """Java, the network and the headroom are taken off, and sending costs something."""
     found = checked(1.0)
-    left = (1 - HEADROOM) * (0.25 - 0.01 - 0.02)
+    left = (1 - FLINK_HEADROOM) * (0.25 - 0.01 - 0.02)
     assert found.predicted == pytest.approx(left / (COST + 0.0001))
     assert found.measured == pytest.approx(RATE)
     assert checked(1.0, 50.0).measured == 50.0  # what lasts, if a backlog shows it

@@ -19,7 +19,6 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure import windows
-from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.measure.measured_graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
@@ -28,6 +27,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 from streamplace.io.store import Store
 from streamplace.io.watches import read_records
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
@@ -242,7 +242,7 @@ OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
 
 def advised(rest, job):
     """Advice once the job is steady."""
-    settings = PlannerSettings(HEADROOM, budget=Budget(None, 20_000))
+    settings = PlannerSettings(FLINK_HEADROOM, budget=Budget(None, 20_000))
     for _ in range(TRIES):
         try:
             return FlinkEngine(rest).advise(job, "2x", OFFERS, settings, seconds=6)

@@ -34,7 +34,7 @@ from streamplace.errors import SettingError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.defaults import BANDWIDTH
+from streamplace.model.defaults import BANDWIDTH, FLINK_HEADROOM
 from streamplace.model.devices import Devices
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import CPU_OF, StreamGraph
@@ -47,8 +47,6 @@ ALL = ""
 """Key that stands for every TaskManager in the given speeds."""
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
-HEADROOM = 0.03
-"""Share of every CPU and link that stays free, because bursts cannot use all of a full one."""
 POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
 """Setting of the cores of a TaskManager on Kubernetes, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
@@ -141,7 +139,7 @@ class MeasuredCluster:
             f"# TaskManagers of the Flink at {self.url}; the speed of cores is as given.\n"
             f"bandwidth = {quoted_yaml(self.bandwidth)}  # between each two, {links}\n"
             f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
-            f"headroom = {HEADROOM}  # part of every CPU and link that stays free, assumed\n"
+            f"headroom = {FLINK_HEADROOM}  # part of every CPU and link that stays free, assumed\n"
             f"overhead = {self.sending.per_tuple:.3g}"
             f"  # s of a core per remote tuple and end, {source}\n"
             f"overhead_per_byte = {self.sending.per_byte:.3g}"

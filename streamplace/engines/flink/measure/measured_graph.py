@@ -8,7 +8,7 @@ from typing import NamedTuple
 from streamplace.engines.flink.constants import LEAST_BUSY
 from streamplace.engines.flink.cpu.charging import COMPILERS
 from streamplace.engines.flink.cpu.limits import reserved_cores
-from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, capacity, slowness
+from streamplace.engines.flink.measure.cluster import FRAMING, capacity, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.profile import PER_THREAD, JobProfile, Present, costs_of
 from streamplace.engines.flink.measure.source_lag import LEAST_RATE
@@ -20,6 +20,7 @@ from streamplace.engines.flink.measure.streams import (
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
@@ -296,7 +297,7 @@ def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Clus
         {
             "bandwidth": UNLIMITED_BPS,  # it is unknown, so only CPU is checked
             "framing": FRAMING,
-            "headroom": HEADROOM,
+            "headroom": FLINK_HEADROOM,
             "overhead": cost.per_tuple,
             "overhead_per_byte": cost.per_byte,
             "devices": devices,
