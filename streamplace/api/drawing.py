@@ -93,8 +93,8 @@ def draw(
 
 def whole_placement(problem: Problem, placement: PlacementLike) -> Placement:
     """Placement of the operators of a problem; raise SettingError for one of subtasks."""
-    placed, whole = placed_problem(problem, placement)
-    if placed is not problem:
+    unit_problem, whole = placed_problem(problem, placement)
+    if unit_problem is not problem:
         raise SettingError("the placement places subtasks; draw their graph: expand(graph).graph")
     return whole
 

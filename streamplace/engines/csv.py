@@ -49,7 +49,7 @@ def _line(cells: Iterable[str | int]) -> str:
 
 
 def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
-    operators = deployment.placed.graph.operators
+    operators = deployment.unit_problem.graph.operators
     groups = deployment.memberships()
     element = {name: e for e in deployment.elements for name in e.operators}
     for name, tags in zip(operators.name, operators.requires, strict=True):

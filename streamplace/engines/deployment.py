@@ -51,7 +51,7 @@ class Deployment:
         Device of every operator, or of every subtask if these are placed one by one.
     expansion
         The subtasks of the application's operators.
-    placed
+    unit_problem
         The problem of the placed units: ``problem`` or that of its subtasks.
 
     Examples
@@ -73,15 +73,15 @@ class Deployment:
     problem: Problem
     placement: Placement
     expansion: Expansion = field(init=False, repr=False)
-    placed: Problem = field(init=False, repr=False)
+    unit_problem: Problem = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         problem, expansion = self.problem, expand(self.problem.graph)
         is_whole = self.placement.operators == problem.graph.operators.name
-        placed = problem if is_whole else expansion.problem(problem)
-        placed.check(self.placement)
+        unit_problem = problem if is_whole else expansion.problem(problem)
+        unit_problem.check(self.placement)
         object.__setattr__(self, "expansion", expansion)
-        object.__setattr__(self, "placed", placed)
+        object.__setattr__(self, "unit_problem", unit_problem)
 
     @classmethod
     def of(cls, problem: Problem, assignment: Mapping[str, str]) -> "Deployment":
@@ -95,7 +95,7 @@ class Deployment:
     @property
     def is_split(self) -> bool:
         """Whether subtasks are placed one by one."""
-        return self.placed is not self.problem
+        return self.unit_problem is not self.problem
 
     @property
     def title(self) -> str:
@@ -111,7 +111,7 @@ class Deployment:
     @property
     def elements(self) -> tuple[Element, ...]:
         """The processing elements, in device order."""
-        operators = self.placed.graph.operators
+        operators = self.unit_problem.graph.operators
         requires = dict(zip(operators.name, operators.requires, strict=True))
         return tuple(
             Element(
@@ -131,7 +131,8 @@ class Deployment:
     @property
     def flows(self) -> list[DeployedFlow]:
         """The streams, in the graph's order."""
-        arrays, names, device = self.placed.instance, self.placement.operators, self.placement.index
+        arrays, placement = self.unit_problem.instance, self.placement
+        names, device = placement.operators, placement.index
         rows = zip(
             *(
                 column[np.argsort(arrays.stream_index)].tolist()
@@ -147,12 +148,12 @@ class Deployment:
     @property
     def colocated(self) -> tuple[tuple[str, ...], ...]:
         """Groups that must share a device, in operator order."""
-        return self._groups(self.placed.constraints.colocate)
+        return self._groups(self.unit_problem.constraints.colocate)
 
     @property
     def exlocated(self) -> tuple[tuple[str, ...], ...]:
         """Groups of operators that must be on different devices, in operator order."""
-        return self._groups(self.placed.constraints.exlocate)
+        return self._groups(self.unit_problem.constraints.exlocate)
 
     def memberships(self) -> dict[str, tuple[str, str]]:
         """Name → numbers of the colocated and of the exlocated groups that contain it, as texts.
@@ -167,5 +168,5 @@ class Deployment:
         return {name: (";".join(a), ";".join(b)) for name, (a, b) in rows.items()}
 
     def _groups(self, groups: Iterable[frozenset[str]]) -> tuple[tuple[str, ...], ...]:
-        index = self.placed.graph.operators.index
+        index = self.unit_problem.graph.operators.index
         return tuple(sorted({tuple(sorted(g, key=index)) for g in groups if len(g) > 1}))

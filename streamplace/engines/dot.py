@@ -24,9 +24,9 @@ def as_dot(deployment: Deployment) -> str:
         ],
         "//",
     )
-    name = quoted_dot(deployment.placed.graph.name)
+    name = quoted_dot(deployment.unit_problem.graph.name)
     boxes = "".join(map(_box, deployment.elements))
-    tasks = bool(deployment.placed.graph.operators.fires_all.all())
+    tasks = bool(deployment.unit_problem.graph.operators.fires_all.all())
     label = _bytes if tasks else _rates
     streams = "".join(_stream(flow, label) for flow in deployment.flows)
     return (

@@ -37,7 +37,7 @@ def as_graphml(deployment: Deployment) -> str:
 
     from streamplace.io.networkx import to_networkx
 
-    graph = to_networkx(deployment.placed.graph)
+    graph = to_networkx(deployment.unit_problem.graph)
     graph.graph["about"] = (
         f"{xml_text(deployment.title)}. Use: networkx.read_graphml(FILE), or open it in Gephi or "
         f"yEd and partition by the attribute device. {CHECK}"

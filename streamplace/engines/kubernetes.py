@@ -143,7 +143,7 @@ def _device(deployment: Deployment, element: Element, resource: str) -> str:
 
 def _resources(deployment: Deployment, element: Element) -> str:
     """Memory request of a device: the sum of its operators' memory, if they have any."""
-    operators = deployment.placed.graph.operators
+    operators = deployment.unit_problem.graph.operators
     memory = sum(float(operators[name].memory) for name in element.operators)
     size = math.ceil(memory / 2**20)
     return f"{{requests: {{memory: {size}Mi}}}}" if size else "{}"

@@ -41,10 +41,10 @@ def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
         assignment = read_assignment(path)
         with located(spot(path)):
             deployment = Deployment.of(problem, assignment)
-        return deployment.placed, deployment.placement
+        return deployment.unit_problem, deployment.placement
     document = parse_document(read_bytes(path), spot(path))
-    placed = named_problem(problem, document["assignment"])
-    return placed, placement_of(document, spot(path), placed)
+    unit_problem = named_problem(problem, document["assignment"])
+    return unit_problem, placement_of(document, spot(path), unit_problem)
 
 
 def read_placed_problem(

@@ -162,7 +162,7 @@ def run(functions):
 @export("ray", keeps_order=True)
 def as_ray(deployment: Deployment) -> dict[str, str]:
     """Ray: options for each operator's actor or task, and the `ray start` line of each device."""
-    operators = deployment.placed.graph.operators
+    operators = deployment.unit_problem.graph.operators
     if operators.fires_all.all():
         return {"placement.py": _tasks(deployment), "ray_start.sh": _script(deployment)}
     notes = "\nEvery subtask is an actor of its own.\n" if deployment.is_split else ""
@@ -175,7 +175,7 @@ def as_ray(deployment: Deployment) -> dict[str, str]:
 
 def _tasks(deployment: Deployment) -> str:
     """Module with options by which tasks request a core of their device, and with a driver."""
-    graph = deployment.placed.graph
+    graph = deployment.unit_problem.graph
     demand = {device.name: _core(device) for device in deployment.problem.cluster.devices}
     inputs: dict[str, list[str]] = {graph.operators.name[v]: [] for v in graph.order.tolist()}
     for stream in graph.streams:
@@ -194,7 +194,7 @@ def _texts(deployment: Deployment, demand: Mapping[str, float]) -> dict[str, str
             | dict.fromkeys(map(tag_resource, sorted(tags)), DEMAND),
         }
         for (name, device), tags in zip(
-            placement.items(), deployment.placed.graph.operators.requires, strict=True
+            placement.items(), deployment.unit_problem.graph.operators.requires, strict=True
         )
     }
     return {
@@ -209,7 +209,7 @@ def _texts(deployment: Deployment, demand: Mapping[str, float]) -> dict[str, str
 
 def _run(deployment: Deployment) -> str:
     """Source of the driver of one pass, in the order of the placement if it has one."""
-    placement, problem = deployment.placement, deployment.placed
+    placement, problem = deployment.placement, deployment.unit_problem
     if placement.priority is None:
         return RUN
     order: dict[str, list[str]] = {device: [] for device in placement.pes()}

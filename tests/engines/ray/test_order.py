@@ -82,7 +82,7 @@ def passed(deployment):
     source = EXPORTS["ray"].files(deployment)["placement.py"]
     module: dict[str, Any] = {}
     exec(compile(source, "placement.py", "exec"), module)
-    work = tasks_of(deployment.placed).work
+    work = tasks_of(deployment.unit_problem).work
     names, place = deployment.placement.operators, deployment.placement.index
     clock = Clock(dict(zip(names, work[np.arange(len(names)), place].tolist(), strict=True)))
     with patch.dict(sys.modules, {"ray": clock}):
@@ -153,7 +153,7 @@ def test_an_order_that_contradicts_the_graph_is_refused():
 def test_actors_say_that_they_keep_no_order():
     shop = DEPLOYMENTS["shop"]
     ranks = range(len(shop.placement))
-    ranked = shop.placed.placement(shop.placement.index, list(ranks)[::-1])
+    ranked = shop.unit_problem.placement(shop.placement.index, list(ranks)[::-1])
     notes = [
         EXPORTS["ray"].files(Deployment(shop.problem, p))["placement.py"]
         for p in (ranked, shop.placement)
