@@ -31,7 +31,7 @@ class LearningTask:
     seed: int  # below 2^64
     threads: int = 1  # threads that may study problems at the same time
     objective: str = "throughput"  # objective by name
-    # Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
+    # Reward of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
     # measures passes.
     reward: "str | Measure" = "steady"
     # Good placements [N] of the training problems to learn from, None where none is known; empty

@@ -16,27 +16,27 @@ from streamplace.objectives.registry import Objective, named_objective
 Rewards = NDArray[np.float64]
 Reward = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Values [B] in 0…1 of placements [B, N]."""
-Judge = Callable[[Problem, NDArray[np.int32]], tuple[Rewards, Rewards]]
+RewardsAndCosts = Callable[[Problem, NDArray[np.int32]], tuple[Rewards, Rewards]]
 """Rewards and costs [B] of placements [B, N], each of which is evaluated once."""
 Measure = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Seconds [B] that one pass took under each of the placements [B, N]."""
-JUDGES = ("steady", "engine")
+SIMULATED = ("steady", "engine")
 
 
-def reward_of(objective: str, judge: str | Measure) -> Reward:
+def reward_of(objective: str, reward: str | Measure) -> Reward:
     """Reward for an objective; throughput is that of the ``steady`` state or of the ``engine``.
 
-    The makespan is simulated, or measured if the judge is a `Measure`.
+    The makespan is simulated, or measured if it is a `Measure`.
 
     The reward of any other objective compares a value with a yardstick of its problem: a proven
     bound (bound / value if less is better), or without one the value of all operators on one
     device, whose reward is then one half.
     """
     valued = named_objective(objective)
-    if not isinstance(judge, str):
-        return Relative(replace(valued, evaluate=_one_by_one(judge), ordered=False))
+    if not isinstance(reward, str):
+        return Relative(replace(valued, evaluate=_one_by_one(reward), ordered=False))
     if _is_rate(valued):
-        return steady if judge == "steady" else engine
+        return steady if reward == "steady" else engine
     return Relative(valued)
 
 
@@ -51,15 +51,15 @@ def _one_by_one(measure: Measure) -> Measure:
     return measured
 
 
-def check_reward(objective: str, judge: str | Measure) -> None:
+def check_reward(objective: str, reward: str | Measure) -> None:
     """Raise SettingError unless a simulation, or measured passes, can reward by an objective."""
     valued = named_objective(objective)
-    if judge == "engine" and not _is_rate(valued):
+    if reward == "engine" and not _is_rate(valued):
         raise SettingError(
             f"the reward engine measures throughput, not {objective}; drop the reward or the "
             "objective"
         )
-    if judge not in JUDGES and valued.kind != "pass":
+    if reward not in SIMULATED and valued.kind != "pass":
         raise SettingError(
             f"measured passes have a makespan, not {objective}; drop the reward or the objective"
         )
@@ -67,8 +67,8 @@ def check_reward(objective: str, judge: str | Measure) -> None:
 
 def rewards_of_values(objective: str, problem: Problem, values: Rewards) -> Rewards:
     """Rewards of placements whose simulated values by the objective are known."""
-    judge = named_objective(objective)
-    return values if _is_rate(judge) else Relative(judge).rewards(problem, values)
+    valued = named_objective(objective)
+    return values if _is_rate(valued) else Relative(valued).rewards(problem, values)
 
 
 def _is_rate(objective: Objective) -> bool:
@@ -76,7 +76,7 @@ def _is_rate(objective: Objective) -> bool:
     return objective.kind == "rate" and objective.usual
 
 
-def judge_of(reward: Reward) -> Judge:
+def with_costs(reward: Reward) -> RewardsAndCosts:
     """Rewards of placements by `reward_of`, and their costs: lower is better.
 
     Costs are multiples of the problem's yardstick, not limited to 0…1.

@@ -32,7 +32,7 @@ from streamplace.learn.history import Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
-from streamplace.learn.reward import JUDGES, Measure, check_reward, rewards_of_values
+from streamplace.learn.reward import SIMULATED, Measure, check_reward, rewards_of_values
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
@@ -233,8 +233,8 @@ class TrainingRun:
         elif evaluations := getattr(self.preset.model, "searched", 0):
             targets = solver.searched(self.training, evaluations)
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with ray_connection(settings.on), self._judge() as judge:
-            make = partial(built, self.model, self._task(targets, judge), self.preset)
+        with ray_connection(settings.on), self._reward() as reward:
+            make = partial(built, self.model, self._task(targets, reward), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(settings.start))
@@ -277,7 +277,7 @@ class TrainingRun:
 
     def _optima(self, solver: Solver) -> Floats:
         """Rewards of the validation optima, NaN for unknown ones."""
-        if self.request.settings.reward not in JUDGES or not solver.can_prove:
+        if self.request.settings.reward not in SIMULATED or not solver.can_prove:
             return np.full(len(self.validation), np.nan)
         optima, objective = solver.optima(self.validation), self.request.objective
         for i in np.flatnonzero(~np.isnan(optima)):
@@ -285,14 +285,14 @@ class TrainingRun:
             optima[i : i + 1] = rewards_of_values(objective, self.validation[i], value)
         return optima
 
-    def _judge(self) -> AbstractContextManager[str | Measure]:
+    def _reward(self) -> AbstractContextManager[str | Measure]:
         if self.request.settings.reward != REAL:
             return nullcontext(self.request.settings.reward)
         from streamplace.engines.ray.passes import RayPasses
 
         return RayPasses([*self.training, *self.validation])
 
-    def _task(self, targets: tuple[Ints | None, ...], judge: str | Measure) -> LearningTask:
+    def _task(self, targets: tuple[Ints | None, ...], reward: str | Measure) -> LearningTask:
         settings = self.request.settings
         return LearningTask(
             training=self.training,
@@ -300,7 +300,7 @@ class TrainingRun:
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
             threads=available_cores() if settings.on is None else 1,
             objective=self.request.objective,
-            reward=judge,
+            reward=reward,
             targets=targets,
             features=None if self.start is None else self.start.document["features"],
         )

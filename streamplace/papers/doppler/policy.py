@@ -34,7 +34,7 @@ from streamplace.learn.learner_base import BestRewards, PolicyLearner
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import judge_of
+from streamplace.learn.reward import with_costs
 from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.placement import Placement
@@ -289,7 +289,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
     def __init__(self, task: LearningTask, config: DopplerConfig) -> None:
         self._networks = DopplerModule(config)
         super().__init__(task, config, self._networks)
-        self._judge = judge_of(self.reward)
+        self._rewards_and_costs = with_costs(self.reward)
         self._imitation = config.imitation if task.features is None else 0
         self._training, self._validation = (
             [PreparedProblem.of(problem, config) for problem in problems]
@@ -359,7 +359,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         places = prepared.run(outputs, config, numbers, record, taught=taught)
         mixed = config.drawn == "softmax" and not taught
         chosen = choices(outputs, record, config, self._exploration(epoch) if mixed else 0.0)
-        rewards, costs = self._judge(prepared.problem, places)
+        rewards, costs = self._rewards_and_costs(prepared.problem, places)
         report = self._report(row, rewards, float(chosen.entropy.detach().mean()))
         if taught:
             return -chosen.log_p.sum() / config.episodes, report

@@ -24,7 +24,7 @@ from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode, Impro
 from streamplace.learn.learner import StepReport
 from streamplace.learn.learner_base import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import judge_of
+from streamplace.learn.reward import with_costs
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
 from streamplace.papers.improving import ImprovingConfig
@@ -67,7 +67,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     ) -> None:
         super().__init__(task, config, policy.module)
         self._policy = policy
-        self._judge = judge_of(self.reward)
+        self._rewards_and_costs = with_costs(self.reward)
         self._past = EpisodeMemory(task.training)
         self.memories = (self._past,)
 
@@ -112,7 +112,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         size = (self.config.episodes, agent.length)
         episodes = [agent.recorded(place, uniform) for uniform in rng.random(size)]
         every = np.stack([np.concatenate([place[None], each.places]) for each in episodes])
-        judged = [self._judge(problem, places) for places in every]
+        judged = [self._rewards_and_costs(problem, places) for places in every]
         rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
         self._past.meet(row, every.reshape(-1, problem.n_operators), rewards.ravel())
         weights = self._advantages(row, self._drops(rewards, costs)) / size[0]

@@ -9,7 +9,7 @@ from adam import rows
 from problems import PROBLEMS, many_sources
 
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import judge_of, reward_of
+from streamplace.learn.reward import reward_of, with_costs
 from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
@@ -122,7 +122,7 @@ def test_a_few_steps_of_training_lead_to_better_placements():
 def test_costs_fall_where_rewards_rise(objective):
     """The one is squeezed into 0…1, the other is in proportion to the value."""
     places = np.random.default_rng(0).integers(0, 3, (20, FAIR.n_operators)).astype(np.int32)
-    rewards, costs = judge_of(reward_of(objective, "steady"))(FAIR, places)
+    rewards, costs = with_costs(reward_of(objective, "steady"))(FAIR, places)
     order = np.argsort(costs, kind="stable")
     assert (np.diff(rewards[order]) <= 1e-9).all()
     values = OBJECTIVES[objective].values(FAIR, places)
