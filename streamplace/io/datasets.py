@@ -11,7 +11,7 @@ from streamplace.io.files import is_special, spot
 from streamplace.io.graphs import Document
 from streamplace.io.lines import Line, lines_of
 from streamplace.io.parsing import untyped
-from streamplace.io.problems import problem_beside, problem_from
+from streamplace.io.problems import problem_from
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -29,7 +29,7 @@ class Reader:
 
     def __call__(self, line: Line) -> Problem:
         """Problem of a line."""
-        return problem_beside(Document.of(*line), self.cluster, self.constraints)
+        return problem_from(Document.of(line), self.cluster, self.constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class DataSet:
     def graphs_and_problems(self) -> Iterator[StreamGraph | Problem]:
         """Problems of the documents with a cluster, and graphs of the others."""
         for line in self.lines():
-            document = Document.of(*line)
+            document = Document.of(line)
             own = "cluster" in document.parts
             yield problem_from(document, None, None) if own else document.graph()
 
@@ -108,7 +108,7 @@ def split_of(attributes: Mapping[str, Any]) -> str | None:
 def no_graph(path: Path, data: DataSet) -> FormatError:
     """Error for a data set without graphs, or without graphs of its split."""
     everything = replace(data, split=None, limit=None)
-    documents = [Document.of(*line).parts["graph"] for line in everything.lines()]
+    documents = [Document.of(line).parts["graph"] for line in everything.lines()]
     if data.split is None or not documents:
         return FormatError(f"{spot(path)} holds no graph; name another file")
     found = (split_of(document.get("attributes", {})) for document in documents)

@@ -12,7 +12,7 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.io.fields import plain
 from streamplace.io.files import LONGEST_LINE, encoded, file_path, located, spot, writing
-from streamplace.io.lines import LINES, lines_of
+from streamplace.io.lines import LINES, Line, lines_of
 from streamplace.io.parsing import parse_json, untyped
 from streamplace.io.schema import OPERATOR, STREAM
 from streamplace.model.arrays import Floats
@@ -35,8 +35,9 @@ class Document(NamedTuple):
     default_name: str  # name for a graph without one
 
     @classmethod
-    def of(cls, content: bytes, where: str, default_name: str = "graph") -> "Document":
+    def of(cls, line: Line) -> "Document":
         """Validate a document of a problem, or of a graph alone."""
+        content, where, default_name = line
         if _is_problem(content):
             return cls(parse_json("problem", content, where), where, default_name)
         return cls({"graph": parse_json("graph", content, where)}, where, default_name)
@@ -49,7 +50,7 @@ class Document(NamedTuple):
 
 def documents(name: str | Path) -> Iterator[Document]:
     """All documents of a file, a folder or shards (see `lines_of`), one after the other."""
-    return (Document.of(*line) for line in lines_of(name))
+    return map(Document.of, lines_of(name))
 
 
 class SeveralFound(FormatError):

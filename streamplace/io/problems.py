@@ -72,15 +72,7 @@ def read_problems(
         For documents without them; by default five equal devices, and no constraints. A document
         with its own is refused, as it would be another problem.
     """
-    return (problem_beside(document, cluster, constraints) for document in documents(path))
-
-
-def problem_beside(
-    document: Document, cluster: Cluster | None, constraints: Constraints | None
-) -> Problem:
-    """Problem of a document, on its own cluster, on this one, or on five equal devices."""
-    own = "cluster" in document.parts
-    return problem_from(document, cluster if own else cluster or usual_cluster(), constraints)
+    return (problem_from(document, cluster, constraints) for document in documents(path))
 
 
 def write_problem(problem: AnyProblem, path: str | Path) -> None:

@@ -12,6 +12,7 @@ from streamplace.errors import SettingError
 from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.graphs import Document, graph_line
+from streamplace.io.lines import Line
 from streamplace.io.problems import problem_from, problem_line
 from streamplace.model import Cluster, Problem
 
@@ -82,7 +83,7 @@ def test_parameters_beyond_their_limits_are_refused_by_name(name, field):
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_lines_of_a_family_read_back_as_they_were_made(name):
     for item in some(name):
-        document = Document.of(line(item), name)
+        document = Document.of(Line(line(item), name, "graph"))
         if isinstance(item, Problem):
             back = problem_from(document, None, None)
             parts = (back.graph, back.cluster, back.constraints)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamplace.io.graphs import Document
+from streamplace.io.lines import Line
 from streamplace.model import (
     Cluster,
     Constraints,
@@ -285,4 +286,4 @@ def same(one, other):
 
 def parse_graph(content, where):
     """Graph of the text of a native document; errors begin with ``where``."""
-    return Document.of(content, where).graph()
+    return Document.of(Line(content, where, "graph")).graph()
