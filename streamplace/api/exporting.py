@@ -15,7 +15,7 @@ from streamplace.api.arguments import (
     problem_of,
 )
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
+from streamplace.engines.reading import implied_cluster, read_assignment, read_problem_for
 from streamplace.engines.registry import EXPORTS, Export
 from streamplace.io.files import located, make_folder, spot, write_texts
 from streamplace.model.problem import Problem
@@ -102,7 +102,7 @@ def deployment_of(
     else:
         devices, rules = cluster_of(cluster), constraints_of(constraints)
         if isinstance(source, Path):
-            problem = read_placed_problem(source, assignment, devices, rules)
+            problem = read_problem_for(source, assignment, devices, rules)
         else:
             problem = Problem(source, devices or implied_cluster(source, assignment), rules)
     with nullcontext() if file is None else located(spot(file)):

@@ -47,7 +47,7 @@ def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
     return unit_problem, placement_of(document, spot(path), unit_problem)
 
 
-def read_placed_problem(
+def read_problem_for(
     path: Path,
     assignment: Mapping[str, str],
     cluster: Cluster | None,
