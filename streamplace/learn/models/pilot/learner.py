@@ -305,24 +305,24 @@ class ProblemBatch:
     later: Tensor  # [U, 1] units placed after this one, at least 1
 
     @classmethod
-    def of(cls, views: Sequence[PilotFeatures]) -> "ProblemBatch":
+    def of(cls, problems: Sequence[PilotFeatures]) -> "ProblemBatch":
         """Concatenate problems."""
-        sizes = np.array([features.level.n_units for features in views])
+        sizes = np.array([features.level.n_units for features in problems])
         base = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-        degrees = [np.diff(features.level.start) for features in views]
-        peers = [features.level.peer + b for features, b in zip(views, base, strict=True)]
+        degrees = [np.diff(features.level.start) for features in problems]
+        peers = [features.level.peer + b for features, b in zip(problems, base, strict=True)]
         degree = np.concatenate(degrees)
-        ranks = [np.argsort(features.order[::-1]) for features in views]
+        ranks = [np.argsort(features.order[::-1]) for features in problems]
         rank = np.concatenate(ranks)
         columns = (
-            np.concatenate([features.units for features in views]),
-            np.concatenate([features.pairs for features in views]),
+            np.concatenate([features.units for features in problems]),
+            np.concatenate([features.pairs for features in problems]),
             np.repeat(np.arange(sizes.sum()), degree),
             np.concatenate(peers).astype(np.int64),
-            np.repeat(np.arange(len(views)), sizes),
+            np.repeat(np.arange(len(problems)), sizes),
             sizes,
             np.maximum(degree, 1)[:, None].astype(np.float32),
-            np.repeat(np.arange(len(views)), sizes) * sizes.max() + rank,
+            np.repeat(np.arange(len(problems)), sizes) * sizes.max() + rank,
             np.maximum(rank, 1)[:, None].astype(np.float32),
         )
         return cls(*map(torch.from_numpy, columns))
@@ -346,11 +346,11 @@ class StepBatch:
 
     @classmethod
     def of(
-        cls, views: Sequence[PilotFeatures], recorded: Sequence[tuple[int, DecisionRecord, Ints]]
+        cls, problems: Sequence[PilotFeatures], recorded: Sequence[tuple[int, DecisionRecord, Ints]]
     ) -> "StepBatch":
         """Decisions [S, U] of recorded rollouts of these problems."""
         most_d = max(record.open.shape[2] for _, record, _ in recorded)
-        bases = np.concatenate(([0], np.cumsum([len(features.order) for features in views])))
+        bases = np.concatenate(([0], np.cumsum([len(features.order) for features in problems])))
         longest = max(chosen.shape[1] for _, _, chosen in recorded)
         n_rollouts = sum(len(chosen) for _, _, chosen in recorded)
         placed = np.full((n_rollouts, longest), bases[-1], np.int64)
@@ -359,7 +359,7 @@ class StepBatch:
         row = 0
         for i, _, chosen in recorded:
             s, u = chosen.shape
-            unit = np.tile(views[i].order + bases[i], s).astype(np.int64)
+            unit = np.tile(problems[i].order + bases[i], s).astype(np.int64)
             to, step = chosen.astype(np.int64).ravel(), np.tile(np.arange(u), s)
             rollout = np.repeat(np.arange(row, row + s), u)
             placed[rollout, step], went[rollout, step, to] = unit, 1
@@ -377,30 +377,30 @@ class PilotModule(LinearMaps):
         super().__init__(maps_of(width, rounds))
         self._rounds = rounds
 
-    def encoded(self, views: ProblemBatch) -> tuple[Tensor, Tensor]:
+    def encoded(self, batch: ProblemBatch) -> tuple[Tensor, Tensor]:
         """First layer's part of a unit to be placed, and of a unit on its device; [U, H]."""
-        h = self.linear("enter")(views.units).relu()
+        h = self.linear("enter")(batch.units).relu()
         for r in range(self._rounds):
-            h = self._round(f"rounds.{r}", h, views)
-        most = torch.full((len(views.sizes), h.shape[1]), -torch.inf)
-        index = views.graph[:, None].expand_as(h)
+            h = self._round(f"rounds.{r}", h, batch)
+        most = torch.full((len(batch.sizes), h.shape[1]), -torch.inf)
+        index = batch.graph[:, None].expand_as(h)
         most = most.scatter_reduce(0, index, h, "amax", include_self=False)
-        pooled = torch.cat([pooled_mean(h, views), most], 1)[views.graph]
+        pooled = torch.cat([pooled_mean(h, batch), most], 1)[batch.graph]
         return self.linear("unit")(torch.cat([h, pooled], 1)), self.linear("content")(h)
 
-    def _round(self, name: str, h: Tensor, views: ProblemBatch) -> Tensor:
+    def _round(self, name: str, h: Tensor, batch: ProblemBatch) -> Tensor:
         """States of the units [U, H] after a round of messages."""
         peer, pair, update = (self.linear(f"{name}.{each}") for each in ("peer", "pair", "update"))
-        message = (peer(h)[views.peer] + pair(views.pairs)).relu()
-        mean = torch.zeros_like(h).index_add(0, views.owner, message) / views.degree
-        problem_mean = pooled_mean(h, views)[views.graph]
-        unplaced = mean_of_unplaced(h, views)
+        message = (peer(h)[batch.peer] + pair(batch.pairs)).relu()
+        mean = torch.zeros_like(h).index_add(0, batch.owner, message) / batch.degree
+        problem_mean = pooled_mean(h, batch)[batch.graph]
+        unplaced = mean_of_unplaced(h, batch)
         gained: Tensor = update(torch.cat([h, mean, problem_mean, unplaced], 1))
         return h + gained.relu()
 
-    def forward(self, views: ProblemBatch, steps: StepBatch) -> Tensor:
+    def forward(self, batch: ProblemBatch, steps: StepBatch) -> Tensor:
         """Log-probabilities [P, D] of all decisions; -inf where a device was not open."""
-        unit, content = self.encoded(views)
+        unit, content = self.encoded(batch)
         none = content.new_zeros(1, content.shape[1])
         carried = torch.cat([content, none])[steps.placed][:, :, None] * steps.went[..., None]
         contents = carried.cumsum(1) - carried
@@ -411,15 +411,15 @@ class PilotModule(LinearMaps):
         return log_probabilities(self.linear("out")(second), steps.open)
 
 
-def pooled_mean(h: Tensor, views: ProblemBatch) -> Tensor:
+def pooled_mean(h: Tensor, batch: ProblemBatch) -> Tensor:
     """Mean state [G, H] of the units of every problem."""
-    sums = h.new_zeros(len(views.sizes), h.shape[1]).index_add(0, views.graph, h)
-    return sums / views.sizes[:, None]
+    sums = h.new_zeros(len(batch.sizes), h.shape[1]).index_add(0, batch.graph, h)
+    return sums / batch.sizes[:, None]
 
 
-def mean_of_unplaced(h: Tensor, views: ProblemBatch) -> Tensor:
+def mean_of_unplaced(h: Tensor, batch: ProblemBatch) -> Tensor:
     """Mean state [U, H] of the units that are placed after each unit; 0 where there is none."""
-    g, longest = len(views.sizes), int(views.sizes.max())
-    slots = h.new_zeros(g * longest, h.shape[1]).index_copy(0, views.slot, h)
-    sums = slots.view(g, longest, -1).cumsum(1).flatten(0, 1)[views.slot] - h
-    return sums / views.later
+    g, longest = len(batch.sizes), int(batch.sizes.max())
+    slots = h.new_zeros(g * longest, h.shape[1]).index_copy(0, batch.slot, h)
+    sums = slots.view(g, longest, -1).cumsum(1).flatten(0, 1)[batch.slot] - h
+    return sums / batch.later
