@@ -14,7 +14,7 @@ from makespan_cases import MAKESPAN, giph, problems
 from schedules_reference import ScheduleInProgress
 
 from streamplace.learn.algorithms.kernels import joined, weights_of
-from streamplace.learn.models.pilot_makespan.features import before_of, features_of, staying
+from streamplace.learn.models.pilot_makespan.features import features_of, previous_of, staying
 from streamplace.learn.models.pilot_makespan.learner import (
     PilotMakespanLearner,
     PilotMakespanModule,
@@ -185,7 +185,7 @@ def test_decisions_fit_the_equations(problem, seed, disturbed):
         return
     n = view.tasks.n_tasks
     noise = np.random.default_rng(seed).random(n) if disturbed else np.zeros(n)
-    before = before_of(view.tasks, schedule, noise)
+    before = previous_of(view.tasks, schedule, noise)
     record, free = new_record(1, view), np.full((1, n), -1, np.int32)
     greedy = np.full((1, n), -1, np.float32)
     chosen, rebuilt = rollouts(
@@ -208,7 +208,7 @@ def test_decisions_fit_the_equations(problem, seed, disturbed):
 def test_torch_prefers_what_the_kernels_prefer():
     made = module()
     view, schedule = beginning(PROBLEMS[0])
-    before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
+    before = previous_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     free = np.full((1, view.tasks.n_tasks), -1, np.int32)
     record = new_record(1, view)
     greedy = np.full(free.shape, -1, np.float32)
@@ -222,7 +222,7 @@ def test_torch_prefers_what_the_kernels_prefer():
 
 def test_what_stays_stays_and_is_scheduled_anew():
     view, schedule = beginning(PROBLEMS[1])
-    before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
+    before = previous_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
     luck = np.zeros(stays.shape, np.float32)
     network, nothing = weights_of(PilotMakespanNetwork, arrays_of(module())), new_record(0, view)

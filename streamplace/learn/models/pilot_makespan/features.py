@@ -89,8 +89,8 @@ class PilotMakespanFeatures(NamedTuple):
     shortest: float  # work of the shortest task
 
 
-class CompleteSchedule(NamedTuple):
-    """A complete schedule, with the slack of its tasks."""
+class PreviousSchedule(NamedTuple):
+    """The schedule that is to be improved, with the slack of its tasks."""
 
     order: Ints  # [N] order of the decisions
     place: Ints  # [N]
@@ -114,7 +114,7 @@ def features_of(problem: Problem) -> PilotMakespanFeatures:
 
 
 @kernel
-def before_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> CompleteSchedule:
+def previous_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> PreviousSchedule:
     """Features of a schedule; tasks with the earliest latest start are decided first.
 
     Noise [N], in shares of the span, moves tasks in that order.
@@ -125,10 +125,10 @@ def before_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> CompleteSc
     for v in range(len(order)):
         a = schedule.place[v]
         loads[a] += tasks.work[v, a] / (tasks.core_start[a + 1] - tasks.core_start[a])
-    return CompleteSchedule(order, schedule.place, latest, span, loads)
+    return PreviousSchedule(order, schedule.place, latest, span, loads)
 
 
-def staying(before: CompleteSchedule, stays: Bools) -> Ints:
+def staying(before: PreviousSchedule, stays: Bools) -> Ints:
     """Devices of the tasks that stay [S, N], step by step; -1 where they are decided anew."""
     return np.where(stays, before.place[before.order], -1).astype(np.int32)
 
@@ -150,7 +150,7 @@ class ScheduleState(NamedTuple):
 
 
 @kernel
-def empty(features: PilotMakespanFeatures, before: CompleteSchedule) -> tuple[ScheduleState, Gaps]:
+def empty(features: PilotMakespanFeatures, before: PreviousSchedule) -> tuple[ScheduleState, Gaps]:
     """State before the first decision, and free cores."""
     n, d = features.tasks.work.shape
     state = ScheduleState(
@@ -188,7 +188,7 @@ def find(features: PilotMakespanFeatures, state: ScheduleState, gaps: Gaps, v: i
 @kernel
 def run(
     features: PilotMakespanFeatures,
-    before: CompleteSchedule,
+    before: PreviousSchedule,
     state: ScheduleState,
     gaps: Gaps,
     v: int,
@@ -210,7 +210,7 @@ def run(
 @kernel
 def measure(
     features: PilotMakespanFeatures,
-    before: CompleteSchedule,
+    before: PreviousSchedule,
     state: ScheduleState,
     gaps: Gaps,
     v: int,
@@ -269,7 +269,7 @@ def _share(seconds: float, span: float) -> float:
 
 @kernel
 def _late(
-    features: PilotMakespanFeatures, before: CompleteSchedule, v: int, a: int, finish: float
+    features: PilotMakespanFeatures, before: PreviousSchedule, v: int, a: int, finish: float
 ) -> float:
     """Seconds by which the pass would take longer if all else were as before."""
     tasks, late = features.tasks, finish - before.span
@@ -291,7 +291,7 @@ def _busy_until(features: PilotMakespanFeatures, gaps: Gaps, a: int) -> float:
 @kernel
 def _homes(
     features: PilotMakespanFeatures,
-    before: CompleteSchedule,
+    before: PreviousSchedule,
     state: ScheduleState,
     v: int,
     rows: Singles,
@@ -322,7 +322,7 @@ def _homes(
 @kernel
 def _add_partners(
     features: PilotMakespanFeatures,
-    before: CompleteSchedule,
+    before: PreviousSchedule,
     state: ScheduleState,
     v: int,
     u: int,

@@ -31,8 +31,8 @@ from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
     TaskDeviceFeature,
-    before_of,
     features_of,
+    previous_of,
 )
 from streamplace.learn.models.pilot_makespan.placing import (
     FEATURES,
@@ -138,7 +138,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             return None
         schedule = self._drawn(features, first, rng, policy)
         n = features.tasks.n_tasks
-        before = before_of(features.tasks, schedule, NOISE * rng.random() * rng.random(n))
+        before = previous_of(features.tasks, schedule, NOISE * rng.random() * rng.random(n))
         mixed = np.where(rng.random(n) < rng.random(), target, schedule.place)
         fixed = mixed[before.order][None].astype(np.int32)
         record = new_record(1, features)

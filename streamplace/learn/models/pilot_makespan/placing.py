@@ -15,7 +15,7 @@ from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
     TaskDeviceFeature,
     TaskStepFeature,
-    before_of,
+    previous_of,
     staying,
 )
 from streamplace.learn.models.pilot_makespan.rollouts import (
@@ -101,7 +101,7 @@ class TrainedPilotMakespan:
         self, features: PilotMakespanFeatures, schedule: ListSchedule, chance: Chance
     ) -> ListSchedule:
         """Rebuild a complete schedule."""
-        before = before_of(features.tasks, schedule, NOISE * chance.noise)
+        before = previous_of(features.tasks, schedule, NOISE * chance.noise)
         fixed, nothing = staying(before, chance.stays)[None], new_record(0, features)
         _, rows = rollouts(features, before, self.network, fixed, chance.uniform[None], nothing)
         return ListSchedule(rows.place[0], rows.start[0], rows.finish[0])

@@ -30,8 +30,8 @@ from streamplace.learn.model_weights import LinearMap
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
     N_STEP,
-    CompleteSchedule,
     PilotMakespanFeatures,
+    PreviousSchedule,
     empty,
     find,
     measure,
@@ -112,7 +112,7 @@ def new_record(rollouts: int, features: PilotMakespanFeatures) -> DecisionRecord
 @kernel
 def rollouts(
     features: PilotMakespanFeatures,
-    before: CompleteSchedule,
+    before: PreviousSchedule,
     net: PilotMakespanNetwork,
     fixed: Ints,
     uniform: Singles,
