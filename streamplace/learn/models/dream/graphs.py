@@ -17,7 +17,7 @@ from torch import Tensor
 from streamplace.errors import SettingError
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
-from streamplace.learn.models.dream import FEATURES, AllocatorConfig
+from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.coarsening import finest_level
 from streamplace.model.least_peak import least_peak
@@ -46,7 +46,7 @@ class FeatureScale:
     @classmethod
     def of(cls, problems: Sequence[Problem], names: Sequence[str] = FEATURES) -> "FeatureScale":
         """Measure the scale on the operators of these problems; the paper's features have none."""
-        if len(names) < len(FEATURES):
+        if FEATURES[0] not in names:
             return cls(names, np.zeros(len(names)), np.ones(len(names)))
         rows = np.concatenate([operator_features(problem, names) for problem in problems])
         mean, std = rows.mean(axis=0), rows.std(axis=0)
@@ -76,7 +76,7 @@ def operator_features(problem: Problem, names: Sequence[str] = FEATURES) -> Floa
     the share of a link, λ · Σ selectivity · payload · seconds per byte, as the mean over the links.
     Both are in yardsticks where devices are told by what they are and hold.
     """
-    instance, common = problem.instance, len(names) > len(FEATURES)
+    instance, common = problem.instance, COMMON[0] in names
     unit = yardstick(problem) if common else 1.0
     load = instance.full_load[:, instance.device_type].mean(axis=1)
     sent = np.bincount(instance.source, stream_transfers(problem), problem.n_operators)
