@@ -38,6 +38,12 @@ def least_peak(problem: "Problem", level: Level) -> float:
     return max(heaviest, float(shares.min(axis=1).sum()))
 
 
+def peak_yardstick(problem: "Problem", level: Level) -> float:
+    """Least peak that a placement could have by the CPU alone, but at least 1."""
+    least = least_peak(problem, level)
+    return max(1.0, least) if np.isfinite(least) else 1.0
+
+
 def least_times(problem: "Problem") -> float:
     """Lower bound (at least 1) on the factor by which full rates must be divided.
 

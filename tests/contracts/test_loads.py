@@ -20,7 +20,7 @@ from streamsim.instance import with_constants_as_loads
 
 from streamplace.learn.models.dream import COMMON, FEATURES, GraphAllocatorConfig
 from streamplace.learn.models.dream.devices import carry, no_loads
-from streamplace.learn.models.dream.graphs import FeatureScale, Graphs, yardstick
+from streamplace.learn.models.dream.graphs import FeatureScale, Graphs
 from streamplace.learn.models.dream.network import built_module
 from streamplace.learn.models.pilot.features import PEAK as PILOT_PEAK
 from streamplace.learn.models.pilot.features import begin, features_of, put
@@ -28,6 +28,7 @@ from streamplace.model import Cluster, Device, Operator, Problem, Stream, Stream
 from streamplace.model.arrays import Ints
 from streamplace.model.coarsening import finest_level
 from streamplace.model.expansion import expand
+from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.operators import Window
 from streamplace.placers.anneal.walk import peak_of
 from streamplace.placers.exact.prover import write_loads
@@ -148,7 +149,7 @@ def described(problem, place):
     loads = no_loads((1, 1, problem.n_devices), np.float32)
     for t in range(problem.n_operators):
         carry(loads, costs, 0, 0, place[: t + 1].astype(np.int64))
-    return float(loads.peak[0, 0]) * yardstick(problem)
+    return float(loads.peak[0, 0]) * peak_yardstick(problem, finest_level(problem))
 
 
 def decided(problem, place):

@@ -4,7 +4,8 @@ import math
 
 import torch
 
-from streamplace.learn.models.dream.graphs import yardstick
+from streamplace.model.coarsening import finest_level
+from streamplace.model.least_peak import peak_yardstick
 
 
 class Reference:
@@ -116,7 +117,7 @@ class Reference:
     def described(self, v, decided, order):
         """What every device is and holds [D, 20] before the decision about v: `DeviceTrait`."""
         problem, n = self.problem, self.n_devices
-        instance, unit = problem.instance, yardstick(problem)
+        instance, unit = problem.instance, peak_yardstick(problem, finest_level(problem))
         load = torch.tensor(instance.load[:, instance.device_type] / unit)
         wire = torch.tensor(instance.seconds_per_byte / unit)
         usual = wire.sum() / max(n * (n - 1), 1)

@@ -1,6 +1,6 @@
 """What a device is and holds under the first decisions, for decoders that tell devices by it.
 
-Loads are in yardsticks, see `graphs.yardstick`. Nothing depends on the number of a device, nor on
+Loads are in yardsticks, see `peak_yardstick`. Nothing depends on the number of a device, nor on
 how many there are.
 
 Shapes: G graphs, S samples of each, N operators, D devices, F features of a device.

@@ -20,7 +20,7 @@ from streamplace.learn.constructive.policy import scale_of
 from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.coarsening import finest_level
-from streamplace.model.least_peak import least_peak
+from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
 
@@ -77,7 +77,7 @@ def operator_features(problem: Problem, names: Sequence[str] = FEATURES) -> Floa
     Both are in yardsticks where devices are told by what they are and hold.
     """
     instance, common = problem.instance, COMMON[0] in names
-    unit = yardstick(problem) if common else 1.0
+    unit = peak_yardstick(problem, finest_level(problem)) if common else 1.0
     load = instance.full_load[:, instance.device_type].mean(axis=1)
     sent = np.bincount(instance.source, stream_transfers(problem), problem.n_operators)
     shares = np.stack([load, sent], axis=1) / unit
@@ -87,12 +87,6 @@ def operator_features(problem: Problem, names: Sequence[str] = FEATURES) -> Floa
         of_problem = [shares[:, 0].sum() / d, shares[:, 1].sum() / d, 1 / d, np.log(n)]
         columns = np.concatenate([columns, np.tile(of_problem, (n, 1))], axis=1)
     return columns[:, -len(names) :]
-
-
-def yardstick(problem: Problem) -> float:
-    """Least peak that a placement could have by the CPU alone, but at least 1."""
-    least = least_peak(problem, finest_level(problem))
-    return max(1.0, least) if np.isfinite(least) else 1.0
 
 
 def stream_transfers(problem: Problem) -> Floats:
@@ -219,7 +213,7 @@ def _arrays(
     problem: Problem, scale: FeatureScale, config: AllocatorConfig, devices: int, *, ruled: bool
 ) -> Arrays:
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
-    unit = yardstick(problem) if config.device_state else 1.0
+    unit = peak_yardstick(problem, finest_level(problem)) if config.device_state else 1.0
     load = np.full((n, devices), np.inf, np.float32)
     load[:, :d] = instance.full_load[:, instance.device_type] / unit
     wire = np.zeros((devices, devices), np.float32)

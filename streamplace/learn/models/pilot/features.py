@@ -16,7 +16,7 @@ from streamplace.learn.algorithms.orders import NOWHERE, grown
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
 from streamplace.model.coarsening import Level, finest_level
 from streamplace.model.devices import SLACK
-from streamplace.model.least_peak import least_peak
+from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.problem import Problem
 
 UNIT_FEATURES = (
@@ -57,9 +57,7 @@ class PilotFeatures(NamedTuple):
 def features_of(problem: Problem) -> PilotFeatures:
     """Compute the features of a problem."""
     level = finest_level(problem)
-    yardstick = max(1.0, least_peak(problem, level))
-    if not np.isfinite(yardstick):
-        yardstick = 1.0
+    yardstick = peak_yardstick(problem, level)
     unit_of = np.arange(problem.n_operators, dtype=np.int32)
     if problem.rules is not None:
         unit_of = problem.rules.unit.astype(np.int32)
