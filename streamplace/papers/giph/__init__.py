@@ -22,7 +22,7 @@ class GiphConfig(ImprovingConfig):
     printed: bool = False
 
     @property
-    def features(self) -> int:
+    def n_own_features(self) -> int:
         """Features of a node alone, and of an edge."""
         return FEATURES_OF_EACH - self.printed
 

@@ -15,8 +15,8 @@ from streamplace.papers.giph.placing import (
     GiphAgent,
     GiphImprover,
     GiphNetwork,
-    features_of,
     maps_of,
+    names_of_features,
 )
 from streamplace.papers.improving.messages import NodeGraphBatch, begin, directed, mean_of
 
@@ -83,4 +83,4 @@ class GiphPolicy:
 
     def features(self) -> dict[str, Any]:
         """Names of the features."""
-        return {"names": features_of(self._config)}
+        return {"names": names_of_features(self._config)}

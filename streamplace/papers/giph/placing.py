@@ -239,17 +239,17 @@ class GiphNetwork(NamedTuple):
     out_bias: Singles
 
 
-def n_features(config: GiphConfig) -> int:
+def n_node_features(config: GiphConfig) -> int:
     """Features of a node: those of its edges are among them where messages do not carry them."""
-    return config.features if config.form == "two-way" else 2 * config.features
+    return config.n_own_features if config.form == "two-way" else 2 * config.n_own_features
 
 
 def maps_of(config: GiphConfig) -> dict[str, LinearMap]:
     """Linear maps of the network."""
-    size = n_features(config)
+    size = n_node_features(config)
     maps: dict[str, LinearMap] = {}
     if config.form in ("two-way", "no-edges"):
-        maps = direction_maps(size, 2 * config.features - size)
+        maps = direction_maps(size, 2 * config.n_own_features - size)
         size = 2 * WIDTH
     elif config.form == "sage":
         for i, out in enumerate(SAGE):
@@ -302,9 +302,9 @@ STEP, LAST, MASKED = range(3)
 """Counters of an episode: steps so far, the unit that was moved last, and steps with masks."""
 
 
-def features_of(config: GiphConfig) -> list[str]:
+def names_of_features(config: GiphConfig) -> list[str]:
     """Names of the features; weights only fit those that they were trained on."""
-    nodes, edges = NODE_FEATURES[: config.features], EDGE_FEATURES[: config.features]
+    nodes, edges = NODE_FEATURES[: config.n_own_features], EDGE_FEATURES[: config.n_own_features]
     return [*(f"node {name}" for name in nodes), *(f"edge {name}" for name in edges)]
 
 
@@ -423,7 +423,7 @@ class GiphAgent(Agent):
             counters=np.array([0, NOTHING, masked], np.int64),
             ones=np.ones(graph.n_tasks),
             state=new_buffers(graph.compiled, GIPH)[0],
-            features=new_features(graph, n_features(config), config.features),
+            features=new_features(graph, n_node_features(config), config.n_own_features),
         )
 
     def episode(self, uniform: Floats, *, recorded: int) -> Episode:
@@ -431,8 +431,8 @@ class GiphAgent(Agent):
         assert self.state is not None
         h, m = self.graph.n_nodes, self.graph.n_edges
         record = StepRecord(
-            nodes=np.zeros((recorded, h, n_features(self.config)), np.float32),
-            edges=np.zeros((recorded, m, self.config.features), np.float32),
+            nodes=np.zeros((recorded, h, n_node_features(self.config)), np.float32),
+            edges=np.zeros((recorded, m, self.config.n_own_features), np.float32),
             source=np.zeros((recorded, m), np.int32),
             target=np.zeros((recorded, m), np.int32),
             open=np.zeros((recorded, h), np.bool_),
@@ -459,6 +459,6 @@ class GiphImprover:
 def trained(path: Path, model: str) -> GiphImprover:
     """GiPH, or a variant, from a weights file."""
     weights, config, where = read_model(path, model, GiphConfig)
-    check_features(weights.document, features_of(config), where)
+    check_features(weights.document, names_of_features(config), where)
     check_maps(weights.tensors, maps_of(config), where)
     return GiphImprover(weights_of(GiphNetwork, weights.tensors), config)
