@@ -12,7 +12,7 @@ violators solves in linear time.
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -83,13 +83,14 @@ def layered_layout(
     ([0, 1, 1], [27.0, 10.0, 44.0])
     """
     bent = bend(layers(len(breadth), source, target), source, target)
-    rows = ordered(bent.rows, bent.before, bent.after)
+    bent = replace(bent, rows=ordered(bent.rows, bent.before, bent.after))
     sizes = [*breadth.tolist(), *[0.0] * (len(bent.layer) - bent.n_boxes)]
-    across = coordinates(rows, bent.before, bent.after, sizes, bent.n_boxes, spacing.boxes,
-                         spacing.bends)  # fmt: skip
+    across = coordinates(bent, sizes, spacing)
     across -= (across - np.array(sizes) / 2).min(initial=np.inf)
-    depths = [max((float(length[v]) for v in row if v < bent.n_boxes), default=0.0) for row in rows]
-    starts = _starts(bent, rows, across, depths, spacing.layers)
+    depths = [
+        max((float(length[v]) for v in row if v < bent.n_boxes), default=0.0) for row in bent.rows
+    ]
+    starts = _starts(bent, across, depths, spacing.layers)
     layer = np.array(bent.layer[: bent.n_boxes], np.int32)
     begin, depth = np.array(starts), np.array(depths)
     return LayeredLayout(
@@ -164,10 +165,10 @@ def _preorder(before: Rows, after: Rows) -> list[int]:
     return order
 
 
-def _starts(bent: Bent, rows: Rows, across: Floats, depths: list[float], gap: float) -> list[float]:
+def _starts(bent: Bent, across: Floats, depths: list[float], gap: float) -> list[float]:
     """Begin of every layer; the gap before it is wider if streams go far across."""
     starts = [0.0]
-    for row, depth in zip(rows[1:], depths, strict=False):
+    for row, depth in zip(bent.rows[1:], depths, strict=False):
         reach = max(
             (abs(float(across[v] - across[u])) for v in row for u in bent.before[v]), default=0.0
         )
@@ -277,25 +278,18 @@ def _positions(rows: Rows) -> list[int]:
     return position
 
 
-def coordinates(
-    rows: Rows, before: Rows, after: Rows, sizes: Sequence[float], n_boxes: int, boxes: float,
-    bends: float,
-) -> Floats:  # fmt: skip
-    """Coordinate of every node; neighbours in a row are their sizes and a gap apart.
-
-    Nodes from ``n_boxes`` on are bends. ``boxes`` is the least gap between two boxes, ``bends``
-    that between a bend and another node.
-    """
+def coordinates(bent: Bent, sizes: Sequence[float], spacing: Spacing) -> Floats:
+    """Coordinate of every node; neighbours in a row are their sizes and a gap apart."""
     x = [0.0] * len(sizes)
-    distances = [_distances(row, sizes, n_boxes, boxes, bends) for row in rows]
-    for row, distance in zip(rows, distances, strict=True):
+    distances = [_distances(row, sizes, bent.n_boxes, spacing) for row in bent.rows]
+    for row, distance in zip(bent.rows, distances, strict=True):
         for v, at in zip(row, np.cumsum(distance) - sum(distance) / 2, strict=True):
             x[v] = float(at)
     for sweep in range(PLACE_SWEEPS):
         forth, last = sweep % 2 == 0, sweep >= PLACE_SWEEPS - 2
-        for i in range(len(rows)) if forth else reversed(range(len(rows))):
-            sides = (before, after) if last else (before,) if forth else (after,)
-            _settle(rows[i], distances[i], sides, x, n_boxes)
+        sides = (bent.before, bent.after) if last else (bent.before if forth else bent.after,)
+        for row, distance in list(zip(bent.rows, distances, strict=True))[:: 1 if forth else -1]:
+            _settle(row, distance, sides, x, bent.n_boxes)
     return np.array(x)
 
 
@@ -316,12 +310,12 @@ def pooled(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 
 def _distances(
-    row: Sequence[int], sizes: Sequence[float], n_boxes: int, boxes: float, bends: float
+    row: Sequence[int], sizes: Sequence[float], n_boxes: int, spacing: Spacing
 ) -> list[float]:
     """Least distance of every node from the one before it in its row, 0 for the first."""
     distances = [0.0]
     for u, v in pairwise(row):
-        gap = boxes if max(u, v) < n_boxes else bends
+        gap = spacing.boxes if max(u, v) < n_boxes else spacing.bends
         distances.append((sizes[u] + sizes[v]) / 2 + gap)
     return distances
 
