@@ -216,7 +216,6 @@ class Comparison(Displayed):
     def _by_attribute(self) -> Iterator[Sheet]:
         """Mean of every placer over the graphs with each value of an attribute."""
         for result in self.results:
-            form = "{:.3f}" if result.judge.sense == "max" else result.judge.format
             for rate, by_placer in sorted(result.columns.items()):
                 rows = []
                 for name, value, chosen in self.graphs.groups():
@@ -224,7 +223,7 @@ class Comparison(Displayed):
                         placer: columns.value[[n in chosen for n in columns.problem.tolist()]]
                         for placer, columns in by_placer.items()
                     }
-                    means = (cell(mean_of(values), form) for values in of.values())
+                    means = (cell(mean_of(values), _form(result.judge)) for values in of.values())
                     graphs = max(map(len, of.values()))
                     rows.append((f"{name} {value}", str(graphs), *means))
                 if rows:
@@ -446,17 +445,21 @@ def _table(cases: Sequence[_Case]) -> Sheet:
     head = ("placer", "mean", *([OF_BEST[sense]] if has_best else []), *optimum, "ms")
     blocks = []
     for case in cases:
-        is_share, form = case.judge.sense == "max", case.judge.format
         block = []
         for name, row in case.rows.items():
-            of_best = [_of(case.judge, row.of_best[0])] if has_best else []
-            shares = [*of_best, *_optimum_cells(case.judge, row)][: len(head) - 3]
-            if sense == "max" and not is_share:
+            shares = [_of(case.judge, row.of_best[0])] if has_best else []
+            if is_proven:
+                shares += _optimum_cells(case.judge, row)
+            if sense != case.judge.sense:
                 shares[0] += " ×"
-            mean = cell(row.mean, "{:.3f}" if is_share else form)
-            block.append((name, mean, *shares, _time(row)))
+            block.append((name, cell(row.mean, _form(case.judge)), *shares, _time(row)))
         blocks.append(block)
     return _blocks(cases, head, blocks)
+
+
+def _form(judge: Objective) -> Callable[[float], str]:
+    """Format of values: those of a maximised objective to three places."""
+    return "{:.3f}".format if judge.sense == "max" else judge.format
 
 
 def _of(judge: Objective, ratio: float) -> str:
@@ -512,14 +515,14 @@ def _over_trainings(cases: Sequence[_Case], trainings: Mapping[str, str]) -> Ite
         return
     blocks = []
     for case in cases:
-        form = "{:.3f}".format if case.judge.sense == "max" else case.judge.format
         block = []
         for name in dict.fromkeys(trainings.values()):
             means = np.array(
                 [row.mean for label, row in case.rows.items() if trainings.get(label) == name]
             )
             ends = means.mean(), means.std(ddof=1), means.min(), means.max()
-            block.append((name, str(len(means)), *(cell(float(end), form) for end in ends)))
+            cells = (cell(float(end), _form(case.judge)) for end in ends)
+            block.append((name, str(len(means)), *cells))
         blocks.append(block)
     head = ("over seeds", "trainings", "mean", "deviation", "least", "most")
     yield _blocks(cases, head, blocks)
@@ -545,7 +548,7 @@ def _sheet(case: _Case) -> Sheet:
     Those of a maximised objective are those of the paper's Table 1; the values of a minimised one
     are multiples of the best value of all placers.
     """
-    judge, form, sense = case.judge, case.judge.format, case.judge.sense
+    judge, form, sense = case.judge, _form(case.judge), case.judge.sense
     measures = sorted({name for row in case.rows.values() for name in row.measures})
     columns = ["q1", "median", "min"] if sense == "max" else ["max", OF_BEST[sense], "worst"]
     if sense == "max" and not case.proven:
@@ -553,16 +556,15 @@ def _sheet(case: _Case) -> Sheet:
     optimum = (OF_OPTIMUM[sense], "optimal") if case.proven else ()
     rows = []
     for name, row in case.rows.items():
-        number = "{:.3f}".format if sense == "max" else form
-        ends = "—" if row.interval is None else " to ".join(map(number, row.interval))
+        ends = "—" if row.interval is None else " to ".join(map(form, row.interval))
         if sense == "max":
-            cells = [cell(x, "{:.3f}") for x in (row.q1, row.median, row.min)]
+            cells = [cell(x, form) for x in (row.q1, row.median, row.min)]
             cells += [] if case.proven else [_of(judge, row.of_best[0])]
         else:
             cells = [cell(row.max, form), *(_of(judge, ratio) for ratio in row.of_best)]
-        cells += _optimum_cells(judge, row)[: len(optimum)]
+        cells += _optimum_cells(judge, row) if case.proven else []
         cells += [cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures]
-        rows.append((name, cell(row.mean, number), ends, *cells, _time(row)))
+        rows.append((name, cell(row.mean, form), ends, *cells, _time(row)))
     head = ("placer", "mean", INTERVAL, *columns, *optimum, *measures, "ms")
     return Sheet(head, tuple(rows), names=0)
 
