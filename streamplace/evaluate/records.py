@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -21,8 +21,9 @@ from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import DEFAULT
-from streamplace.placers.result import proven
+from streamplace.placers.result import Result, proven
 
 Key = tuple[str, str, str, str]
 START = b'{"problem":'
@@ -82,6 +83,26 @@ class Record:
     def proven(self) -> bool:
         """Whether the value is proven to be optimal."""
         return self.value is not None and proven(self.value, self.bound)
+
+
+def with_result(record: Record, result: Result) -> Record:
+    """Record of a result, of whose steps only the last between powers of two of evaluations."""
+    steps = {
+        step.evaluations.bit_length(): (step.evaluations, step.value)
+        for step in result.trace
+        if abs(step.value) < BEYOND  # else it misses a condition, or is not finite
+    }
+    order = result.placement.priority
+    return replace(
+        record,
+        value=result.value,
+        bound=result.bound,
+        milliseconds=1000 * result.seconds,
+        devices=tuple(result.placement.index.tolist()),
+        priority=None if order is None else tuple(order.tolist()),
+        queue=result.placement.queue,
+        steps=tuple(steps[power] for power in sorted(steps)),
+    )
 
 
 def results_file(folder: Path) -> Path:

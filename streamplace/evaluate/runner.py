@@ -14,18 +14,24 @@ from typing import Any, NamedTuple
 
 from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.records import Key, Record, claim_records, problem_hash, read_records
+from streamplace.evaluate.records import (
+    Key,
+    Record,
+    claim_records,
+    problem_hash,
+    read_records,
+    with_result,
+)
 from streamplace.io.datasets import DataSet
 from streamplace.io.files import is_file
 from streamplace.io.weights import read_tensors, stamped
 from streamplace.learn.model_weights import shipped
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
-from streamplace.objectives.conditions import BEYOND, composed_objective
+from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers, named_placer
 from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
-from streamplace.placers.result import Improvement
 
 LOG = logging.getLogger(__name__)
 
@@ -194,9 +200,11 @@ class Runner:
         for judge, others in self._objectives:
             for rate, at_rate, digest in zip(rates, problems, digests, strict=True):
                 for (alias, spec), placer, terms in self._placers:
-                    row = (digest, graph, rate, spec, terms)
-                    record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
-                    record = replace(record, attributes=attributes)
+                    record = Record(
+                        problem=digest, graph=graph, rate=rate, placer=spec, budget=terms,
+                        value=None, bound=None, milliseconds=0.0, devices=(),
+                        objective=judge.name, alias=alias, attributes=attributes,
+                    )  # fmt: skip
                     yield _Attempt(record, at_rate, judge, others, placer)
 
     def _saved(self, attempt: _Attempt) -> Outcome | None:
@@ -227,18 +235,7 @@ class Runner:
         blank, problem, judge, _, placer = attempt
         _warm_up(blank.placer, placer, problem, judge)
         budget, seed = self.comparison.budget, self.comparison.seed
-        result = placer.place(problem, judge, seed=seed, budget=budget)
-        order = result.placement.priority
-        return replace(
-            blank,
-            value=result.value,
-            bound=result.bound,
-            milliseconds=1000 * result.seconds,
-            devices=tuple(result.placement.index.tolist()),
-            priority=None if order is None else tuple(order.tolist()),
-            queue=result.placement.queue,
-            steps=_thinned(result.trace),
-        )
+        return with_result(blank, placer.place(problem, judge, seed=seed, budget=budget))
 
 
 def _measured(record: Record, attempt: _Attempt) -> Record:
@@ -259,16 +256,6 @@ def error_line(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory"
     return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
-    """Thin a trace out to the last value between powers of two of evaluations."""
-    last = {
-        step.evaluations.bit_length(): (step.evaluations, step.value)
-        for step in trace
-        if abs(step.value) < BEYOND  # else it misses a condition, or is not finite
-    }
-    return tuple(last[power] for power in sorted(last))
 
 
 _warm: set[str] = set()

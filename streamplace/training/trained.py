@@ -1,6 +1,7 @@
 """The result of a training run: its history, the answers of the model beside others, a picture."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +12,7 @@ from streamplace.display.report import Report, Sheet, percent
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, PALE_BLUE, finish, new_figure, save
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.paired import Paired
-from streamplace.evaluate.records import Record, problem_hash
+from streamplace.evaluate.records import Record, problem_hash, with_result
 from streamplace.evaluate.results import ObjectiveResults, Row
 from streamplace.learn.history import History
 from streamplace.model.arrays import Floats
@@ -212,14 +213,14 @@ def _records(
 ) -> Iterator[Record]:
     digest = problem_hash(problem)
     for name, (placer, budget) in placers.items():
-        try:
+        record = Record(
+            problem=digest, graph="", rate=None, placer=name, budget="", objective=objective.name,
+            value=None, bound=None, milliseconds=0.0, devices=(),
+        )  # fmt: skip
+        with suppress(StreamplaceError):
             result = placer.place(problem, objective, seed=seed, budget=budget)
-        except StreamplaceError:
-            yield Record(digest, "", None, name, "", None, None, 0.0, (), objective=objective.name)
-            continue
-        devices = tuple(result.placement.index.tolist())
-        row = (digest, "", None, name, "", result.value, result.bound, 1000 * result.seconds)
-        yield Record(*row, devices, objective=objective.name)
+            record = with_result(record, result)
+        yield record
 
 
 def write_picture(
