@@ -113,10 +113,9 @@ def _over_seeds(runs: "list[Trained]") -> None:
 def _report(trained: "Trained", data: Path, as_json: bool) -> dict[str, Any]:
     """Compare the weights with other placers; show the result and write it beside the weights."""
     from streamplace.cli._training import as_document, show
-    from streamplace.progress import tracked
     from streamplace.training.trained import PICTURE, answers_of, write_picture
 
-    answers = answers_of(trained, tracked)
+    answers = answers_of(trained)
     document = as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
     title = f"{trained.model}, trained on {trained.trained_on} of {data.name}"

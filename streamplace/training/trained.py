@@ -21,7 +21,6 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.progress import tracked
-from streamplace.training.solutions import Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,7 +172,7 @@ class Answers:
     paired: dict[str, dict[str, Paired]]  # comparisons of a placer with the others, by their names
 
 
-def answers_of(trained: Trained, track: Track = tracked) -> Answers | None:
+def answers_of(trained: Trained) -> Answers | None:
     """Place the problems that were held out, or those of the training if none were.
 
     At most twenty problems are placed. None if no placer has the name of the model.
@@ -189,7 +188,7 @@ def answers_of(trained: Trained, track: Track = tracked) -> Answers | None:
     }
     chosen = trained.problems[:MOST_PROBLEMS]
     results = ObjectiveResults(objective)
-    for problem in track(chosen, "comparing with other placers", len(chosen)):
+    for problem in tracked(chosen, "comparing with other placers", len(chosen)):
         results.add(_records(problem, objective, placers, trained.seed))
     (rows,), (pairs,) = results.table.values(), results.paired.values()
     numbers = len(chosen), len(trained.problems)
