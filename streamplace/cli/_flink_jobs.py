@@ -11,7 +11,7 @@ from streamplace.cli._command import verb
 from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, spare_inputs, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.errors import SettingError
-from streamplace.settings.convert import Cluster, ClusterFile, Quantity
+from streamplace.settings.convert import Cluster, ClusterFile, QuantityText
 from streamplace.settings.flink import (
     AsPlaced,
     FlinkApplySettings,
@@ -144,7 +144,7 @@ class JarSettings(AsPlaced):
         "Further jar that the job needs; it is packed into the new jar. May be repeated.",
         WHERE,
     )
-    managed_memory: Quantity = option(
+    managed_memory: QuantityText = option(
         "--managed-memory QUANTITY",
         "Managed memory of each TaskManager (taskmanager.memory.managed.size).",
         default="64MiB",

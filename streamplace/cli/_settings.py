@@ -21,21 +21,21 @@ SIMULATED = (
 
 
 class GroupedOption(click.Option):
-    """An option with its group, and with names as its values that may have to be loaded."""
+    """An option with its group, and with choices of its value that may have to be loaded."""
 
     def __init__(
         self,
         *words: Any,
         group: str,
-        names: Callable[[], Iterable[str]] | None = None,
+        choices: Callable[[], Iterable[str]] | None = None,
         **facts: Any,
     ) -> None:
         super().__init__(*words, **facts)
-        self.group, self._names = group, names
+        self.group, self._choices = group, choices
 
     def make_metavar(self, ctx: click.Context) -> str:
         """Word for the value, or all names that there are."""
-        return super().make_metavar(ctx) if self._names is None else "|".join(self._names())
+        return super().make_metavar(ctx) if self._choices is None else "|".join(self._choices())
 
 
 def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
@@ -53,7 +53,7 @@ def options_of(model: "type[VerbSettings]") -> list[click.Parameter]:
                 GroupedOption(
                     [*option.words, field],
                     group=option.group,
-                    names=option.names,
+                    choices=option.choices,
                     metavar=option.value or None,
                     is_flag=not option.value or None,
                     type=FILE if option.value == "FILE" else None,

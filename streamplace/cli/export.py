@@ -26,7 +26,7 @@ def _exports() -> list[str]:
 class ExportSettings(UnderRules):
     """What is exported, and for which devices."""
 
-    to: str | None = option("--to NAME", "Export to write.", names=_exports)
+    to: str | None = option("--to NAME", "Export to write.", choices=_exports)
     graph: Path | None = option(
         "--graph FILE",
         "Graph that the placement is for.  [default: NAME.json or graph.json beside it]",

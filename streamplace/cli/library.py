@@ -41,7 +41,7 @@ class CheckedEntries(OfLibrary):
         "--size NAME…",
         "Only entries of this size class: open where the proven bound leaves a gap, else by the "
         "time of the proof. May be repeated.",
-        names=_sizes,
+        choices=_sizes,
     )
     objective: Literal["throughput", "makespan", "plan"] | None = option(
         "--objective NAME", "Only entries for this objective: throughput, makespan or plan."

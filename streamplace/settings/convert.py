@@ -225,7 +225,7 @@ def _placement(value: Any) -> "Placement":
 Whole = Annotated[int, BeforeValidator(_number), Interval(ge=0)]
 Count = Annotated[int, BeforeValidator(_number), Interval(ge=1, le=sys.maxsize)]
 Positive = Annotated[float, BeforeValidator(_number), Interval(gt=0)]
-Quantity = Annotated[str, Field(coerce_numbers_to_str=True)]
+QuantityText = Annotated[str, Field(coerce_numbers_to_str=True)]
 """Text as it would be typed, so that a number needs its unit in a file as well."""
 Share = Annotated[float, BeforeValidator(share_of)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]

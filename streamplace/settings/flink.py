@@ -23,7 +23,7 @@ from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
     ClusterFile,
     Count,
-    Quantity,
+    QuantityText,
     Rate,
     SearchBudget,
     Seconds,
@@ -136,7 +136,7 @@ class OfProgram(OfFlink):
     parallelism: Count | None = option(
         "-p, --parallelism N", "Parallelism of operators that have none."
     )
-    managed_memory: Quantity | None = file_key(
+    managed_memory: QuantityText | None = file_key(
         "QUANTITY", "Most managed memory that the job takes of a TaskManager."
     )
 
@@ -170,8 +170,8 @@ class OfProgram(OfFlink):
 class OfMachines(OfFlink):
     """What Flink does not measure of its TaskManagers."""
 
-    mips: Quantity = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
-    bandwidth: Quantity | None = file_key("SPEED", "Bandwidth between two TaskManagers.")
+    mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
+    bandwidth: QuantityText | None = file_key("SPEED", "Bandwidth between two TaskManagers.")
     nic: Annotated[dict[str, str], BeforeValidator(_cards)] = file_key(
         "SPEED", "Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps'].", default={}
     )
@@ -281,7 +281,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         "--policy NAME",
         "Rule that chooses the number of TaskManagers.",
         default="work-function",
-        names=_policies,
+        choices=_policies,
     )
     spare: Texts = option(
         "--spare DEVICE…", "TaskManager to replace a lost one. May be repeated.", WHERE
@@ -337,7 +337,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
 class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     """How a job is measured, and which machines are planned for it."""
 
-    rate: Quantity | None = option(
+    rate: QuantityText | None = option(
         "--rate QUANTITY",
         "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
         "they are offered now, such as 2x.",
@@ -428,4 +428,4 @@ class FlinkProfileSettings(OfJob):
 
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=5.0)
     patience: Patience = PATIENCE
-    mips: Quantity = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)
+    mips: QuantityText = file_key("SPEED", "Speed of a core of the TaskManagers.", default=SPEED)

@@ -28,7 +28,7 @@ class OptionField:
     help: str
     group: str
     key: str  # in settings files, if it is not the name of the field
-    names: Callable[[], Iterable[str]] | None  # all values, which may have to be loaded
+    choices: Callable[[], Iterable[str]] | None  # all values, which may have to be loaded
 
     def key_of(self, field: str) -> str:
         """Key of a field in settings files."""
@@ -42,7 +42,7 @@ def option(
     *,
     default: Any = None,
     key: str = "",
-    names: Callable[[], Iterable[str]] | None = None,
+    choices: Callable[[], Iterable[str]] | None = None,
 ) -> Any:
     """Field that is an option of the command, and a key of settings files.
 
@@ -58,11 +58,11 @@ def option(
     is_repeatable = value.endswith("…")
     if default is None:
         default = () if is_repeatable else None if value else False
-    field = OptionField(words, value.rstrip("…"), is_repeatable, help, group, key, names)
+    field = OptionField(words, value.rstrip("…"), is_repeatable, help, group, key, choices)
     extra: Any = {"option": field}
     return Field(default=default, json_schema_extra=extra)
 
 
-def file_key(value: str, help: str, *, default: Any = None, name: str = "") -> Any:
+def file_key(value: str, help: str, *, default: Any = None, key: str = "") -> Any:
     """Field that is a key of settings files alone, perhaps by another name."""
-    return option(value, help, default=default, key=name)
+    return option(value, help, default=default, key=key)

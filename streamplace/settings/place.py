@@ -59,7 +59,7 @@ class PlaceSettings(
         "FILE",
         "Current placement: an objective in seconds includes the cost of moving; for others, the "
         "answer says what each number of moves reaches.",
-        name="from",
+        key="from",
     )
     passes: Positive | None = file_key(
         "N", "Passes until the next change, which share the cost of moving."

@@ -170,7 +170,7 @@ class PlanSettings(WhatIfs, SearchLimits, OfMeasuredGraph, validate_default=True
         "Also replay this policy, which does not know the rates to come, with --schedule. May be "
         "repeated.",
         key="policy",
-        names=_policy_names,
+        choices=_policy_names,
     )
     slot: Seconds = file_key("TIME", "Time between two decisions.", default="5 min")
     terms: Annotated[MoveTerms | None, BeforeValidator(_terms)] = None

@@ -15,7 +15,7 @@ from streamplace.settings.convert import (
     ConstraintsFile,
     Count,
     ObjectiveName,
-    Quantity,
+    QuantityText,
     Rate,
     Rates,
     SearchBudget,
@@ -41,7 +41,7 @@ class ObjectiveSettings(VerbSettings):
         "What to optimise (see: streamplace objectives), with options after colons, as in "
         "makespan:network=link.  [default: makespan for task graphs, else throughput]",
         default="",
-        names=objective_names,
+        choices=objective_names,
     )
     rate: Rate | None = option(
         "--rate RATE", "Total rate of the sources. Replaces the rate of the graph."
@@ -77,10 +77,10 @@ class OnDevices(VerbSettings):
     devices: Count | None = option(
         "--devices N", f"Number of equal devices d0…  [default: {DEVICES}]", WHERE
     )
-    mips: Quantity | None = option(
+    mips: QuantityText | None = option(
         "--mips QUANTITY", f"Speed of every device.  [default: {SPEED}]", WHERE
     )
-    bandwidth: Quantity | None = option(
+    bandwidth: QuantityText | None = option(
         "--bandwidth QUANTITY", f"Bandwidth of every link.  [default: {BANDWIDTH}]", WHERE
     )
 

@@ -52,7 +52,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     preset: str | None = option(
         "--preset NAME",
         "Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
-        names=_presets,
+        choices=_presets,
     )
     engine: bool = option(
         "--engine", "Also simulate with queues, which gives latencies and transients."
@@ -72,7 +72,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         "--policy NAME",
         "How a device shares its CPU among its operators, with queues.",
         default="dynamic",
-        names=_policies,
+        choices=_policies,
     )
 
     def check(self) -> None:
