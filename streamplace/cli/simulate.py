@@ -142,74 +142,74 @@ def _queues(
     return run, draw_queues(problem, ticks, settings)
 
 
-def _document(simulated: _Simulated) -> dict[str, Any]:
+def _document(run: _Simulated) -> dict[str, Any]:
     """Build the JSON document."""
-    document = simulated.explanation.document()
-    if simulated.queues is None:
+    document = run.explanation.document()
+    if run.queues is None:
         return document
-    facts = asdict(simulated.queues)
+    facts = asdict(run.queues)
     first = {
         name: facts.pop(name) for name in ("latency", "latency_without_backlog", "time_to_steady")
     }
     return document | first | {"engine": facts}
 
 
-def _print(simulated: _Simulated) -> None:
+def _print(run: _Simulated) -> None:
     """Print the explanation, and the result of the run with queues if there is one."""
     from streamplace.display.console import titled
     from streamplace.display.report import Detail, Report
     from streamplace.display.sheets import operators_sheet
 
-    graph, report = simulated.problem.graph, simulated.explanation.report()
+    graph, report = run.problem.graph, run.explanation.report()
     console().print(titled(graph.name, f": {report.title}"))
-    placed = Detail(operators_sheet(graph.operators, simulated.placement))
-    queues = () if simulated.queues is None else simulated.queues.report().parts
+    placed = Detail(operators_sheet(graph.operators, run.placement))
+    queues = () if run.queues is None else run.queues.report().parts
     print_report(Report((*report.parts, placed, *queues)))
 
 
-def _write(output: Path, simulated: _Simulated) -> None:
+def _write(output: Path, run: _Simulated) -> None:
     """Write the format of the file's suffix: a trace, the document, or a picture of the run."""
     if output.name.endswith(TRACE):
-        judge = simulated.judge
+        judge = run.judge
         if judge.timeline is None:
             raise SettingError(
                 f"{judge.name} has no trace; add --objective makespan for the trace of a pass"
             )
         from streamplace.drawing.gantt import trace
 
-        case = simulated.problem, simulated.placement
+        case = run.problem, run.placement
         save_json(trace(*case, judge.timeline(*case)), output)
         say(f"trace → {output} (open it in https://ui.perfetto.dev)")
     elif output.suffix == ".html":
-        _save_report(simulated, output)
+        _save_report(run, output)
         say(f"report → {output}")
     elif output.suffix == ".json":
-        save_json(_document(simulated), output)
+        save_json(_document(run), output)
         say_written("document", output)
     else:
         from streamplace.drawing.figures import save
 
-        save(_picture(simulated), output)
+        save(_picture(run), output)
         say(f"plot → {output}")
 
 
-def _save_report(simulated: _Simulated, output: Path) -> None:
+def _save_report(run: _Simulated, output: Path) -> None:
     """Write the explanation, and the queues if there are any, as a page."""
     from streamplace.display.report import Report
     from streamplace.drawing.graphs import NamedPlacements
 
-    placed = (("placement", simulated.placement),)
-    subject = NamedPlacements(simulated.problem, placed, simulated.judge)
-    report = simulated.explanation.report()
-    queues = () if simulated.queues is None else simulated.queues.report().parts
-    simulated.offered(Report((*report.parts, *queues), report.title, subject)).save(output)
+    placed = (("placement", run.placement),)
+    subject = NamedPlacements(run.problem, placed, run.judge)
+    report = run.explanation.report()
+    queues = () if run.queues is None else run.queues.report().parts
+    run.offered(Report((*report.parts, *queues), report.title, subject)).save(output)
 
 
-def _picture(simulated: _Simulated) -> "Figure":
+def _picture(run: _Simulated) -> "Figure":
     """Draw the queues over time, or without the engine one pass."""
-    judge = simulated.judge
-    if simulated.figure is not None:
-        return simulated.figure
+    judge = run.judge
+    if run.figure is not None:
+        return run.figure
     if judge.timeline is None:
         raise SettingError(
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
@@ -218,5 +218,5 @@ def _picture(simulated: _Simulated) -> "Figure":
     from streamplace.drawing.figures import empty_figure, finish
     from streamplace.drawing.gantt import gantt
 
-    figure, case = empty_figure(), (simulated.problem, simulated.placement)
+    figure, case = empty_figure(), (run.problem, run.placement)
     return finish(figure, gantt(*case, judge.timeline(*case), figure))
