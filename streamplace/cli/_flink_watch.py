@@ -216,12 +216,12 @@ def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import user_runs
     from streamplace.io.store import Store
-    from streamplace.io.watches import read_records
+    from streamplace.io.watches import read_watches
 
     if output is not None:
         check_suffix(output)
     history = PredictionHistory(user_runs(), job)
-    records = read_records(Store.usual())
+    records = read_watches(Store.usual())
     watches = WatchHistory([record for record in records if job in (None, record.name)])
     if output is not None:
         if not any(record.rounds for record in watches.records):

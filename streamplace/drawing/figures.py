@@ -23,8 +23,8 @@ SUFFIXES = (".png", ".svg", ".pdf")
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#333333")
 """Okabe and Ito's colours for colour-blind readers, without their yellow."""
 BLUE, ORANGE, GREY, PALE_BLUE, BAND = PALETTE[0], PALETTE[1], "#999999", "#8fbbd9", "#f2f2f2"
-DEVICES = ("#77aadd", "#ee8866", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33",
-           "#99ddff", "#aaaa00", "#dddddd")  # fmt: skip
+DEVICE_COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33",
+                  "#99ddff", "#aaaa00", "#dddddd")  # fmt: skip
 """Paul Tol's light scheme for colour-blind readers, on which black text is legible."""
 SHADES = ("#f4f8fc", "#d5e4f3", "#b1cfe9", "#86b4dc", "#5a97cd")
 """Shades of graphs without a placement; lighter ones mean less CPU."""

@@ -18,7 +18,7 @@ from streamplace.display.report import Report, Sheet, duration, some
 from streamplace.drawing import style
 from streamplace.drawing.figures import (
     ACROSS,
-    DEVICES,
+    DEVICE_COLOURS,
     INK,
     INSIDE,
     LIMIT,
@@ -283,12 +283,12 @@ def draw_placements(
 def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
     """Colours of the devices; those in use differ while there are enough colours.
 
-    >>> device_colours(20, [np.array([17, 3])])[17] == DEVICES[1]
+    >>> device_colours(20, [np.array([17, 3])])[17] == DEVICE_COLOURS[1]
     True
     """
     used = np.unique(np.concatenate([*places])).tolist()
-    rows = range(n_devices) if n_devices <= len(DEVICES) else used
-    return {d: DEVICES[i % len(DEVICES)] for i, d in enumerate(rows)}
+    rows = range(n_devices) if n_devices <= len(DEVICE_COLOURS) else used
+    return {d: DEVICE_COLOURS[i % len(DEVICE_COLOURS)] for i, d in enumerate(rows)}
 
 
 def _panel(

@@ -12,7 +12,7 @@ Files = Mapping[str, str]
 """Contents by file name, relative to the folder of the export."""
 
 Exporter = Callable[[Deployment], str | Files]
-Reader = Callable[[bytes, str], Mapping[str, str]]
+PlacementReader = Callable[[bytes, str], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Export:
     summary: str
     suffix: str
     write: Exporter
-    read: Reader | None = None
+    read: PlacementReader | None = None
     of: str = ""
     all_devices: bool = False
     keeps_order: bool = False
@@ -77,7 +77,7 @@ def export(
     name: str,
     *,
     suffix: str = "",
-    read: Reader | None = None,
+    read: PlacementReader | None = None,
     of: str = "",
     all_devices: bool = False,
     keeps_order: bool = False,

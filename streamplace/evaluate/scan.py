@@ -16,7 +16,7 @@ from streamplace.objectives.registry import DEFAULT, named_objective, suggested_
 
 BATCH = 64
 """Lines that are scanned together, so that starting processes pays off."""
-Trained = Mapping[str, frozenset[int]]
+TrainedGraphs = Mapping[str, frozenset[int]]
 """Hashes of graphs by the placer that was trained on them; see `trained_on`."""
 
 
@@ -49,7 +49,7 @@ class Scan:
         return min(self.objectives) if len(self.objectives) == 1 else DEFAULT
 
 
-def scan(data: DataSet, jobs: int | None, on: str | None, trained: Trained) -> Scan:
+def scan(data: DataSet, jobs: int | None, on: str | None, trained: TrainedGraphs) -> Scan:
     """Parse all problems of a data set, so that errors are reported before work begins.
 
     ``trained`` has the graphs that placers were trained on.
@@ -59,12 +59,12 @@ def scan(data: DataSet, jobs: int | None, on: str | None, trained: Trained) -> S
     return sum(parallel_map(scanned, batches, jobs, on), Scan())
 
 
-def scan_of(problems: Iterable[Problem], trained: Trained) -> Scan:
+def scan_of(problems: Iterable[Problem], trained: TrainedGraphs) -> Scan:
     """Common properties of problems."""
     return sum((_scan_of(problem.graph, trained) for problem in problems), Scan())
 
 
-def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
+def _scan_of(graph: StreamGraph, trained: TrainedGraphs) -> Scan:
     number = graph_number(graph) if trained else 0
     trained_placers = {name: 1 for name, graphs in trained.items() if number in graphs}
     return Scan(
@@ -72,5 +72,5 @@ def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
     )
 
 
-def _scan_batch(reader: Reader, trained: Trained, batch: list[Line]) -> Scan:
+def _scan_batch(reader: Reader, trained: TrainedGraphs, batch: list[Line]) -> Scan:
     return scan_of(map(reader, batch), trained)

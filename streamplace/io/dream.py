@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from streamplace.errors import GraphError
 from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import distinct, files_of, read_foreign
+from streamplace.io.foreign import distinct, files_with, read_foreign
 from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.graph import Attribute, StreamGraph
@@ -58,7 +58,7 @@ class DreamJson(TypedDict):
 @reader("dream")
 def read_dream(path: Path) -> Iterator[StreamGraph]:
     """Published files of the DREAM benchmark: one ``.json`` file, or a folder of them."""
-    for file in files_of(path, ".json"):
+    for file in files_with(path, ".json"):
         document = read_foreign(DreamJson, file)
         with located(spot(file)):
             yield _graph(document, name_of(file))

@@ -23,7 +23,7 @@ BYTES_PER_SECOND = BPS / 8
 """Bandwidth of an unknown link; transfers in seconds take as long there."""
 
 
-def files_of(path: Path, suffix: str) -> Iterator[Path]:
+def files_with(path: Path, suffix: str) -> Iterator[Path]:
     """Return the file itself, or the files of a folder with this suffix."""
     if not is_folder(path):
         yield path

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
+from streamplace.io.foreign import distinct, files_with, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import CHAINS, INPUT, chained
 from streamplace.io.problems import AnyProblem
@@ -47,7 +47,7 @@ BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
 def read_onnx(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
     """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
     extra("onnx")
-    for file in files_of(path, ".onnx"):
+    for file in files_with(path, ".onnx"):
         with located(spot(file)):
             graph = OnnxModel(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
         yield chained(graph) if chains else graph

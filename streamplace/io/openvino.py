@@ -14,7 +14,7 @@ from typing import TypedDict
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
+from streamplace.io.foreign import distinct, files_with, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import CHAINS, chained
 from streamplace.io.onnx import LARGEST_MODEL
@@ -82,7 +82,7 @@ class OpenVinoNode(TypedDict):
 def read_openvino(path: Path, *, chains: bool = False) -> Iterator[AnyProblem]:
     """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
     extra("openvino")
-    for file in files_of(path, ".xml") if is_folder(path) else [path]:
+    for file in files_with(path, ".xml") if is_folder(path) else [path]:
         with located(spot(file)):
             graph = _graph(name_of(file), _nodes(file))
         yield chained(graph) if chains else graph

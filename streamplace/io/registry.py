@@ -9,7 +9,7 @@ from streamplace.errors import SettingError
 from streamplace.io.problems import AnyProblem
 from streamplace.registry import Registry
 
-Reader = Callable[[Path], Iterator[AnyProblem]]
+FormatReader = Callable[[Path], Iterator[AnyProblem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Format:
 
     name: str
     summary: str
-    read: Reader
+    read: FormatReader
     options: Mapping[str, str]  # keyword arguments of the reader, each a flag, and their effects
     package: str = ""  # package that the reader needs, if it is not a requirement of streamplace
 
@@ -41,10 +41,10 @@ FORMATS: Registry[Format] = Registry("streamplace.io", "format")
 
 def reader(
     name: str, *, options: Mapping[str, str] | None = None, package: str = ""
-) -> Callable[[Reader], Reader]:
+) -> Callable[[FormatReader], FormatReader]:
     """Register a reader; the first line of its docstring describes the format."""
 
-    def register(read: Reader) -> Reader:
+    def register(read: FormatReader) -> FormatReader:
         summary = FORMATS.summary(name, read)
         FORMATS.add(name, Format(name, summary, read, options or {}, package), read)
         return read

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from streamplace.errors import ClusterError
 from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import files_of, read_foreign
+from streamplace.io.foreign import files_with, read_foreign
 from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.arrays import Floats
@@ -90,7 +90,7 @@ class SagaInstance(TypedDict):
 @reader("saga")
 def read_saga(path: Path) -> Iterator[Problem]:
     """Problem instances of SAGA, task graph and network: a ``.json`` file, or a folder of them."""
-    for file in files_of(path, ".json"):
+    for file in files_with(path, ".json"):
         instance = read_foreign(SagaInstance, file)
         with located(spot(file)):
             tasks, scale = instance["task_graph"], _scale(instance["task_graph"])

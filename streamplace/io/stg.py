@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_lines, spot
-from streamplace.io.foreign import BYTES_PER_SECOND, INSTRUCTIONS_PER_SECOND, files_of
+from streamplace.io.foreign import BYTES_PER_SECOND, INSTRUCTIONS_PER_SECOND, files_with
 from streamplace.io.lines import name_of
 from streamplace.io.parsing import utf8
 from streamplace.io.registry import reader
@@ -41,7 +41,7 @@ class StgTask(NamedTuple):
 @reader("stg")
 def read_stg(path: Path) -> Iterator[StreamGraph]:
     """Standard Task Graph files, with or without communication costs, or a folder of ``.stg``."""
-    for file in files_of(path, ".stg"):
+    for file in files_with(path, ".stg"):
         words = list(_words(file))
         with located(spot(file)):
             tasks = list(enumerate(_tasks(words)))

@@ -101,7 +101,7 @@ ROUNDS = Table("rounds", TypeAdapter(WatchRound))
 DECISIONS = Table("decisions", TypeAdapter(WatchDecision))
 
 
-def read_records(store: Store) -> list[WatchRecord]:
+def read_watches(store: Store) -> list[WatchRecord]:
     """Return all watches, each with the rounds that are kept and all of its decisions."""
     return [
         WatchRecord(

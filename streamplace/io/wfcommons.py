@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_of, read_foreign, warn_of_some
+from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_with, read_foreign, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.problems import AnyProblem
 from streamplace.io.registry import reader
@@ -162,7 +162,7 @@ class WorkflowTask:
 @reader("wfcommons")
 def read_wfcommons(path: Path) -> Iterator[AnyProblem]:
     """Workflows of WfCommons (WfFormat 1.4 and later): a ``.json`` file, or a folder of them."""
-    for file in files_of(path, ".json"):
+    for file in files_with(path, ".json"):
         document = read_foreign(WfFormat, file)
         with located(spot(file)):
             yield _problem(document, document.get("name") or name_of(file))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import PROBLEMS, chain
 
-from streamplace.drawing.figures import DEVICES, LIMIT
+from streamplace.drawing.figures import DEVICE_COLOURS, LIMIT
 from streamplace.drawing.graphs import draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
 from streamplace.drawing.style import cut_to, text_width
@@ -88,7 +88,7 @@ def cut_diamond():
 
 def test_dashed_streams_cross_the_network_and_colours_are_devices():
     drawing = cut_diamond()
-    assert [box.fill for box in boxes(drawing)] == [DEVICES[d] for d in (0, 1, 1, 1)]
+    assert [box.fill for box in boxes(drawing)] == [DEVICE_COLOURS[d] for d in (0, 1, 1, 1)]
     dashed = {curve.hint.partition(":")[0]: curve.dashed for curve in curves(drawing)}
     assert dashed == {"src→left": True, "src→right": True, "left→sink": False, "right→sink": False}
     keys = [shape.text for shape in labels(drawing)]
@@ -124,7 +124,7 @@ def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them():
     halves = problem.placement(np.arange(600) // 300)
     assert len(boxes(draw_graph(graph))) == 1
     drawing = draw_placements(problem, [("halves", halves)])
-    assert [box.fill for box in boxes(drawing)] == list(DEVICES[:2])
+    assert [box.fill for box in boxes(drawing)] == list(DEVICE_COLOURS[:2])
     assert "v0 +299" in [label.text for label in labels(drawing)]
 
 

@@ -224,7 +224,7 @@ def _rows(numbers: Ints) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedProblem:
+class DopplerProblem:
     """A problem, prepared for its episodes."""
 
     problem: Problem
@@ -232,7 +232,7 @@ class PreparedProblem:
     graph: GraphTensors
 
     @classmethod
-    def of(cls, problem: Problem, config: DopplerConfig) -> "PreparedProblem":
+    def of(cls, problem: Problem, config: DopplerConfig) -> "DopplerProblem":
         """Prepare a problem."""
         features = features_of(problem, config.device_unit)
         return cls(problem, features, GraphTensors.of(features))
@@ -292,7 +292,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         self._rewards_and_costs = with_costs(self.reward)
         self._imitation = config.imitation if task.features is None else 0
         self._training, self._validation = (
-            [PreparedProblem.of(problem, config) for problem in problems]
+            [DopplerProblem.of(problem, config) for problem in problems]
             for problems in (task.training, task.validation)
         )
         self._best = BestRewards(self.n_problems)
@@ -337,7 +337,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
     def _problems_of(self, rows: Selection) -> Longs:
         return np.unique(np.arange(self.n_problems)[rows] % len(self._training))
 
-    def _greedy_reward(self, prepared: PreparedProblem) -> float:
+    def _greedy_reward(self, prepared: DopplerProblem) -> float:
         with torch.no_grad():
             place = prepared.greedy(prepared.outputs(self._networks), self.config)
         return float(self.reward(prepared.problem, place[None])[0])
@@ -392,7 +392,7 @@ class TrainedDoppler:
     def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
         """Place every problem greedily."""
         with one_thread(), torch.no_grad():
-            prepared = (PreparedProblem.of(problem, self.config) for problem in problems)
+            prepared = (DopplerProblem.of(problem, self.config) for problem in problems)
             rows = [
                 problem.greedy(problem.outputs(self.module), self.config) for problem in prepared
             ]
@@ -402,7 +402,7 @@ class TrainedDoppler:
         """Legal placements [S, N] of one problem, drawn from both policies."""
         numbers = np.random.default_rng(seed).random((samples, problem.n_operators, 2))
         with one_thread(), torch.no_grad():
-            prepared = PreparedProblem.of(problem, self.config)
+            prepared = DopplerProblem.of(problem, self.config)
             outputs, record = prepared.outputs(self.module), new_record(prepared.features, 0)
             return prepared.run(outputs, self.config, numbers, record, taught=False)
 

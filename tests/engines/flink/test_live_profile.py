@@ -26,7 +26,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 from streamplace.io.store import Store
-from streamplace.io.watches import read_records
+from streamplace.io.watches import read_watches
 from streamplace.model.defaults import FLINK_HEADROOM
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
@@ -350,5 +350,5 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(rest, graph_jar, tmp_
         rest.cancel(successor(job))
         assert process.wait(60) == 0
     assert second.read_text().endswith(f"job {successor(job)} is CANCELED\n")
-    (record,) = read_records(Store.usual())
+    (record,) = read_watches(Store.usual())
     assert [(one.state, one.after) for one in record.decisions] == [("moved", successor(job))]

@@ -54,7 +54,7 @@ from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
 from streamplace.engines.flink.watch.watch import Watch, finish_earlier, first_job
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Store
-from streamplace.io.watches import WatchDecision, WatchRound, read_records, utc_now
+from streamplace.io.watches import WatchDecision, WatchRound, read_watches, utc_now
 from streamplace.model.prediction_intervals import RateInterval
 
 OLD, NEW, NEXT = chain_of(JOB, 3)
@@ -268,7 +268,7 @@ def test_a_start_that_did_nothing_is_tried_again_after_the_patience(watched):
     watched.restart.side_effect = FlinkError("not now")
     events = [RESTARTING, *WAIT, *WAIT, {}, now("CANCELED")]
     watched.watch(*events, mover=watched.mover("dev-2"))
-    states = [one.state for one in read_records(Store.usual())[0].decisions]
+    states = [one.state for one in read_watches(Store.usual())[0].decisions]
     assert states == ["not begun"] * 2
 
 
@@ -458,7 +458,7 @@ def test_where_a_job_runs_is_written_for_verify_if_that_is_possible(
     if can_write:
         moved = {"a": "dev-2", "b": "dev-2", "d": "dev-3"}
         assert json.loads(file.read_text()) == {"assignment": moved}
-    (record,) = read_records(Store.usual())
+    (record,) = read_watches(Store.usual())
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
 
@@ -514,7 +514,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(run, flink):
     assert second.endswith("at 124.8 tuples/s; dev-0, dev-1 should carry 200 tuples/s (180 to 220)")
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
-    (record,) = read_records(Store.usual())
+    (record,) = read_watches(Store.usual())
     assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
     assert record.rounds[0].capacity == pytest.approx((0.97 * 104.0, 180.0))
     assert record.decisions == ()
@@ -532,7 +532,7 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(r
             ("--apply",): "name its jar and arguments",
         }.items():
             assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
-    assert read_records(Store.usual()) == [] or not read_records(Store.usual())[0].rounds
+    assert read_watches(Store.usual()) == [] or not read_watches(Store.usual())[0].rounds
 
 
 def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(refusal, flink):

@@ -38,7 +38,7 @@ from streamplace.engines.flink.watch.watch import finish_earlier
 from streamplace.errors import SettingError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Holder, Store, StoreError
-from streamplace.io.watches import read_records
+from streamplace.io.watches import read_watches
 
 OLD, NEW, BACK = chain_of(JOB, 3)
 OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}
@@ -46,7 +46,7 @@ OUTCOMES = {OLD: "not begun", NEW: "moved", BACK: "returned"}
 
 def outcome():
     """State of the only decision, and the id of the job that it left."""
-    (decision,) = read_records(Store.usual())[0].decisions
+    (decision,) = read_watches(Store.usual())[0].decisions
     return decision.state, decision.after
 
 
@@ -86,7 +86,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(mover):
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
     assert (decision.carries, decision.measured) == (THERE.carries, None)
-    assert read_records(Store.usual())[0].job == NEW
+    assert read_watches(Store.usual())[0].job == NEW
     one.note_rate(decision, 95.0, is_limited=False)
     assert [one.measured for one in one.log.decisions.values()] == [95.0]
     (entry,) = user_runs()
@@ -149,7 +149,7 @@ def test_a_job_whose_program_has_changed_is_not_moved(mover):
     changed = Mock(side_effect=SettingError("job.jar is not the jar any more"))
     with pytest.raises(SettingError, match="not the jar any more"):
         replace(mover([]), check_program=changed).carry_out(OLD, HERE, GO)
-    assert read_records(Store.usual())[0].decisions == ()
+    assert read_watches(Store.usual())[0].decisions == ()
 
 
 def test_what_cannot_be_written_is_not_done(mover, monkeypatch):

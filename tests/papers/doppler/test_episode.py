@@ -17,7 +17,7 @@ from seeded import seeded
 from streamplace.learn.parameters import arrays_of
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import new_record
-from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
+from streamplace.papers.doppler.policy import DopplerModule, DopplerProblem, choices, numbers_of
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
@@ -138,7 +138,7 @@ def module(config):
 
 def ran(problem, config, share=0.3, n=2):
     """Episodes: policies, what they outputs, what was seen, and the placements."""
-    of, prepared = module(config), PreparedProblem.of(problem, config)
+    of, prepared = module(config), DopplerProblem.of(problem, config)
     outputs, record = prepared.outputs(of), new_record(prepared.features, n)
     numbers = numbers_of(np.random.default_rng(5), (n, problem.n_operators, 2), config, share)
     return of, outputs, record, prepared.run(outputs, config, numbers, record, taught=False)
@@ -155,7 +155,7 @@ def before(record, i, t):
 def test_devices_are_seen_by_what_runs_there_and_when(problem, unit):
     """Appendix D.2, at every step of an episode, as differences from the mean device."""
     _, _, record, _ = ran(problem, DopplerConfig(device_unit=unit, **SMALL), n=1)
-    seconds = PreparedProblem.of(problem, DopplerConfig(device_unit=unit)).features.unit
+    seconds = DopplerProblem.of(problem, DopplerConfig(device_unit=unit)).features.unit
     for t, v in enumerate(record.task[0].tolist()):
         plain = device_features(problem, before(record, 0, t), v)
         scaled = np.stack([standard(column) for column in plain.T], axis=1)
@@ -249,7 +249,7 @@ def test_what_is_not_learned_leaves_its_head_alone(part, others):
 def test_both_rules_together_are_the_critical_path_scheduler():
     """Longest path first, earliest start, with ties to the first; nothing is left to learn."""
     config = DopplerConfig(select="critical-path", place="earliest", **SMALL)
-    prepared = PreparedProblem.of(CHAIN, config)
+    prepared = DopplerProblem.of(CHAIN, config)
     of = module(config)
     place = prepared.greedy(prepared.outputs(of), config)
     done: list[tuple[int, int]] = []
@@ -268,7 +268,7 @@ def test_both_rules_together_are_the_critical_path_scheduler():
 def test_the_teacher_is_asked_wherever_the_policies_lead(problem):
     """What is judged is the critical path's choice; what is done is the policies' own."""
     config = DopplerConfig(**SMALL)
-    prepared, of = PreparedProblem.of(problem, config), module(config)
+    prepared, of = DopplerProblem.of(problem, config), module(config)
     outputs, record = prepared.outputs(of), new_record(prepared.features, 1)
     numbers = numbers_of(np.random.default_rng(2), (1, problem.n_operators, 2), config, 0.5)
     prepared.run(outputs, config, numbers, record, taught=True)
