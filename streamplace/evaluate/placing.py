@@ -24,7 +24,7 @@ from streamplace.io.clusters import cluster_to_tables
 from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.fields import Finite
-from streamplace.io.files import appending, read_lines, spot
+from streamplace.io.files import appending, json_line, read_lines, spot
 from streamplace.io.lines import Line
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import order_facts
@@ -113,8 +113,7 @@ class Placing:
         return PlacedGraph(graph, None, reason, self._encoded(document, line))
 
     def _encoded(self, document: dict[str, Any], line: Line) -> bytes:
-        complete = {**document, "answers": self.digest(line)}
-        return f"{json.dumps(complete, separators=(',', ':'), ensure_ascii=False)}\n".encode()
+        return json_line({**document, "answers": self.digest(line)}).encode()
 
     def _key(self) -> bytes:
         """Digest of all options; a file of weights is represented by its content."""

@@ -6,7 +6,6 @@ that was stopped continues with the missing ones.
 
 import gzip
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -31,7 +30,7 @@ from streamplace.families.dataset import (
 )
 from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES
-from streamplace.io.files import appending, is_file, read_lines, spot, write_bytes
+from streamplace.io.files import appending, is_file, json_line, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path, shards_of_any_number
 from streamplace.io.parsing import parse_as
 from streamplace.io.problems import problem_line
@@ -99,14 +98,14 @@ def write_shards(
         done = _done(log, plan, path, shards)
         if not done:
             log.write_bytes(b"")
-            append(_line(plan))
+            append(json_line(plan).encode())
         missing = [number for number in range(shards) if number not in done]
         for _ in done:
             on_shard()
         for shard, content in mapped(maker, missing):
             write_bytes(path.with_name(shard.name), content)
             done[shard.number] = shard
-            append(_line(asdict(shard)))
+            append(json_line(asdict(shard)).encode())
             on_shard()
         made = [done[number] for number in range(shards)]
         splits = sum((Counter(shard.splits) for shard in made), Counter[str]())
@@ -145,7 +144,7 @@ def _done(log: Path, plan: dict[str, Any], path: Path, shards: int) -> dict[int,
     lines = [line for _, line in read_lines(log)]
     if lines and not lines[0].startswith(START):
         raise FormatError(f"{spot(log)}: is not the log of a data set; remove it or rename it")
-    if not lines or lines[0].rstrip() != _line(plan).rstrip():
+    if not lines or lines[0].rstrip() != json_line(plan).encode().rstrip():
         return {}
     done = {}
     for line in lines[1:]:
@@ -165,7 +164,3 @@ def _packed(content: bytes) -> bytes:
     with gzip.GzipFile("", "wb", 9, packed, mtime=0) as file:
         file.write(content)
     return packed.getvalue()
-
-
-def _line(row: dict[str, Any]) -> bytes:
-    return f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n".encode()

@@ -108,6 +108,11 @@ def json_text(document: object) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
+def json_line(document: object) -> str:
+    """Line of a file with one JSON document per line."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
 def write_texts(texts: Mapping[Path, str]) -> None:
     """Write text files into existing folders: none of them if one cannot be written."""
     contents = {path: encoded(text, spot(path)) for path, text in texts.items()}

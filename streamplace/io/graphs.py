@@ -11,7 +11,7 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import plain
-from streamplace.io.files import LONGEST_LINE, encoded, file_path, located, spot, writing
+from streamplace.io.files import LONGEST_LINE, encoded, file_path, json_line, located, spot, writing
 from streamplace.io.lines import LINES, Line, lines_of
 from streamplace.io.parsing import parse_json, untyped
 from streamplace.io.schema import OPERATOR, STREAM
@@ -136,8 +136,7 @@ def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> in
 
 def graph_line(graph: StreamGraph) -> bytes:
     """One line of a data set."""
-    text = json.dumps(graph_to_dict(graph), separators=(",", ":"), ensure_ascii=False)
-    return encoded(text + "\n", f"graph {quoted(graph.name)}")
+    return encoded(json_line(graph_to_dict(graph)), f"graph {quoted(graph.name)}")
 
 
 def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> StreamGraph:

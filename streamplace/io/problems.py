@@ -4,7 +4,6 @@ A document of a graph alone is a problem, too, so every file of graphs is a file
 graphs, problems are in ``.json`` files, or one per line in data sets.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import cache
@@ -17,7 +16,7 @@ from streamplace.errors import FormatError
 from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
 from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.fields import plain
-from streamplace.io.files import encoded, file_path, json_text, located, write_text
+from streamplace.io.files import encoded, file_path, json_line, json_text, located, write_text
 from streamplace.io.graphs import (
     Document,
     documents,
@@ -100,9 +99,7 @@ def problem_line(problem: AnyProblem) -> bytes:
     """One line of a data set: of a problem, or of a graph alone."""
     if isinstance(problem, StreamGraph):
         return graph_line(problem)
-    document = problem_to_dict(problem)
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return encoded(text + "\n", f"problem {quoted(problem.graph.name)}")
+    return encoded(json_line(problem_to_dict(problem)), f"problem {quoted(problem.graph.name)}")
 
 
 def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
