@@ -70,8 +70,7 @@ def command(
 
     changed = read_problem(graph, settings)
     rate, objective = _as_placed(placement, changed, settings)
-    at_rate = changed if rate is None else changed.at_rate(rate)
-    problem, placed = read_placed(placement, at_rate)
+    problem, placed = read_placed(placement, changed.at_rate(rate))
     explanation = simulate(problem, placed, objective=objective, relocation=settings.move())
     queues, figure = None, None
     if settings.engine:

@@ -115,7 +115,7 @@ class GraphResults:
         rates = {records[0].rate for records in self.placed.values()}
         for problem in islice(problems, max(self.placed) + 1):
             for rate in rates:
-                at_rate = problem if rate is None else problem.at_rate(rate)
+                at_rate = problem.at_rate(rate)
                 row = self.row.get(problem_number(problem_hash(at_rate)), -1)
                 if row in self.placed:
                     self.problems[row] = at_rate

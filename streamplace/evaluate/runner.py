@@ -194,7 +194,7 @@ class Runner:
     def _attempts(self, item: Any) -> Iterator[_Attempt]:
         problem = self.reader(item)
         rates: Sequence[float | None] = self.comparison.rates or (None,)
-        problems = [problem if rate is None else problem.at_rate(rate) for rate in rates]
+        problems = list(map(problem.at_rate, rates))
         digests = list(map(problem_hash, problems))
         graph, attributes = problem.graph.name, dict(problem.graph.attributes)
         for judge, others in self._objectives:

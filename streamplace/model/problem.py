@@ -188,8 +188,10 @@ class Problem(Caching, Pictured):
     def __repr__(self) -> str:
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
 
-    def at_rate(self, total: Quantity) -> "Problem":
-        """Return the same problem at another total rate of the sources; see `StreamGraph`."""
+    def at_rate(self, total: Quantity | None) -> "Problem":
+        """Return the problem at another total rate of the sources, if any; see `StreamGraph`."""
+        if total is None:
+            return self
         graph = self.graph.at_rate(total)
         return Problem(graph, self.cluster, self.constraints, self.seconds, self.moving)
 

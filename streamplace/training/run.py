@@ -74,11 +74,8 @@ class TrainRequest:
 
     def at_rates(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """Every problem at every rate."""
-        return tuple(
-            problem if rate is None else problem.at_rate(rate)
-            for problem in problems
-            for rate in self.settings.rate or (None,)
-        )
+        rates = self.settings.rate or (None,)
+        return tuple(problem.at_rate(rate) for problem in problems for rate in rates)
 
     def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
         """Rate of every problem of `at_rates`, as the settings have it: scaled ones are rounded."""
