@@ -1,4 +1,4 @@
-"""Random draws of families: a generator per thing, and values short enough to print well."""
+"""Random draws: a generator per thing, and values short enough to print well."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ THOUSANDTHS = 1000
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
-    """Random generator of one thing of a data set, independent of those of all others."""
+    """Random generator of one thing, such as a graph, independent of those of all others."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 

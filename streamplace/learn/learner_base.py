@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from streamplace.families.draws import generator
 from streamplace.learn.config import Config
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.registry import LearningTask
@@ -86,11 +87,7 @@ class PolicyLearner(ABC, Generic[C]):
         self, rows: Longs, seed: int, study: Callable[[int, np.random.Generator], R]
     ) -> list[R]:
         """Study training problems; what is drawn for one depends on the seed and its row alone."""
-
-        def of_row(row: int) -> R:
-            return study(row, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(row,))))
-
-        return self.for_each(of_row, rows.tolist())
+        return self.for_each(lambda row: study(row, generator(seed, row)), rows.tolist())
 
     def no_loss(self) -> Tensor:
         """Loss where nothing is to be learned: no parameter has a gradient."""

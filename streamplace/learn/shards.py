@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from streamplace.cores import available_cores
+from streamplace.families.draws import generator
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.model.arrays import Floats, Longs
 
@@ -52,7 +53,7 @@ def seed_of(seed: int, *place: int) -> int:
 
 def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
     """Rows of every batch of an epoch: problems of similar sizes together, otherwise shuffled."""
-    random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
+    random = generator(seed, epoch)
     rows = random.permutation(len(sizes))
     rows = rows[np.argsort(np.asarray(sizes)[rows], kind="stable")]
     chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]

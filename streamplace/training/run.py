@@ -23,6 +23,7 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described, graph_number
+from streamplace.families.draws import generator
 from streamplace.io.datasets import split_of
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
@@ -103,7 +104,7 @@ class TrainRequest:
         graph = [numbers.setdefault(graph_number(p.graph), len(numbers)) for p in self.problems]
         n = len(numbers)
         count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
-        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
+        random = generator(self.seed, 0, 0, 0, 0)
         chosen = np.zeros(n, bool)
         chosen[random.permutation(n)[:count]] = True
         out = chosen[graph]
