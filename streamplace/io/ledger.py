@@ -7,7 +7,6 @@ intervals on all computers. The ledger is in the user's store, and decides nothi
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -17,6 +16,7 @@ from pydantic import TypeAdapter
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.placements import Prediction
 from streamplace.io.store import WHOLE, Store, Table
+from streamplace.io.watches import utc_now
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.prediction_intervals import (
@@ -99,7 +99,7 @@ def user_runs() -> tuple[LedgerEntry, ...]:
 
 def append_entries(entries: Iterable[LedgerEntry]) -> None:
     """Append runs of this user, with the present time."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = utc_now()
     with Store.usual().transaction() as rows:
         for entry in entries:
             rows.add(RATES, entry.job, replace(entry, when=entry.when or now))

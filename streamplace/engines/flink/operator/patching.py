@@ -9,7 +9,6 @@ others have changed since. The first Ctrl-C takes the change back; the second on
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import Any
 
@@ -30,6 +29,7 @@ from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, r
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken
+from streamplace.io.watches import utc_now
 from streamplace.model.message_text import shown
 
 KUBERNETES_POLL_SECONDS = 0.5
@@ -299,7 +299,7 @@ class PatchTransaction:
         assert self._resource is not None
         version = self._resource.document["metadata"]["resourceVersion"]
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
-        self._patched_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._patched_at = utc_now()
         self.api.patch(self._resource.path, document)
         self.claim.save(is_patched=True)
 
