@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 
 from streamplace.io.fields import STRICT, Finite
@@ -151,7 +152,6 @@ def problem_hash(problem: Problem) -> str:
     ...     Problem(StreamGraph("other", graph.operators, graph.streams), Cluster.uniform(2)))
     True
     """
-    digest = sha256()
     columns = problem.instance._asdict()
     if not problem.instance.joins.any():
         columns = {name: column for name, column in columns.items() if name not in JOIN_COLUMNS}
@@ -171,10 +171,12 @@ def problem_hash(problem: Problem) -> str:
             limit for limit in (problem.rules.memory, problem.rules.room) if limit is not None
         ]
     arrays += _energy(problem) + _unshared(problem)
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    return sha256(b"".join(map(array_bytes, arrays))).hexdigest()
+
+
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """Type, shape and values of an array, to be hashed."""
+    return f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
 
 
 COMPILED = {"mips", "cores", "tags", "memory", "egress", "ingress", "reserved"}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.errors import FormatError
+from streamplace.evaluate.records import array_bytes
 from streamplace.evaluate.runner import weights_of
 from streamplace.io.weights import read_tensors
 from streamplace.learn.model_weights import loaded
@@ -36,10 +37,7 @@ def graph_number(graph: StreamGraph) -> int:
         operators.ipt, operators.fires_all, streams.source, streams.target, streams.selectivity,
         streams.bytes_per_tuple(),
     )  # fmt: skip
-    digest = blake2b(digest_size=NUMBER.itemsize)
-    for column in columns:
-        digest.update(f"{column.dtype.str}{column.shape}".encode())
-        digest.update(np.ascontiguousarray(column).tobytes())
+    digest = blake2b(b"".join(map(array_bytes, columns)), digest_size=NUMBER.itemsize)
     digest.update(" ".join(f"{rate / total:.{DIGITS}g}" for rate in operators.rate).encode())
     return int.from_bytes(digest.digest(), "big")
 
