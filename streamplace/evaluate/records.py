@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 
 from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import appending, make_folder, read_lines, spot
 from streamplace.io.parsing import parse_as
-from streamplace.model.arrays import Ints, Longs
+from streamplace.model.arrays import Array, Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import distinct_rows, rules_of
 from streamplace.model.devices import Devices
@@ -174,7 +173,7 @@ def problem_hash(problem: Problem) -> str:
     return sha256(b"".join(map(array_bytes, arrays))).hexdigest()
 
 
-def array_bytes(array: NDArray[Any]) -> bytes:
+def array_bytes(array: Array) -> bytes:
     """Type, shape and values of an array, to be hashed."""
     return f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, with_config
 from pydantic_core import from_json
 from typing_extensions import TypedDict
@@ -21,6 +20,7 @@ from streamplace.errors import FormatError
 from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import read_bytes, spot, writing
 from streamplace.io.parsing import checked
+from streamplace.model.arrays import Arrays
 from streamplace.model.message_text import quoted
 
 FORMAT = "streamplace-weights"
@@ -28,8 +28,6 @@ VERSION = 1
 SUFFIX = ".safetensors"
 NUMBERS = "fiub"
 """Kinds of arrays that are parameters: floats, integers and booleans."""
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @with_config(STRICT)

@@ -16,7 +16,8 @@ from streamplace.io.files import spot
 from streamplace.io.weights import read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner
-from streamplace.learn.parameters import Arrays, array_of, arrays_of, put_arrays
+from streamplace.learn.parameters import array_of, arrays_of, put_arrays
+from streamplace.model.arrays import Arrays
 from streamplace.model.message_text import quoted, shown
 
 FORMAT, VERSION = "streamplace-checkpoint", 3

@@ -1,17 +1,16 @@
 """Parameters of a module as arrays, and back."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from streamplace.errors import FormatError
 from streamplace.learn.model_weights import LinearMap, check_shapes
+from streamplace.model.arrays import Array, Arrays
 from streamplace.model.message_text import quoted
 
-Arrays = dict[str, NDArray[Any]]
 REMEDY = "name weights that were trained with the same options of the model"
 
 
@@ -34,9 +33,9 @@ class LinearMaps(nn.Module):
         return cast(nn.Linear, self.get_submodule(name))
 
 
-def array_of(tensor: Tensor) -> NDArray[Any]:
+def array_of(tensor: Tensor) -> Array:
     """Copy of a tensor's values."""
-    array: NDArray[Any] = tensor.detach().numpy().copy()
+    array: Array = tensor.detach().numpy().copy()
     return array
 
 
@@ -45,13 +44,13 @@ def arrays_of(module: torch.nn.Module) -> Arrays:
     return {name: array_of(tensor) for name, tensor in module.state_dict().items()}
 
 
-def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+def put_arrays(module: torch.nn.Module, arrays: Mapping[str, Array], where: str) -> None:
     """Give a module these parameters and buffers; ``where`` names their source."""
     check_arrays(module, arrays, where)
     module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
-def check_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+def check_arrays(module: torch.nn.Module, arrays: Mapping[str, Array], where: str) -> None:
     """Raise FormatError unless these are the parameters and buffers of a module."""
     wanted = module.state_dict()
     shapes = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
@@ -74,7 +73,7 @@ def normal(rows: int, columns: int) -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.randn(rows, columns) / columns**0.5)
 
 
-def fill(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+def fill(module: torch.nn.Module, arrays: Mapping[str, Array], where: str) -> None:
     """Give a module that was built without memory its parameters, for placing on the CPU."""
     check_arrays(module, arrays, where)
     values = {}

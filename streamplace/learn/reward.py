@@ -6,19 +6,18 @@ from functools import cache
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim import throughput
 
 from streamplace.errors import SettingError
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 
-Rewards = NDArray[np.float64]
-Reward = Callable[[Problem, NDArray[np.int32]], Rewards]
+Reward = Callable[[Problem, Ints], Floats]
 """Values [B] in 0…1 of placements [B, N]."""
-RewardsAndCosts = Callable[[Problem, NDArray[np.int32]], tuple[Rewards, Rewards]]
+RewardsAndCosts = Callable[[Problem, Ints], tuple[Floats, Floats]]
 """Rewards and costs [B] of placements [B, N], each of which is evaluated once."""
-Measure = Callable[[Problem, NDArray[np.int32]], Rewards]
+Measure = Callable[[Problem, Ints], Floats]
 """Seconds [B] that one pass took under each of the placements [B, N]."""
 SIMULATED = ("steady", "engine")
 
@@ -44,7 +43,7 @@ def _one_by_one(measure: Measure) -> Measure:
     """Measure that threads wait for: passes at the same time would disturb each other."""
     lock = Lock()
 
-    def measured(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+    def measured(problem: Problem, placements: Ints) -> Floats:
         with lock:
             return measure(problem, placements)
 
@@ -65,7 +64,7 @@ def check_reward(objective: str, reward: str | Measure) -> None:
         )
 
 
-def rewards_of_values(objective: str, problem: Problem, values: Rewards) -> Rewards:
+def rewards_of_values(objective: str, problem: Problem, values: Floats) -> Floats:
     """Rewards of placements whose simulated values by the objective are known."""
     valued = named_objective(objective)
     return values if _is_rate(valued) else Relative(valued).rewards(problem, values)
@@ -84,19 +83,19 @@ def with_costs(reward: Reward) -> RewardsAndCosts:
     if isinstance(reward, Relative):
         return reward.both
 
-    def both(problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
+    def both(problem: Problem, placements: Ints) -> tuple[Floats, Floats]:
         rewards = reward(problem, placements)
         return rewards, -rewards
 
     return both
 
 
-def steady(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+def steady(problem: Problem, placements: Ints) -> Floats:
     """Relative throughput in the steady state."""
     return throughput(problem.instance, placements)
 
 
-def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+def engine(problem: Problem, placements: Ints) -> Floats:
     """Relative throughput in the queueing engine; equal placements are run once."""
     from streamsim.engine import settings_for, simulate
 
@@ -120,16 +119,16 @@ class Relative:
         self._objective = objective
         self._yardstick = cache(self._measured)
 
-    def __call__(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+    def __call__(self, problem: Problem, placements: Ints) -> Floats:
         """Rewards of a batch."""
         return self.both(problem, placements)[0]
 
-    def both(self, problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
+    def both(self, problem: Problem, placements: Ints) -> tuple[Floats, Floats]:
         """Rewards of a batch, and its values in yardsticks, negative if more is better."""
         values = np.asarray(self._objective.values(problem, placements), np.float64)
         return self.rewards(problem, values), self._costs(problem, values)
 
-    def rewards(self, problem: Problem, values: Rewards) -> Rewards:
+    def rewards(self, problem: Problem, values: Floats) -> Floats:
         """Rewards of values."""
         values = np.maximum(values, 0.0)
         yardstick, proven = self._yardstick(problem)
@@ -143,7 +142,7 @@ class Relative:
             np.divide(numerator, denominator, out=np.ones_like(values), where=good), 0.0, 1.0
         )
 
-    def _costs(self, problem: Problem, values: Rewards) -> Rewards:
+    def _costs(self, problem: Problem, values: Floats) -> Floats:
         yardstick = self._yardstick(problem)[0]
         signed = values if self._objective.sense == "min" else -values
         return signed / yardstick if yardstick > 0 else signed

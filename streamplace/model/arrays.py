@@ -1,10 +1,12 @@
 """Array types, one per kind of element, and the relative difference that rounding may make."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[Any]
+Arrays = dict[str, Array]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

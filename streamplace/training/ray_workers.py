@@ -10,9 +10,9 @@ from typing import Any
 
 from streamplace.evaluate.on_ray import connected, result
 from streamplace.learn.learner import Learner
-from streamplace.learn.parameters import Arrays, arrays_of, put_arrays
+from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, one_thread, summed
-from streamplace.model.arrays import Floats, Longs
+from streamplace.model.arrays import Arrays, Floats, Longs
 
 Make = Callable[[], Learner]
 

@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from streamplace.learn.tensors.few_rows import multiply, multiply_transposed
+from streamplace.model.arrays import Array
 
 Segment = tuple[int, int, int]
 """Step, and first and last node (excluded)."""
-Array = NDArray[Any]
 
 
 class Forest(NamedTuple):

@@ -10,10 +10,9 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
-Array = NDArray[Any]
+from streamplace.model.arrays import Array
 
 
 class DeviceTrait(IntEnum):

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
 from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig
-from streamplace.model.arrays import Floats, Longs
+from streamplace.model.arrays import Array, Arrays, Floats, Longs
 from streamplace.model.coarsening import finest_level
 from streamplace.model.least_peak import peak_yardstick
 from streamplace.model.problem import Problem
@@ -31,8 +30,6 @@ MOST_OPERATORS = 4096
 """Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
 MOST_BYTES = 16e9
 """Most memory for tensors of operators by operators, of all graphs together."""
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +251,7 @@ def _rules(problem: Problem, devices: int, *, ruled: bool) -> Arrays:
     return {"allowed": allowed, "mates": mates.astype(np.float32), "rivals": rivals}
 
 
-def _padded(arrays: Sequence[NDArray[Any]], fill: Any) -> NDArray[Any]:
+def _padded(arrays: Sequence[Array], fill: Any) -> Array:
     shape = np.max([array.shape for array in arrays], axis=0)
     padded = np.full((len(arrays), *shape), fill, arrays[0].dtype)
     for row, array in zip(padded, arrays, strict=True):

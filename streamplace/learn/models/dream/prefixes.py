@@ -20,7 +20,6 @@ from torch.autograd.function import once_differentiable
 
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import (
-    Array,
     Forest,
     Segment,
     advance,
@@ -37,6 +36,7 @@ from streamplace.learn.models.dream.devices import (
 )
 from streamplace.learn.tensors.draws import gumbel
 from streamplace.learn.tensors.few_rows import multiply_transposed
+from streamplace.model.arrays import Array
 
 CLOSED = -1e9
 """Logit of a device that is not open."""
