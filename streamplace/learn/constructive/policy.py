@@ -19,6 +19,9 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
+CLOSED = -1e9
+"""Logit of a device that is not open."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likelihood:

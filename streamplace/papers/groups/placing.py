@@ -20,9 +20,6 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Traits
 
-CLOSED = -1e9
-"""Logit of a device that a node may not use."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraitPolicy:

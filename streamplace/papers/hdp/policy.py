@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import EncodedBatch, Likelihood
+from streamplace.learn.constructive.policy import CLOSED, EncodedBatch, Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.parameters import normal
@@ -31,7 +31,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups import Trait
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
+from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.hdp import HdpConfig
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")

@@ -31,13 +31,13 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import Likelihood
+from streamplace.learn.constructive.policy import CLOSED, Likelihood
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.tensors.draws import child, children, gumbel, uniform
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
+from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.hsdag import HOPS, HsdagConfig
 
 BATCH = 256

@@ -18,7 +18,7 @@ from streamsim.jit import kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from streamplace.learn.constructive.policy import Likelihood
+from streamplace.learn.constructive.policy import CLOSED, Likelihood
 from streamplace.learn.constructive.recurrence import (
     Forest,
     Segment,
@@ -38,8 +38,6 @@ from streamplace.learn.tensors.draws import gumbel
 from streamplace.learn.tensors.few_rows import multiply_transposed
 from streamplace.model.arrays import Array
 
-CLOSED = -1e9
-"""Logit of a device that is not open."""
 MOST_KEPT = 1 << 16
 """Most nodes of which the memory is kept for another tree."""
 LOWEST = np.float32(-80)
