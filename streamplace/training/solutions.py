@@ -60,19 +60,13 @@ class Solver:
         for record in self._records(unproven, SEARCHER, "searching graphs without a quick proof"):
             if self._better(record, best[record.problem]):
                 best[record.problem] = record
-        chosen = (best[record.problem] for record in proofs)
-        return tuple(
-            None if record.value is None else np.array(record.devices, np.int32)
-            for record in chosen
-        )
+        return _placements(best[record.problem] for record in proofs)
 
     def searched(self, problems: Sequence[Problem], evaluations: int) -> tuple[Ints | None, ...]:
         """Best placement of every problem that a search of so many evaluations finds."""
         budget = Budget(evaluations=evaluations)
         found = self._records(problems, SEARCHER, "searching the training graphs", budget)
-        return tuple(
-            None if record.value is None else np.array(record.devices, np.int32) for record in found
-        )
+        return _placements(found)
 
     def _better(self, record: Record, other: Record) -> bool:
         if record.value is None or other.value is None:
@@ -86,6 +80,11 @@ class Solver:
         with _without_script():
             solved = records_of(comparison, problems, self.folder / FILE, on=self.on)
             return list(chain(*self.track(solved, title, len(problems))))
+
+
+def _placements(records: Iterable[Record]) -> tuple[Ints | None, ...]:
+    """Devices of the operators of every problem, None if it was not placed."""
+    return tuple(None if r.value is None else np.array(r.devices, np.int32) for r in records)
 
 
 @contextmanager
