@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamplace.api.arguments import GraphLike, converted, problem_of
 from streamplace.errors import SettingError
@@ -112,30 +113,26 @@ def graphs_of(
     data: GraphsLike, split: str | None = None, limit: int | None = None
 ) -> Iterator[StreamGraph | Problem]:
     """Graphs of a split, or problems if their documents have a cluster."""
-
-    def every() -> Iterator[StreamGraph | Problem]:
-        for item in _items(data):
-            if not isinstance(item, StreamGraph | Problem):
-                yield from DataSet(path_of("data", item), split).graphs_and_problems()
-            elif _is_of(item, split):
-                yield item
-
-    return _first(every(), limit)
+    every = (
+        [item]
+        if isinstance(item, StreamGraph | Problem)
+        else DataSet(item, split).graphs_and_problems()
+        for item in _items(data, split)
+    )
+    return _first(chain.from_iterable(every), limit)
 
 
 def problems_of(
     data: GraphsLike, reader: Reader, split: str | None = None, limit: int | None = None
 ) -> Iterator[Problem]:
     """Problems of a split; the reader's cluster and constraints are for those without any."""
-
-    def every() -> Iterator[Problem]:
-        for item in _items(data):
-            if not isinstance(item, StreamGraph | Problem):
-                yield from DataSet(path_of("data", item), split, reader=reader)
-            elif _is_of(item, split):
-                yield problem_of(item, reader.cluster, reader.constraints)
-
-    return _first(every(), limit)
+    every = (
+        [problem_of(item, reader.cluster, reader.constraints)]
+        if isinstance(item, StreamGraph | Problem)
+        else iter(DataSet(item, split, reader=reader))
+        for item in _items(data, split)
+    )
+    return _first(chain.from_iterable(every), limit)
 
 
 def _first(items: Iterator[T], limit: int | None) -> Iterator[T]:
@@ -144,21 +141,21 @@ def _first(items: Iterator[T], limit: int | None) -> Iterator[T]:
     return islice(items, limit)
 
 
-def _items(data: GraphsLike) -> Iterator[StreamGraph | Problem | FilePath]:
-    """Graphs, problems and paths of files with more of them."""
+def _items(data: GraphsLike, split: str | None) -> Iterator[StreamGraph | Problem | Path]:
+    """Graphs and problems of a split, and paths of files with more of them."""
     data = converted(data)
     if isinstance(data, StreamGraph | Problem) or is_path(data):
-        yield data
+        items: Iterable[Any] = [data]
     elif isinstance(data, Iterable):
-        for item in map(converted, data):
-            if isinstance(item, StreamGraph | Problem) or is_path(item):
-                yield item
-            else:
-                raise wrong("data", item, WANTED)
+        items = map(converted, data)
     else:
         raise wrong("data", data, WANTED)
-
-
-def _is_of(item: StreamGraph | Problem, split: str | None) -> bool:
-    graph = item.graph if isinstance(item, Problem) else item
-    return split is None or split_of(graph.attributes) == split
+    for item in items:
+        if is_path(item):
+            yield path_of("data", item)
+        elif not isinstance(item, StreamGraph | Problem):
+            raise wrong("data", item, WANTED)
+        else:
+            graph = item.graph if isinstance(item, Problem) else item
+            if split in (None, split_of(graph.attributes)):
+                yield item
