@@ -13,6 +13,7 @@ from streamplace.model.defaults import BANDWIDTH, SPEED
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import ClusterFile
 from streamplace.settings.option import WHERE, option
+from streamplace.settings.shared import SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ class DescribeSettings(VerbSettings):
         f"[default: {SPEED}, {BANDWIDTH}]",
         WHERE,
     )
-    split: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
+    split: str | None = SPLIT
 
 
 @verb(

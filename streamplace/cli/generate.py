@@ -14,6 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import Count, Whole
 from streamplace.settings.option import HOW_LONG, option
+from streamplace.settings.shared import JOBS, SEED
 
 if TYPE_CHECKING:
     from streamplace.families.dataset import Manifest
@@ -64,7 +65,7 @@ class InShards(VerbSettings):
     shards: Count | None = option(
         "--files N", "Number of files of the data set. They are made in parallel."
     )
-    jobs: Count | None = option("--jobs N", "Number of processes.  [default: all cores]", HOW_LONG)
+    jobs: Count | None = JOBS
     on: str | None = option(
         "--on RAY",
         "Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
@@ -81,7 +82,7 @@ class InShards(VerbSettings):
 class OfFamily(InShards):
     """What else a family needs than its parameters."""
 
-    seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
+    seed: Whole = SEED
 
 
 @verb(

@@ -5,8 +5,9 @@ from pathlib import Path
 from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.settings.convert import Count, PlacerNames, Texts
-from streamplace.settings.option import HOW_LONG, option
+from streamplace.settings.option import option
 from streamplace.settings.shared import (
+    JOBS,
     AtRates,
     Conditions,
     OfDataSet,
@@ -37,7 +38,7 @@ class CompareSettings(
         "--reference NAME", "Placer that the others are compared with.", default=REFERENCE
     )
     out: Path | None = None
-    jobs: Count | None = option("--jobs N", "Number of processes.  [default: all cores]", HOW_LONG)
+    jobs: Count | None = JOBS
 
     def check(self) -> None:
         """Refuse a reference that is not compared."""

@@ -33,6 +33,7 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, option
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
+from streamplace.settings.shared import SEED
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -348,7 +349,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     budget: SearchBudget = option(
         "--budget TIME", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG
     )
-    seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
+    seed: Whole = SEED
     seconds: Window = file_key("TIME", "Length of a window of measurement.", default=10.0)
     patience: Patience = PATIENCE
 

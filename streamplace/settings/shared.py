@@ -25,6 +25,10 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.option import HOW_LONG, WHERE, file_key, option
 
+SEED: int = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
+SPLIT: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
+JOBS: int | None = option("--jobs N", "Number of processes.  [default: all cores]", HOW_LONG)
+
 
 def objective_names() -> list[str]:
     """Names of all objectives."""
@@ -164,7 +168,7 @@ class SearchLimits(VerbSettings):
         "Maximum number of steps of the search. Results then do not depend on the machine.",
         HOW_LONG,
     )
-    seed: Whole = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
+    seed: Whole = SEED
 
     def limits(self) -> Budget | None:
         """Budget of both limits; None without any."""
@@ -178,7 +182,7 @@ class SearchLimits(VerbSettings):
 class OfDataSet(VerbSettings):
     """Graphs of a data set, and what computes."""
 
-    split: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
+    split: str | None = SPLIT
     limit: Count | None = file_key("N", "Number of graphs to read, from the first.")
     on: str | None = file_key(
         "RAY", "Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."
