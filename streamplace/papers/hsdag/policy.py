@@ -69,7 +69,6 @@ class GroupingRound:
     first: Tensor  # [C] first node of every group
     owner: Tensor  # [C] graph of every group
     log_p: Tensor  # [C, D]
-    scores: Tensor  # [E'] of the edges that may join groups in this round
 
 
 class HsdagModule(nn.Module):
@@ -132,8 +131,7 @@ class HsdagModule(nn.Module):
         together = able == units[:, None]
         may = torch.where(together.any(1, keepdim=True), together, able > 0)
         logits = self.place(pooled).masked_fill(~may, CLOSED)
-        now = GroupingRound(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
-        return now, pooled
+        return GroupingRound(group, first, graphs.owner[first], logits.log_softmax(-1)), pooled
 
 
 def of_groups(graphs: GraphsSideBySide, now: GroupingRound) -> tuple[GraphsSideBySide, Tensor]:
@@ -248,10 +246,6 @@ class GroupingRounds:
     place: Tensor  # [V] place of a node among those of its problem
     first: Tensor  # [V] first operator of a node
     rounds: Sequence[GroupingRound]  # T
-
-    @property
-    def costs(self) -> None:
-        """No problem is made for a batch alone."""
 
     def drawn(self, samples: int, keys: Tensor | None) -> Tensor:
         """Placements [G, S, N], drawn group by group, or without keys the likeliest."""
