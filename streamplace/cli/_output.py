@@ -108,9 +108,7 @@ def print_report(report: "Report") -> None:
     print_parts(console(), report.all_parts if is_verbose else report.main_parts)
 
 
-def with_command(
-    report: "Report", graph: Path, options: Mapping[str, Any] | None = None
-) -> "Report":
+def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "Report":
     """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
 
     ``options`` are those of ``simulate`` by name. The report has no command if a file cannot be
@@ -118,7 +116,6 @@ def with_command(
     """
     from dataclasses import replace
 
-    options = options or {}
     files = [graph, *(value for value in options.values() if isinstance(value, Path))]
     file = f"./{graph}" if str(graph).startswith("-") else str(graph)  # which is no option
     words = ["streamplace", "simulate", file, "/dev/stdin"]

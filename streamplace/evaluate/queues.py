@@ -144,7 +144,7 @@ def run_queues(
 
 
 def run_queues_traced(
-    problem: Problem, placement: Placement, settings: "GivenSettings | None" = None
+    problem: Problem, placement: Placement, settings: "GivenSettings"
 ) -> "tuple[QueueRun, Trace, Settings]":
     """Simulate once like `run_queues`, and also return the ticks and settings for `draw_queues`."""
     from streamsim.engine import observe_traced

@@ -382,9 +382,7 @@ def _constraints(rules: PlacementRules) -> ConstraintsPart:
     )
 
 
-def groups_of(
-    graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
-) -> list[GroupsPart]:
+def groups_of(graph: StreamGraph, places: Sequence[Ints], unit: Ints | None) -> list[GroupsPart]:
     """Groups that make a graph smaller; chains are cut between devices of any placement.
 
     Operators of one ``unit`` [N] share a device.

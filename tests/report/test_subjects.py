@@ -103,7 +103,7 @@ def test_reports_have_the_command_for_their_placements(run, graph):
         assert words[:4] == ["streamplace", "simulate", name, "/dev/stdin"]
         assert sorted(words[4:]) == sorted(given)
     for unreadable in ("\x1b[2J.json", "pipe"):
-        report = with_command(Report(("Fine.",)), Path(unreadable))
+        report = with_command(Report(("Fine.",)), Path(unreadable), {})
         assert report.command == ""
 
 

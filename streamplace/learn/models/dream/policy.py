@@ -152,13 +152,13 @@ def trained(path: Path, model: str) -> TrainedConstructor:
     return TrainedConstructor(DreamPolicy(module, settled, scale))
 
 
-def batches_by_size(sizes: Longs, cells: int = CELLS) -> list[Longs]:
-    """Rows in batches of like sizes, each of at most so many operators or one problem."""
+def batches_by_size(sizes: Longs) -> list[Longs]:
+    """Rows in batches of like sizes, each of at most `CELLS` operators or one problem."""
     by_size = np.argsort(sizes, kind="stable")
     batches, start = [], 0
     while start < len(by_size):
         end = start + 1
-        while end < len(by_size) and (end + 1 - start) * sizes[by_size[end]] <= cells:
+        while end < len(by_size) and (end + 1 - start) * sizes[by_size[end]] <= CELLS:
             end += 1
         batches.append(by_size[start:end])
         start = end
