@@ -10,6 +10,9 @@ import numpy as np
 from streamplace.learn.learner import StepReport
 from streamplace.model.arrays import Floats
 
+BEST = "best.safetensors"
+"""File of the best weights of a training, in its folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Epoch:

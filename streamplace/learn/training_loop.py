@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.history import Epoch, History, Watcher
+from streamplace.learn.history import BEST, Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import LearnedModel, LearningTask
@@ -23,8 +23,8 @@ from streamplace.learn.shards import GradientWorkers, batches, dealt, one_thread
 from streamplace.model.arrays import Longs
 
 LOG = logging.getLogger(__name__)
-FIRST, BEST = "first.safetensors", "best.safetensors"
-"""Files of the random weights that training begins from, and of the best ones."""
+FIRST = "first.safetensors"
+"""File of the random weights that training begins from."""
 
 
 def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
@@ -73,20 +73,20 @@ class TrainingLoop:
         self.n_steps = -(-learner.n_problems // config.batch)
         self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate, fused=True)
 
-    def run(self, watchers: Sequence[Watcher], resume: Checkpoint | None = None) -> History:
+    def run(self, watcher: Watcher | None, resume: Checkpoint | None = None) -> History:
         """Train until the last epoch, or until patience runs out.
 
         Ctrl-C, or an error, leaves the checkpoint of the last complete epoch in the folder.
         """
         self._begin(resume)
-        for watcher in watchers:
+        if watcher is not None:
             watcher.begin(self.history, self.config.epochs, self.n_steps)
         try:
             config, history = self.config, self.history
             while len(history.epochs) < config.epochs and not history.stalled(config.patience):
-                self._epoch(watchers)
+                self._epoch(watcher)
         finally:
-            for watcher in watchers:
+            if watcher is not None:
                 watcher.end()
         return self.history
 
@@ -102,7 +102,7 @@ class TrainingLoop:
             self._write_weights(BEST)
         self._save()
 
-    def _epoch(self, watchers: Sequence[Watcher]) -> None:
+    def _epoch(self, watcher: Watcher | None) -> None:
         """Train for one epoch, validate, and keep what resuming needs."""
         start = time.perf_counter()
         number = len(self.history.epochs)
@@ -112,7 +112,7 @@ class TrainingLoop:
         for step, rows in enumerate(batches(self.learner.sizes, config.batch, self._seed, number)):
             step_report, step_loss, step_norm = self._step(number, step, rows)
             report, loss, norm = report + step_report, loss + step_loss, norm + step_norm
-            for watcher in watchers:
+            if watcher is not None:
                 watcher.step(number + 1, step_report)
         values = self._gradient_workers.values(self._validation)
         mean = report.mean
@@ -131,7 +131,7 @@ class TrainingLoop:
             self._write_weights(BEST)
         self._save()
         LOG.info("epoch %d: reward %.4f, score %.4f", done.epoch, done.reward, done.score)
-        for watcher in watchers:
+        if watcher is not None:
             watcher.epoch(self.history)
 
     def _save(self) -> None:

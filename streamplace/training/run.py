@@ -247,7 +247,7 @@ class TrainingRun:
                     validation=len(self.validation),
                 )
                 try:
-                    loop.run([watcher] if watcher else [], checkpoint)
+                    loop.run(watcher, checkpoint)
                     optima = self._optima(solver)
                 finally:
                     history = loop.history

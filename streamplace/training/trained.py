@@ -14,7 +14,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.evaluate.paired import Paired
 from streamplace.evaluate.records import Record, problem_hash, with_result
 from streamplace.evaluate.results import ObjectiveResults, Row
-from streamplace.learn.history import History
+from streamplace.learn.history import BEST, History
 from streamplace.model.arrays import Floats
 from streamplace.model.message_text import counted
 from streamplace.model.problem import Problem
@@ -100,7 +100,7 @@ class Trained:
     @property
     def weights(self) -> Path:
         """File of the best weights."""
-        return self.folder / "best.safetensors"
+        return self.folder / BEST
 
     @property
     def stopped_early(self) -> bool:

@@ -45,7 +45,7 @@ def test_steps_are_those_of_adam_however_gradients_lie_in_memory(tmp_path):
     workers, settings = TransposedGradients(), {"seed": 0, "start": None, "model": "linear"}
     TrainingLoop(
         learner, workers, config=CONFIG, folder=tmp_path, settings=settings, origin={}, validation=0
-    ).run([])
+    ).run(None)
     adam = torch.optim.Adam(expected.parameters(), 0.1, fused=False)
     for weight, bias in workers.steps:
         expected.weight.grad, expected.bias.grad = weight / 2, None if bias is None else bias / 2
