@@ -29,7 +29,7 @@ def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
     return in_use.reshape(batch, n_devices)
 
 
-def most(capacity: Floats) -> Floats:
+def with_slack(capacity: Floats) -> Floats:
     """Capacity of every device with its tolerance for rounding."""
     return capacity * (1 + SLACK)
 
@@ -42,7 +42,7 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, capacity: Floats) -> Int
     Depth-first search: first the unit with the fewest devices, the larger one of equals, each to
     the device that it fits most tightly.
     """
-    choices = (allowed & (memory[:, None] <= most(capacity))).sum(axis=1)
+    choices = (allowed & (memory[:, None] <= with_slack(capacity))).sum(axis=1)
     order = np.lexsort((-memory, choices)) if len(pairs) else np.lexsort((choices, -memory))
     alike = bool(allowed.all()) and not len(pairs)
     from streamplace.model.packing import pack
@@ -79,7 +79,7 @@ def too_large(
     graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, capacity: Floats
 ) -> str:
     """Message that names a unit for which no device has enough memory."""
-    u = int(np.argmax(~(allowed & (memory[:, None] <= most(capacity))).any(axis=1)))
+    u = int(np.argmax(~(allowed & (memory[:, None] <= with_slack(capacity))).any(axis=1)))
     names = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]
     largest = float(capacity[allowed[u]].max())
     return (
@@ -99,7 +99,7 @@ def short_memory(
     only = np.flatnonzero(allowed.sum(axis=1) == 1)
     device = np.argmax(allowed[only], axis=1)
     there = np.bincount(device, memory[only], len(capacity))
-    over = np.flatnonzero(there > most(capacity))
+    over = np.flatnonzero(there > with_slack(capacity))
     if len(over):
         here = np.isin(unit, only[device == over[0]])
         names = [graph.operators.name[v] for v in np.flatnonzero(here)]

@@ -17,7 +17,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import TAG, Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rival_columns
-from streamplace.model.memory import made_room, most, packed, short_memory, too_large, used
+from streamplace.model.memory import made_room, packed, short_memory, too_large, used, with_slack
 from streamplace.model.message_text import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
@@ -106,7 +106,7 @@ class PlacementRules:
             legal &= (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
         if self.memory is not None and self.room is not None:
             in_use = used(of_unit, self.memory, len(self.room))
-            legal &= (in_use <= most(self.room)).all(axis=1)
+            legal &= (in_use <= with_slack(self.room)).all(axis=1)
         return np.asarray(legal)
 
     def is_legal(self, placement: Ints) -> bool:
@@ -122,7 +122,7 @@ class PlacementRules:
             return None
         of_unit = placement[self.first_operator][None]
         (in_use,) = used(of_unit, self.memory, len(self.room))
-        excess = np.where(in_use > most(self.room), in_use - self.room, -np.inf)
+        excess = np.where(in_use > with_slack(self.room), in_use - self.room, -np.inf)
         d = int(np.argmax(excess))
         return (d, float(excess[d])) if excess[d] > 0 else None
 
@@ -164,7 +164,7 @@ def compile_rules(
     if any_fits:
         return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
     memory = np.bincount(unit, sizes).astype(np.float64)
-    roomy = allowed & (memory[:, None] <= most(room))
+    roomy = allowed & (memory[:, None] <= with_slack(room))
     if not roomy.any(axis=1).all():
         reason = too_large(graph, unit, allowed, memory, room)
         return _doubted(graph, PlacementRules(unit, allowed, apart, None, memory, room, reason))
@@ -187,7 +187,7 @@ def _fitting(
     graph: StreamGraph, unit: Ints, allowed: Bools, apart: Ints, memory: Floats, room: Floats
 ) -> PlacementRules:
     """Rules if memory is short, with a legal device for every unit if the search finds them."""
-    lack = float(memory.sum() - most(room).sum())
+    lack = float(memory.sum() - with_slack(room).sum())
     if lack > 0:
         raise ProblemError(
             f"the operators cannot fit: {format_bytes(float(memory.sum()))} of memory needed "

@@ -20,7 +20,7 @@ import numpy as np
 from streamsim.loads import flow_loads, handling
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.memory import most
+from streamplace.model.memory import with_slack
 from streamplace.placers.exact.units import Units
 from streamplace.placers.meter import Meter
 
@@ -79,7 +79,7 @@ class PlacementModel:
         for d in np.flatnonzero(np.isfinite(room)).tolist():
             grain = max(1.0, room[d] / MOST_GRAINS)
             terms = [int(sizes[u] / grain) * x[d] for u, x in enumerate(self.x) if d in x]
-            limit = most(room)[d] / grain
+            limit = with_slack(room)[d] / grain
             self.cp.add(sum(terms) <= int(limit if whole and grain == 1 else np.ceil(limit)))
 
     def open_in_order(self, classes: Ints, rows: "Sequence[Choices]") -> None:

@@ -9,7 +9,7 @@ from streamsim.platform import Platform
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
-from streamplace.model.memory import most, used
+from streamplace.model.memory import used, with_slack
 from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 
@@ -100,7 +100,7 @@ def are_legal(units: Units, places: Ints) -> Bools:
     legal: Bools = allowed & (places[:, a] != places[:, b]).all(axis=1)
     if len(units.memory):
         bytes_used = used(places, units.memory, units.n_devices)
-        legal &= (bytes_used <= most(units.room)).all(axis=1)
+        legal &= (bytes_used <= with_slack(units.room)).all(axis=1)
     return legal
 
 
@@ -152,7 +152,7 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
     alone = (units.apart[:, 0] != units.apart[:, 1]).all()
     open_to = (units.load < cut) & (units.core < cut)
     if len(units.memory):
-        open_to &= units.memory[:, None] <= most(units.room)
+        open_to &= units.memory[:, None] <= with_slack(units.room)
     return (units, group) if alone and open_to.any(axis=1).all() else None
 
 
