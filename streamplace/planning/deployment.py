@@ -28,7 +28,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.loads import link_loads
-from streamplace.placers.anneal.throughput import least
+from streamplace.placers.anneal.throughput import with_lower_peak
 from streamplace.placers.anneal.walk import first_place, placement_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
@@ -307,7 +307,7 @@ class LinkedDevices:
         problem = Problem(deployment.expansion.graph, self._cluster, rules, known=present)
         level = finest_level(problem)
         start = first_place(problem, level, [present])
-        place = least(level, start, self._seed, Meter(Budget(None, MOST_MOVES), 1), 1.0)
+        place = with_lower_peak(level, start, self._seed, Meter(Budget(None, MOST_MOVES), 1), 1.0)
         rows = deployment.expansion.fold(placement_of(problem, place))[:, devices].T
         moved = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
         packing = packing_of(self._demand, self._catalogue, packed.parallelism)

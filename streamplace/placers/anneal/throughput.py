@@ -39,11 +39,11 @@ from streamplace.placers.anneal.walk import (
     FLAT,
     HEAT,
     LENGTH,
-    SLACK,
     STEP,
     SWEEP,
     TEMPERATURE,
     TIGHTEN,
+    WIDTH,
     UnitWalk,
     accepted,
     apart,
@@ -153,7 +153,8 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
     with handing_on(best):
         while True:
             part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
-            lower = least(finest_level(problem, times), place, seed, part, bound * (1 + MET))
+            level = finest_level(problem, times)
+            lower = with_lower_peak(level, place, seed, part, bound * (1 + MET))
             meter.spend(part.spent)
             tried = placement_of(problem, lower)
             if (reached := _value(problem, tried)) > value:
@@ -175,7 +176,7 @@ def least_work(problem: Problem) -> int:
     return LEAST if len(problem.instance.sources) == 1 else LEAST_OF_SEVERAL
 
 
-def least(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Ints:
+def with_lower_peak(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Ints:
     """Device of every unit with the least peak found."""
     for best in _falling(level, place, seed, meter, enough):
         place = best
@@ -191,7 +192,7 @@ def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) 
     walk = new_walk(level, place, seed)
     begin_search(level, walk, first_round(meter))
     if level.n_units > NARROW:
-        walk.numbers[SLACK], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
+        walk.numbers[WIDTH], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
     yield walk.best
     proceed(level, walk, ENDLESS, meter, enough)
 
@@ -411,7 +412,7 @@ def _search_coarse(
     for slack, tighten in ATTEMPTS:
         walk = new_walk(level, place, int(rng.integers(2**62)))
         begin_search(level, walk, COARSE_STEPS // 16)
-        walk.numbers[SLACK], walk.numbers[TIGHTEN] = slack, tighten
+        walk.numbers[WIDTH], walk.numbers[TIGHTEN] = slack, tighten
         mix(walk, *COARSE_MIX)
         proceed(level, walk, COARSE_STEPS, meter, enough)
         candidates.append(walk.best)

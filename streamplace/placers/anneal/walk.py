@@ -59,8 +59,8 @@ EVERY_COPY = 16
 # last neighbourhood move, the step at which `best` was copied, 1 + next unit of a sweep (or 0)
 STEP, LENGTH, ROUND, STAMP, COPIED, SWEEP = range(6)
 # Indices of `UnitWalk.numbers`: HEAT is the unit of temperatures; CLUSTERS, SWAPS and BESIDE are
-# shares of moves; SLACK is the target's distance from the best peak, TIGHTEN its factor per round
-ENERGY, TARGET, BEST_PEAK, TEMPERATURE, COOLING, HEAT, CLUSTERS, SWAPS, BESIDE, SLACK, TIGHTEN = (
+# shares of moves; WIDTH is the target's distance from the best peak, TIGHTEN its factor per round
+ENERGY, TARGET, BEST_PEAK, TEMPERATURE, COOLING, HEAT, CLUSTERS, SWAPS, BESIDE, WIDTH, TIGHTEN = (
     range(11)
 )
 
@@ -547,7 +547,7 @@ def begin_search(level: Level, walk: UnitWalk, first_round: int) -> None:
     count_used(level, walk)
     walk.numbers[BEST_PEAK] = peak(level, walk)
     walk.numbers[HEAT] = _scale(level) ** 2
-    walk.numbers[SLACK] = USUAL_SLACK
+    walk.numbers[WIDTH] = USUAL_SLACK
     walk.numbers[TIGHTEN] = 1.0
     mix(walk, 0.3, 0.2, 0.5)
     walk.counts[LENGTH] = first_round // 2
@@ -563,7 +563,7 @@ def begin_round(level: Level, walk: UnitWalk) -> None:
     settle(level, walk)
     restart(level, walk, LONGEST_ROUND, 4)
     if counts[ROUND] > 1:
-        numbers[SLACK] = max(numbers[SLACK] * numbers[TIGHTEN], min(numbers[SLACK], USUAL_SLACK))
+        numbers[WIDTH] = max(numbers[WIDTH] * numbers[TIGHTEN], min(numbers[WIDTH], USUAL_SLACK))
     fill_loads(level, walk.place, walk.loads)
     aim(level, walk)
     squared = numbers[TARGET] * numbers[TARGET]
@@ -597,7 +597,7 @@ def settle(level: Level, walk: UnitWalk) -> None:
 @borrowing_kernel
 def aim(level: Level, walk: UnitWalk) -> None:
     """Set the target from the best peak, and the energy from the target."""
-    walk.numbers[TARGET] = max(walk.numbers[BEST_PEAK] * (1.0 - walk.numbers[SLACK]), 1e-300)
+    walk.numbers[TARGET] = max(walk.numbers[BEST_PEAK] * (1.0 - walk.numbers[WIDTH]), 1e-300)
     walk.numbers[ENERGY] = energy(level, walk, walk.numbers[TARGET])
 
 
