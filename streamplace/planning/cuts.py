@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.arrays import Bools, Floats, Longs
+from streamplace.model.arrays import Bools, Floats
 from streamplace.placers.exact.cpsat import Effort, solve_model
-from streamplace.planning.demand import Demand, slot_groups, slots_of, subtask_speeds
+from streamplace.planning.demand import Demand, slot_groups, slots_of
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import CPU, MEMORY, RESOURCES, SLOTS, allowed, capacities
-from streamplace.planning.parallelism import least_parallelism
+from streamplace.planning.parallelism import parallelism_on_fastest
 
 MARGIN = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""
@@ -88,7 +88,7 @@ class ResourceNeed(NamedTuple):
 def resource_needs(demand: Demand, catalogue: Catalogue) -> Iterator[ResourceNeed]:
     """Needs of each resource by all operators, and by those that require the same tags."""
     may_run, groups = allowed(demand, catalogue), slot_groups(demand, catalogue)
-    subtasks = least_subtasks(demand, catalogue)
+    subtasks = parallelism_on_fastest(demand, catalogue)
     for tags in sorted({frozenset[str](), *demand.requires}, key=sorted):
         rows = np.array([tags <= required for required in demand.requires])
         runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
@@ -159,21 +159,6 @@ def _items(
 def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
     scaled = size * (pieces + 1)
     return size if scaled.denominator == 1 else Fraction(int(scaled), pieces)
-
-
-def least_subtasks(
-    demand: Demand, catalogue: Catalogue, counts: Sequence[int] | None = None
-) -> Longs:
-    """Least parallelism at which the fastest machine runs each operator's subtasks, [N]; 0 if none.
-
-    ``counts`` are the machines of each type that there are; without them, there are all types.
-    """
-    may_run = allowed(demand, catalogue)
-    if counts is not None:
-        may_run &= np.array(counts)[:, None] > 0
-    fastest = np.where(may_run, subtask_speeds(demand, catalogue), 0.0).max(axis=0)
-    least = [least_parallelism(demand, v, float(fastest[v])) for v in range(len(fastest))]
-    return np.asarray(np.where(may_run.any(axis=0), least, 0), np.int64)
 
 
 def cheapest_counts(

@@ -16,7 +16,7 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.cuts import WholeCut, least_subtasks
+from streamplace.planning.cuts import WholeCut
 from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
@@ -30,6 +30,7 @@ from streamplace.planning.packing import (
     packing_of,
     uses,
 )
+from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import PlanProblem
 
 MOST_OPERATORS, MOST_TYPES, MOST_MACHINES = 6, 3, 8
@@ -140,7 +141,7 @@ class Enumeration:
     def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
         """Parallelisms to try, fewest subtasks first, and whether these are all that may do."""
         demand, slots = self._demand, self._catalogue.slots(counts)
-        lowest = least_subtasks(demand, self._catalogue, counts)
+        lowest = parallelism_on_fastest(demand, self._catalogue, counts)
         low, high = [], []
         for group in range(int(demand.tied.max()) + 1):
             members = np.flatnonzero(demand.tied == group).tolist()

@@ -23,6 +23,7 @@ from streamplace.planning.demand import (
     subtask_speeds,
 )
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.packing import allowed
 
 MOST = 4096
 """Parallelism up to which more subtasks than necessary are tried."""
@@ -80,7 +81,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
         yield demand.parallelism_limit
         return
     tried: set[bytes] = set()
-    chains = one_to_one(demand)
+    chains = chains_of(demand)
     groups, slots = slot_groups(demand, catalogue), catalogue.slots(counts)
     most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
     for wanted in _wanted(demand, catalogue, counts, most):
@@ -117,7 +118,22 @@ def streams_between(demand: Demand, vector: Ints) -> float:
     return float(np.where(demand.one_to_one(vector), sender, sender * receiver).sum())
 
 
-def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
+def parallelism_on_fastest(
+    demand: Demand, catalogue: Catalogue, counts: Sequence[int] | None = None
+) -> Longs:
+    """Least parallelism at which the fastest machine runs each operator's subtasks, [N]; 0 if none.
+
+    ``counts`` are the machines of each type that there are; without them, there are all types.
+    """
+    may_run = allowed(demand, catalogue)
+    if counts is not None:
+        may_run &= np.array(counts)[:, None] > 0
+    fastest = np.where(may_run, subtask_speeds(demand, catalogue), 0.0).max(axis=0)
+    least = [least_parallelism(demand, v, float(fastest[v])) for v in range(len(fastest))]
+    return np.asarray(np.where(may_run.any(axis=0), least, 0), np.int64)
+
+
+def parallelism_on_slowest(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
     if demand.fixed:
         return demand.parallelism_limit
@@ -143,7 +159,7 @@ def _least_of_each(
     return least
 
 
-def one_to_one(demand: Demand) -> Ints:
+def chains_of(demand: Demand) -> Ints:
     """Group of operators connected one to one at equal parallelism, numbered, [N]."""
     direct = demand.joined != ALL_TO_ALL
     return connected(demand.n_operators, demand.source[direct], demand.target[direct])

@@ -25,13 +25,7 @@ from streamplace.model.units import digits, format_bytes
 from streamplace.placers.meter import Meter
 from streamplace.placers.stopwatch import now
 from streamplace.planning.bounds import CostBound, proven_bound
-from streamplace.planning.cuts import (
-    MARGIN,
-    ResourceNeed,
-    item_cuts,
-    least_subtasks,
-    resource_needs,
-)
+from streamplace.planning.cuts import MARGIN, ResourceNeed, item_cuts, resource_needs
 from streamplace.planning.demand import (
     Demand,
     least_need,
@@ -59,6 +53,7 @@ from streamplace.planning.packing import (
     packing_of,
     without_idle,
 )
+from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
 from streamplace.planning.rates import (
     FLOWING,
@@ -149,7 +144,7 @@ def planned_most(
 
 def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
     """Bound of the cost of every plan; None if it is proven that there is no plan."""
-    if not least_subtasks(problem.demand, problem.catalogue).all():
+    if not parallelism_on_fastest(problem.demand, problem.catalogue).all():
         return None  # no core is fast enough for some operator
     if problem.cluster is None and not problem.useful_offers:
         raise ProblemError(
@@ -413,7 +408,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None, meter: Meter, *, is_o
 def slow_operator(problem: PlanProblem) -> str:
     """Clause about an operator for which no core is fast enough; empty if there is none."""
     demand, catalogue = problem.demand, problem.catalogue
-    subtasks = least_subtasks(demand, catalogue)
+    subtasks = parallelism_on_fastest(demand, catalogue)
     if subtasks.all():
         return ""
     v = int(np.argmin(subtasks != 0))
@@ -472,7 +467,7 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, availa
     resources: dict[int, tuple[Floats | Longs, Callable[[float], str]]] = {
         CPU: (demand.instructions, lambda speed: f"{_mips(speed)} of CPU"),
         MEMORY: (demand.memory, lambda size: f"{format_bytes(size)} of memory"),
-        SLOTS: (least_subtasks(demand, catalogue), lambda number: f"{number:.6g} slots"),
+        SLOTS: (parallelism_on_fastest(demand, catalogue), lambda number: f"{number:.6g} slots"),
     }
     needed, text = resources[need.resource]
     name = quoted(demand.name[int((needed * need.rows).argmax())])

@@ -14,7 +14,7 @@ from streamplace.model.devices import SLACK
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.cuts import item_cuts, least_subtasks, resource_cuts
+from streamplace.planning.cuts import item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import deployed, fullest_link, has_loops
 from streamplace.planning.packing import (
@@ -28,6 +28,7 @@ from streamplace.planning.packing import (
     packing_of,
     without_idle,
 )
+from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import PlanSearch
 
@@ -237,7 +238,7 @@ def _rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, mos
 def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
     """Whether neither the total resources of these machines nor their cores exclude the rate."""
     demand, catalogue = problem.demand, problem.catalogue
-    if not least_subtasks(demand, catalogue, counts).all():
+    if not parallelism_on_fastest(demand, catalogue, counts).all():
         return False
     cuts = chain(resource_cuts(demand, catalogue), item_cuts(demand, catalogue))
     return all(cut.holds(counts) for cut in cuts)

@@ -37,9 +37,9 @@ from streamplace.planning.packing import (
     without_idle,
 )
 from streamplace.planning.parallelism import (
+    chains_of,
     choices,
-    least_parallelisms,
-    one_to_one,
+    parallelism_on_slowest,
     parallelisms,
     streams_between,
 )
@@ -213,7 +213,7 @@ class PlanSearch:
     ) -> PackedMachines:
         """Return the same machines with as few subtasks as are found before ``stop``."""
         demand, catalogue = self._demand, self._catalogue
-        least = least_parallelisms(demand, catalogue, packed.counts(len(catalogue.offers)))
+        least = parallelism_on_slowest(demand, catalogue, packed.counts(len(catalogue.offers)))
         subtasks = inf
         while packed.parallelism.sum() < subtasks:
             subtasks = packed.parallelism.sum()
@@ -278,7 +278,7 @@ def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMa
     number = max(1, counts[t])
     while True:
         counts[t] = min(number, limit)
-        vector = least_parallelisms(demand, catalogue, counts)
+        vector = parallelism_on_slowest(demand, catalogue, counts)
         packing = packing_of(demand, catalogue, vector)
         kinds = machine_kinds(catalogue, counts)
         rows, unplaced = first_fit(packing, kinds)
@@ -308,7 +308,7 @@ def _changing_together(demand: Demand, vector: Ints) -> Iterator[Bools]:
 
     Operators of equal parallelism that are connected one to one keep equal parallelism.
     """
-    chain = one_to_one(demand)
+    chain = chains_of(demand)
     is_even = [len(np.unique(vector[chain == g])) == 1 for g in range(chain.max() + 1)]
     group = np.where(np.array(is_even)[chain], chain, len(chain) + demand.tied)
     numbers = np.unique(group).tolist()
