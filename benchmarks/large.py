@@ -189,7 +189,7 @@ class Parts(NamedTuple):
         """Weights as METIS is given them."""
         instance, n = problem.instance, problem.n_operators
         weight = np.maximum(partition_graph.whole(instance.traffic), 1)
-        graph = partition_graph.neighbours(problem, partition_graph.unit_of(problem), n, weight)
+        graph = partition_graph.neighbours(problem, problem.unit, n, weight)
         power = partition_graph.power(problem)
         loads = partition_graph.whole(instance.load[:, 0])
         return cls(loads, graph, (power / power.sum()).tolist())

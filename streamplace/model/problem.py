@@ -185,6 +185,18 @@ class Problem(Caching, Pictured):
         """Number of devices, D."""
         return self.cluster.n_devices
 
+    @property
+    def unit(self) -> Ints:
+        """Unit of every operator: colocated operators share one, all others have their own."""
+        if self.rules is None:
+            return np.arange(self.n_operators, dtype=np.int32)
+        return self.rules.unit
+
+    @property
+    def first_operator(self) -> NDArray[np.intp]:
+        """First operator of every unit."""
+        return np.arange(self.n_operators) if self.rules is None else self.rules.first_operator
+
     def __repr__(self) -> str:
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
 

@@ -24,7 +24,6 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
 from streamplace.placers.exact.throughput import PROOF, settled
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
-from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, what_is_left
 from streamplace.placers.result import Improvement, Result
@@ -254,7 +253,7 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
     without raising the peak, so the minimum is local. Graphs too large to examine keep their
     placement.
     """
-    unit = unit_of(problem)
+    unit = problem.unit
     moves = (int(unit.max()) + 1) * problem.n_devices
     rounds = min(TIE_ROUNDS, TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
     if not rounds:

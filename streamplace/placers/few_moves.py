@@ -18,7 +18,7 @@ from streamplace.objectives.conditions import BEYOND, subject_to
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
-from streamplace.placers.partition_graph import matched, unit_of
+from streamplace.placers.partition_graph import matched
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.result import MoveStep, proven
 
@@ -52,9 +52,8 @@ class _FewMoves:
         self._limit = relocation.most_moves
         others = [c for c in objective.conditions if c.objective.name != "moves"]
         self._judge = subject_to(objective.plain, others)
-        self._unit = unit_of(problem)
+        self._unit, self._first = problem.unit, problem.first_operator
         self._stay = relocation.stay(problem).index
-        self._first = np.unique(self._unit, return_index=True)[1]  # operator of every unit
         self._home = self._stay[self._first]
         rows = relocation.rows(problem)
         named = [name in relocation.before for name in problem.graph.operators.name]

@@ -40,7 +40,7 @@ def fuser(
         Number of PEs; as many as devices by default.
     """
     parts = partition_graph.checked_parts(problem, k)
-    unit = partition_graph.unit_of(problem)
+    unit = problem.unit
     size = np.bincount(unit).astype(np.int32)
     streams = np.ones(problem.graph.n_streams, np.int64)
     graph = partition_graph.neighbours(problem, unit, len(size), streams)

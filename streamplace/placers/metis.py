@@ -96,7 +96,7 @@ def metis_oracle(
 def _parts(
     problem: Problem, power: Floats, seed: int, ufactor: int | None, recursive: bool
 ) -> Ints:
-    unit = partition_graph.unit_of(problem)
+    unit = problem.unit
     load = _loads(problem, unit)
     if len(power) == 1:
         return np.zeros(problem.n_operators, np.int32)

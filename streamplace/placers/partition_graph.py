@@ -47,13 +47,6 @@ def checked_parts(problem: Problem, k: int | None) -> int:
     return k
 
 
-def unit_of(problem: Problem) -> Ints:
-    """Unit of every operator: colocated operators share one, all others have their own."""
-    if problem.rules is None:
-        return np.arange(problem.n_operators, dtype=np.int32)
-    return problem.rules.unit
-
-
 def whole(weights: Floats) -> Longs:
     """Scale weights to integers; no positive one becomes 0, and the total cannot overflow.
 

@@ -134,7 +134,7 @@ def annealed(problem, place):
 
 
 def proven(problem, place):
-    units, _ = units_of(problem)
+    units = units_of(problem)
     return write_loads(units, place, np.empty(n_resources(problem.n_devices)))
 
 

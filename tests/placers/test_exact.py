@@ -60,7 +60,7 @@ def test_the_bound_holds_at_any_budget(sources, data, evaluations):
 @given(small_problems(most=5), st.floats(1.01, 3))
 def test_cp_sat_agrees_with_trying_everything(problem, cut):
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
-    units, unit = units_of(problem)
+    units, unit = units_of(problem), problem.unit
     goal = Goal(np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32))
     answer = solve_assignment(units, goal, Effort(10.0, None, 1, 0))
     peak = 1 / best_of_all(problem)
@@ -99,7 +99,7 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem, stretch):
     optimum = 1 / best_of_all(problem)
     if optimum <= 1:
         return
-    units, _ = units_of(problem)
+    units = units_of(problem)
     for cut in (optimum * (1 - 1e-9), optimum * (1 + 1e-9), optimum * stretch):
         possible = optimum < cut
         smaller = contracted(units, cut)

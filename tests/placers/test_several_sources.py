@@ -115,7 +115,7 @@ def test_the_corners_of_a_region_surround_it(rows, point):
 
 @given(limited(2, 5))
 def test_all_placements_are_listed_once_but_for_equal_devices(problem):
-    units, unit = units_of(problem)
+    units, unit = units_of(problem), problem.unit
     listed = np.vstack(list(legal_placements(units)))[:, unit]
     expected = np.unique(problem.canonical(all_legal(problem)), axis=0)
     assert len(listed) == len(expected)

@@ -45,8 +45,7 @@ class Nodes:
     @classmethod
     def units(cls, problem: Problem) -> "Nodes":
         """Nodes that are operators, or groups of colocated ones."""
-        n, rules = problem.n_operators, problem.rules
-        return cls(problem, np.arange(n) if rules is None else rules.unit.astype(np.int64))
+        return cls(problem, problem.unit.astype(np.int64))
 
     @classmethod
     def at_most(cls, problem: Problem, size: int) -> "Nodes":

@@ -66,7 +66,6 @@ from streamplace.placers.anneal.walk import (
 )
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
-from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.registry import Found
 
 LEAST, LEAST_OF_SEVERAL = 2 * FIRST_ROUND, FIRST_ROUND // 2
@@ -310,7 +309,7 @@ def maximise_fair(
     """Search until the budget ends or every source runs at its full rate."""
     best = UnitIncumbent(problem, meter)
     for placement in start:
-        best.judge(placement.index[best.first_operator])
+        best.judge(placement.index[problem.first_operator])
     best.judge(place)
     with handing_on(best.found):
         if level.n_units > FLAT:
@@ -326,9 +325,7 @@ class UnitIncumbent(Incumbent[Ints]):
 
     def __init__(self, problem: Problem, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
-        self.unit = unit_of(problem)
-        self.first_operator = np.unique(self.unit, return_index=True)[1]
-        self._problem, self._instance = problem, problem.instance
+        self._problem = problem
 
     def found(self) -> Found:
         """Answer of a search that ends now."""
@@ -337,7 +334,7 @@ class UnitIncumbent(Incumbent[Ints]):
 
     def judge(self, place: Ints) -> None:
         """Keep a placement if it is better."""
-        value = throughput(self._instance, place[self.unit][None])[0]
+        value = throughput(self._problem.instance, place[self._problem.unit][None])[0]
         self.offer(np.array(place, np.int32), value)
 
 
@@ -350,8 +347,8 @@ def _alternate(
     """
     instance = problem.instance
     by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.solution, seed)
-    state = incremental.start(instance, best.solution[best.unit])
-    first, member = group_by(writable(best.unit), level.n_units)
+    state = incremental.start(instance, best.solution[problem.unit])
+    first, member = group_by(writable(problem.unit), level.n_units)
     fair = FairSearch(instance, level, by_value, state, member, first)
     begin_search(level, by_peak, first_round(meter))
     begin_fair(fair)

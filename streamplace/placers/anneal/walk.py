@@ -446,9 +446,7 @@ def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> I
 
 def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
     """Device of every unit in each of these placements."""
-    if problem.rules is None:
-        return [placement.index for placement in placements]
-    return [placement.index[problem.rules.first_operator] for placement in placements]
+    return [placement.index[problem.first_operator] for placement in placements]
 
 
 def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:
@@ -486,7 +484,7 @@ def _legal_places(level: Level, rules: PlacementRules) -> list[Ints]:
 
 def placement_of(problem: Problem, place: Ints) -> Placement:
     """Placement of the operators from the devices of their units."""
-    return problem.placement(place if problem.rules is None else place[problem.rules.unit])
+    return problem.placement(place[problem.unit])
 
 
 def proceed(level: Level, walk: UnitWalk, steps: int, meter: Meter, enough: float) -> None:

@@ -17,7 +17,6 @@ from streamplace.placers.exact.prover import has_memory, meets_rival
 from streamplace.placers.exact.units import Units, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
-from streamplace.placers.partition_graph import unit_of
 from streamplace.placers.registry import Budget, Found, Placer
 
 MOST_PLACEMENTS, PER_SECOND = 1_000_000, 200_000
@@ -32,7 +31,7 @@ BATCH, STEPS = 4096, 200_000
 
 def best_of_all(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Evaluate all legal placements; without a bound if the budget ends before."""
-    units, unit = _units(problem, objective), unit_of(problem)
+    units, unit = _units(problem, objective), problem.unit
     meter = Meter(budget, 1)
     best = Incumbent[Ints](objective.better, meter)
 
@@ -66,7 +65,7 @@ def is_enumerable(problem: Problem, objective: Objective, budget: Budget) -> boo
 
 def _units(problem: Problem, objective: Objective) -> Units:
     """Units of a problem; no devices are equal where it counts which of them an operator is on."""
-    units, _ = units_of(problem)
+    units = units_of(problem)
     if objective.relocation is None:
         return units
     return units._replace(classes=np.arange(units.n_devices, dtype=np.int32))

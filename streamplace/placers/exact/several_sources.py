@@ -79,19 +79,19 @@ MOST_PRESSURE = 1e12
 class FairIncumbent(Incumbent[Ints]):
     """The best placement of the units so far by the objective."""
 
-    def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
+    def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
-        self.problem, self.objective, self.unit = problem, objective, unit
+        self.problem, self.objective = problem, objective
 
     def judge(self, batch: Ints) -> bool:
         """Evaluate legal placements [B, U]; keep the best if it is better, and say so."""
-        values = self.objective.evaluate(self.problem, batch[:, self.unit])
+        values = self.objective.evaluate(self.problem, batch[:, self.problem.unit])
         self.meter.spend(len(batch))
         return self.offer(batch[int(np.argmax(values))].copy(), float(values.max()))
 
     def found(self, bound: float | None = None) -> Found:
         """Answer of the search."""
-        place = self.problem.canonical(self.solution[self.unit])
+        place = self.problem.canonical(self.solution[self.problem.unit])
         return self.answer(self.problem.placement(place), bound)
 
 
@@ -99,11 +99,11 @@ def prove_sources(
     best: FairIncumbent, prover: Prover, meter: Meter, seed: int, tractable: bool
 ) -> Found:
     """Prove or bound the throughput if sources may reach different rates."""
-    problem, unit = best.problem, best.unit
+    problem = best.problem
     together = not len(problem.instance.constant)  # or else an order by itself
     if not (tractable and _have_orders(problem)):
         return _bound_rates(best, prover, meter, seed)
-    orders = _orders(problem, prover.units, unit)
+    orders = _orders(problem, prover.units)
 
     def bound() -> float:
         bounds = [best.value, *(order.bound for order in orders)]
@@ -128,13 +128,13 @@ def prove_sources(
 
 def _search(best: FairIncumbent, meter: Meter, seed: int, moves: int | None) -> None:
     """Anneal from the best placement."""
-    problem, unit = best.problem, best.unit
-    start = problem.placement(best.solution[unit])
+    problem = best.problem
+    start = problem.placement(best.solution[problem.unit])
     search = PLACERS["anneal"].with_options(start=(start,))
     part = what_is_left(meter.seconds, meter.evaluations) if moves is None else meter.up_to(moves)
     answer = search.attempt(problem, best.objective, seed=seed, budget=part)
     meter.spend(part.evaluations or 0)
-    best.judge(answer.placement.index[None, np.unique(unit, return_index=True)[1]])
+    best.judge(answer.placement.index[None, problem.first_operator])
 
 
 class Order:
@@ -248,9 +248,9 @@ class Order:
         return (flows, group) if alone and flows.allowed.any(axis=1).all() else None
 
 
-def _loads_by_group(problem: Problem, units: Units, unit: Ints, shares: Floats) -> LevelLoads:
+def _loads_by_group(problem: Problem, units: Units, shares: Floats) -> LevelLoads:
     """Loads of the units with constant loads and a column for each group, by its shares [G, N]."""
-    instance = problem.instance
+    instance, unit = problem.instance, problem.unit
     flow = np.concatenate((np.zeros((1, len(unit))), shares)).T
     load, core = (x[:, :, None] * flow[:, None] for x in (instance.load, instance.core_load))
     if len(instance.constant):
@@ -316,14 +316,14 @@ def _have_orders(problem: Problem) -> bool:
     return bool(instance.constant.sum(axis=0).max() <= 1 and instance.core_constant.max() <= 1)
 
 
-def _orders(problem: Problem, units: Units, unit: Ints) -> list[Order]:
+def _orders(problem: Problem, units: Units) -> list[Order]:
     """All orders; that of one level only beside constant loads, as the peak bounds it otherwise."""
     instance, n = problem.instance, problem.instance.n_groups
     shares, weight = np.zeros((n, instance.n_operators)), np.zeros(n)
     np.add.at(shares, instance.group, flow_shares(instance))
     rate = instance.rate[instance.sources]
     np.add.at(weight, instance.group, rate / rate.sum())
-    whole = _loads_by_group(problem, units, unit, shares)
+    whole = _loads_by_group(problem, units, shares)
 
     @cache
     def loads(group: bytes) -> LevelLoads:
@@ -407,7 +407,7 @@ def _row_of_shared(problem: Problem, weight: Floats, prover: Prover) -> Floats:
     instance, u = problem.instance, weight / weight.sum()
     part = np.min(flow_shares(instance)[u > 0] / u[u > 0, None], axis=0)
     none = np.zeros((0, instance.load.shape[1]))
-    units, _ = units_with(
+    units = units_with(
         problem,
         instance._replace(
             load=instance.load * part[:, None],
@@ -423,7 +423,7 @@ def _row_of_shared(problem: Problem, weight: Floats, prover: Prover) -> Floats:
 
 def _rows_of_rates(best: FairIncumbent, prover: Prover) -> Floats:
     """Rows u with u·x ≤ 1 for the rates x of the sources, by single operators and by all."""
-    instance, units, unit = best.problem.instance, prover.units, best.unit
+    instance, units, unit = best.problem.instance, prover.units, best.problem.unit
     shares, types = flow_shares(instance).T, instance.device_type
     open_to = np.isfinite(units.load)[unit]
     power, _ = powers(units)

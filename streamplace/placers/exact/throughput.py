@@ -47,29 +47,28 @@ def prove_throughput(
     workers: int,
 ) -> Found:
     """Return the best placement found, and an upper bound of the throughput."""
-    units, unit = units_of(problem)
     begin = _best_of(problem, objective, start)
     if begin is None:
         begin = _first(problem, objective, seed, meter)
-    first = begin[np.unique(unit, return_index=True)[1]]
-    prover = Prover(units, first, meter, seed, workers)
+    first = begin[problem.first_operator]
+    prover = Prover(units_of(problem), first, meter, seed, workers)
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
     several = problem.instance.n_groups > 1
     prove = prover.prove_quickly if several else prover.prove
     if tractable:
-        with handing_on(lambda: _interrupted(problem, unit, prover.place, prover.least)):
+        with handing_on(lambda: _interrupted(problem, prover.place, prover.least)):
             prove()
     if several and prover.peak > 1:
         meter.trace.clear()
-        fair = FairIncumbent(problem, objective, unit, meter)
+        fair = FairIncumbent(problem, objective, meter)
         fair.judge(np.stack((prover.place, first)))  # the peak limits only the slowest source
         return prove_sources(fair, prover, meter, seed, tractable)
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
         provers = partial(Prover, meter=meter, seed=seed, workers=workers)
-        best, least = _prove_constants(problem, unit, prover, provers if tractable else None)
-    place = problem.canonical(best[unit])
+        best, least = _prove_constants(problem, prover, provers if tractable else None)
+    place = problem.canonical(best[problem.unit])
     if len(problem.instance.constant) or not objective.usual:  # the search compared peaks alone
         both = np.stack((place, begin))
         values = objective.evaluate(problem, both)
@@ -106,26 +105,25 @@ def settled(
     is_small = problem.n_operators <= SMALL and objective.usual
     if budget is None or not is_small or objective.value(problem, found.placement) < 1:
         return found
-    units, unit = units_of(problem)
-    first = found.placement.index[np.unique(unit, return_index=True)[1]]
-    prover = Prover(units, first, Meter(budget, 1), seed, 1, enough=LEAST_LOAD)
+    first = found.placement.index[problem.first_operator]
+    prover = Prover(units_of(problem), first, Meter(budget, 1), seed, 1, enough=LEAST_LOAD)
     prover.prove_quickly()
     placement = found.placement
     if not np.array_equal(prover.place, first):
-        placement = problem.placement(problem.canonical(prover.place[unit]))
+        placement = problem.placement(problem.canonical(prover.place[problem.unit]))
     least = prover.least if prover.least > LEAST_LOAD else 0.0
     shown = None if len(problem.instance.constant) else least
     return replace(found, placement=placement, least_load=shown)
 
 
-def _interrupted(problem: Problem, unit: Ints, place: Ints, least: float) -> Found:
+def _interrupted(problem: Problem, place: Ints, least: float) -> Found:
     """Answer of an interrupted search; the peak bounds the throughput of one group of sources."""
     bound = min(1.0, 1 / least) if problem.instance.n_groups == 1 else None
-    return Found(problem.placement(problem.canonical(place[unit])), bound)
+    return Found(problem.placement(problem.canonical(place[problem.unit])), bound)
 
 
 def _prove_constants(
-    problem: Problem, unit: Ints, prover: Prover, provers: Callable[..., Prover] | None
+    problem: Problem, prover: Prover, provers: Callable[..., Prover] | None
 ) -> tuple[Ints, float]:
     """Best placement of the units with constant loads, and a lower bound of the peak pressure.
 
@@ -140,19 +138,18 @@ def _prove_constants(
     best, least = prover.place, max(prover.least, least_times(problem))
     if provers is None:
         return best, least
-    with handing_on(lambda: _interrupted(problem, unit, best, least)):
-        value = float(throughput(problem.instance, best[unit][None])[0])
+    with handing_on(lambda: _interrupted(problem, best, least)):
+        value = float(throughput(problem.instance, best[problem.unit][None])[0])
         for _ in range(MOST_PROOFS):
             aim = min((1 - CLEARLY) / max(value, LEAST_RATE), 2 * least)
             if aim <= least:
                 break
-            units, _ = units_of(problem, aim)
-            prover = provers(units, best)
+            prover = provers(units_of(problem, aim), best)
             prover.prove()
             refuted = prover.least > aim * (1 + ROUNDING)
             if refuted:
                 least = prover.least
-            reached = float(throughput(problem.instance, prover.place[unit][None])[0])
+            reached = float(throughput(problem.instance, prover.place[problem.unit][None])[0])
             if reached > value:
                 best, value = prover.place, reached
             elif not refuted:

@@ -52,8 +52,8 @@ class Units(NamedTuple):
         return self.platform.overhead > 0 or self.platform.overhead_per_byte > 0
 
 
-def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
-    """Units of a problem, and the unit of every operator; adds ``times`` the constant loads.
+def units_of(problem: Problem, times: float = 1.0) -> Units:
+    """Units of a problem, with ``times`` the constant loads added to the loads.
 
     A placement carries the full rates divided by ``times`` if and only if its peak is at most
     ``times``.
@@ -61,7 +61,7 @@ def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
     return units_with(problem, with_constants_as_loads(problem.instance, times))
 
 
-def units_with(problem: Problem, instance: Instance) -> tuple[Units, Ints]:
+def units_with(problem: Problem, instance: Instance) -> Units:
     """Units of a problem with the loads of another instance, without constant loads."""
     rules = problem.rules
     types = instance.device_type
@@ -83,14 +83,13 @@ def units_with(problem: Problem, instance: Instance) -> tuple[Units, Ints]:
         memory=np.zeros(0),
         room=np.zeros(0),
     )
+    units = merged(plain, problem.unit)
     if rules is None:
-        unit = np.arange(problem.n_operators, dtype=np.int32)
-        return merged(plain, unit), unit
-    units = merged(plain, rules.unit)
+        return units
     units.load[~rules.allowed] = np.inf
     if rules.memory is not None and rules.room is not None:
         units = units._replace(memory=rules.memory, room=rules.room)
-    return _linked(units._replace(apart=rules.apart)), rules.unit
+    return _linked(units._replace(apart=rules.apart))
 
 
 def are_legal(units: Units, places: Ints) -> Bools:

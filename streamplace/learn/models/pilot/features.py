@@ -58,9 +58,6 @@ def features_of(problem: Problem) -> PilotFeatures:
     """Compute the features of a problem."""
     level = finest_level(problem)
     yardstick = peak_yardstick(problem, level)
-    unit_of = np.arange(problem.n_operators, dtype=np.int32)
-    if problem.rules is not None:
-        unit_of = problem.rules.unit.astype(np.int32)
     sequence = decision_order(level)
     between = level.platform.seconds_per_byte[~np.eye(problem.n_devices, dtype=bool)]
     wire = (float(np.median(between)) if len(between) else 0.0) / yardstick
@@ -74,7 +71,7 @@ def features_of(problem: Problem) -> PilotFeatures:
         np.stack(
             [_log(sent), _log(taken), _small(sent), _small(taken), sent > 0, taken > 0], axis=1
         ).astype(np.float32),
-        unit_of,
+        problem.unit.astype(np.int32),
     )
 
 
