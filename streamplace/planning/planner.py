@@ -218,7 +218,7 @@ def _with_fewer_machines(
             return packed, ()
         if rate_of(problem, smaller) < problem.rate * (1 - SLACK):
             cost = Prices.of(problem.catalogue).per_hour(fewer)
-            carries = f"{digits(rate / (1 - problem.reserved), 6)} tuples/s for {cost:g} per hour"
+            carries = f"{digits(problem.with_reserve(rate), 6)} tuples/s for {cost:g} per hour"
             return packed, (f"With one {offers[less].name} less, a plan carries {carries}.",)
         packed = smaller
 
@@ -273,7 +273,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         placement=deployment.placement,
         limit=limit,
         free=_free(packing.capacity[packed.kinds], use),
-        carries=rate_of(problem, packed) / (1 - problem.reserved),
+        carries=problem.with_reserve(rate_of(problem, packed)),
         seed=problem.settings.seed,
         slots=slots,
         prices=prices,

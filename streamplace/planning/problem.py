@@ -37,6 +37,7 @@ class PlannerSettings:
 
     # Share h of each resource whose use is proportional to the rate that stays free: the plan is
     # for 1 / (1 − h) times the rate. Memory, slots and constant loads do not grow with it.
+    # The headroom of the result contains what is reserved for the errors, too.
     headroom: float = 0.0
     # Whether every operator keeps the parallelism of the graph, or the names of those that do.
     keep_parallelism: bool | frozenset[str] = False
@@ -103,13 +104,12 @@ class PlanProblem:
     @cached_property
     def demand(self) -> Demand:
         """Demand of the graph at the rate that the plan is made for."""
-        graph = self.graph.at_rate(self.planned_rate)
+        graph = self.graph.at_rate(self.with_reserve(self.rate))
         return demand_of(graph, self.settings.keep_parallelism)
 
-    @property
-    def planned_rate(self) -> float:
-        """Tuples/s that the plan is made for, so that what is reserved stays free at its rate."""
-        return self.rate / (1 - self.reserved)
+    def with_reserve(self, rate: float) -> float:
+        """Tuples/s to carry, so that what is reserved stays free at a rate."""
+        return rate / (1 - self.reserved)
 
     @property
     def rate(self) -> float:

@@ -35,7 +35,7 @@ def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     """Yield a message for each property that a plan claims but does not have."""
     yield from _of_parallelism(problem, result)
     try:
-        subtasks = expand(result.graph.at_rate(result.rate / (1 - problem.reserved)))
+        subtasks = expand(result.graph.at_rate(problem.with_reserve(result.rate)))
         placing = Problem(subtasks.graph, result.cluster, known=result.placement)
         placing.check(result.placement)
     except StreamplaceError as error:
@@ -54,11 +54,11 @@ def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
     yield from _of_slots(problem, result, subtasks)
     yield from _of_machines(problem, result)
     if isfinite(result.carries):
-        rate_limit = problem.rate_limit / (1 - problem.reserved)
+        rate_limit = problem.with_reserve(problem.rate_limit)
         full = expand(result.graph.at_rate(min(result.carries, rate_limit))).graph
         at_most = Problem(full, result.cluster, known=result.placement)
         reached = float(throughput(at_most.instance, place[None])[0])
-        short = result.carries < result.rate / (1 - problem.reserved) * (1 - RATE_TOLERANCE)
+        short = result.carries < problem.with_reserve(result.rate) * (1 - RATE_TOLERANCE)
         if reached < 1 - RATE_TOLERANCE or short:
             yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"
 

@@ -245,7 +245,8 @@ class JobOnOffer:
         What changes least comes first: the present parallelism, few slots, the present mode.
         """
         job, (offer,) = self.job, self.only.offers
-        needed = PlanProblem.of(self.graph, self.only, settings).planned_rate
+        problem = PlanProblem.of(self.graph, self.only, settings)
+        needed = problem.with_reserve(problem.rate)
         modes = sorted(job.modes or MODES[:1], key=lambda mode: (mode != job.mode, mode != "SLOTS"))
         largest = max(self.fixed.values(), default=1)
         options = [(ceil(max(job.parallelism, largest) / number), job.parallelism)]
