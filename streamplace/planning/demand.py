@@ -25,8 +25,8 @@ from streamplace.planning.offers import Catalogue
 
 FLINK_GROUP = "default"
 """Slot sharing group of operators that name none."""
-ALL_TO_ALL, FORWARD, EITHER = 0, 1, 2
-"""How a stream connects subtasks; `EITHER` is forward if both ends have equal parallelism."""
+ALL_TO_ALL, ONE_TO_ONE, EITHER = 0, 1, 2
+"""How a stream connects subtasks; `EITHER` is one to one if both ends have equal parallelism."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Demand:
     # [M] per second.
     tuples: Floats
     bits: Floats
-    joined: Ints  # [M] `ALL_TO_ALL`, `FORWARD` or `EITHER`
+    joined: Ints  # [M] `ALL_TO_ALL`, `ONE_TO_ONE` or `EITHER`
     # [M] whether the tuples of a stream may be distributed to the target's subtasks in other parts
     # than those of its other inputs, or leave the source in other parts than they came.
     uneven: Bools
@@ -88,7 +88,7 @@ class Demand:
     def one_to_one(self, parallelism: Ints) -> Bools:
         """Whether each stream joins subtask i to subtask i at these parallelisms, [M]."""
         equal = parallelism[self.source] == parallelism[self.target]
-        return np.asarray((self.joined == FORWARD) | ((self.joined == EITHER) & equal))
+        return np.asarray((self.joined == ONE_TO_ONE) | ((self.joined == EITHER) & equal))
 
     @property
     def fixed(self) -> bool:
@@ -159,7 +159,7 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
     named = _named(graph, fixed)
     joined = _joined(graph, named)[flow.stream_index]
     dealing, uneven = _dealing(graph, joined)
-    forward = joined == FORWARD
+    forward = joined == ONE_TO_ONE
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     keeps = np.isin(tied, tied[named])
     flowing, constant = flow.input_rate * graph.charged_ipt, 1e6 * operators.constant
@@ -243,16 +243,16 @@ def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:
     return largest
 
 
-def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
+def _joined(graph: StreamGraph, named: Bools) -> Ints:
     """How each stream connects subtasks, in the order of the graph's streams."""
     streams, parallelism = graph.streams, graph.operators.parallelism
     keyed = graph.operators.max_parallelism[streams.target] > 0
-    kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
+    kinds = {"forward": ONE_TO_ONE, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
     joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
     joined[keyed & (joined == EITHER)] = ALL_TO_ALL  # hashed, at any parallelisms
-    settled = (joined == EITHER) & keeps[streams.source] & keeps[streams.target]
+    settled = (joined == EITHER) & named[streams.source] & named[streams.target]
     equal = parallelism[streams.source] == parallelism[streams.target]
-    joined[settled] = np.where(equal, FORWARD, ALL_TO_ALL)[settled]
+    joined[settled] = np.where(equal, ONE_TO_ONE, ALL_TO_ALL)[settled]
     return joined
 
 
