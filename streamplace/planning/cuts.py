@@ -45,8 +45,8 @@ class Cut:
 
     worth: tuple[Fraction, ...]  # largest worth of one machine of each type, z
     demand: Fraction  # worth of all operators together
-    # Relaxation that made the cut: "cpu", "memory", "slots", "items", "network" or "contents";
-    # "machines" if no resource is needed, so that there is a machine all the same.
+    # What made the cut: "cpu", "memory" or "slots", "cpu items" or "memory items", "network" or
+    # "contents"; "machines" if no resource is needed, so that there is a machine all the same.
     origin: str
 
     def holds(self, counts: Sequence[int]) -> bool:
@@ -125,6 +125,8 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
     worth at most 1.
     """
     capacity = capacities(catalogue)
+    # A piece of tuples may come with less than its part of a constant load, as these have equal
+    # parts; memory is divided by the key groups themselves.
     for resource, need, pieces_of in (
         (CPU, demand.least_instructions, demand.pieces),
         (MEMORY, demand.memory, demand.memory_pieces),
