@@ -141,7 +141,7 @@ def _beginnings(
     if start == RANDOM or not start:
         return (problem.placement(random_placements(problem, 1, rng)[0]),)
     if isinstance(start, str):
-        first, part = PLACERS[start], meter.part(BEGINNING) or meter.up_to(1)
+        first, part = PLACERS[start], meter.some(BEGINNING)
         result = first.attempt(problem, objective, seed=int(rng.integers(2**31)), budget=part)
         meter.spend(max((step.evaluations for step in result.trace), default=0))
         return (result.placement,)

@@ -66,6 +66,10 @@ class Meter:
                 return None
         return what_is_left(None if seconds is None else seconds * share, evaluations)
 
+    def some(self, share: float) -> Budget:
+        """Share of the remaining budget, with at least one evaluation."""
+        return self.part(share) or self.up_to(1)
+
     def up_to(self, evaluations: int) -> Budget:
         """Remaining budget with at most ``evaluations``, and at least one."""
         return what_is_left(self.seconds, max(1, self.at_most(evaluations)))

@@ -57,7 +57,6 @@ from streamplace.planning.parallelism import parallelism_on_fastest
 from streamplace.planning.problem import USUAL_SETTINGS, PlannerSettings, PlanProblem
 from streamplace.planning.rates import (
     FLOWING,
-    UNLIMITED,
     affordable,
     growing_use,
     highest_found,
@@ -123,13 +122,12 @@ def planned_most(
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
     few = affordable(problem)
-    part = Meter(meter.part(HIGHEST) or meter.up_to(1), 1)
+    part = Meter(meter.some(HIGHEST), 1)
     rate = highest_found(few, part)
     meter.spend(part.spent)
     if not rate:
         raise ProblemError(refusal(problem, _bound(problem, meter), meter, is_over=meter.late))
-    rest = meter.part(1.0) or meter.up_to(1)
-    result = planned(graph.at_rate(rate), machines, replace(settings, budget=rest))
+    result = planned(graph.at_rate(rate), machines, replace(settings, budget=meter.some(1.0)))
     if few is not problem:
         number = max(offer.at_most for offer in few.catalogue.offers)
         note = f"In this budget, the highest rate was sought with at most {number} machines a type."
@@ -185,7 +183,7 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
             return _Cheapest(None, None, is_over)
         search.offer(cheaper)
         cheapest, bound = search.best, raised
-    if cheapest is None and search.offer(packed_at(problem, UNLIMITED)):
+    if cheapest is None and search.offer(packed_at(problem)):
         search.shrink(STEPS)
         cheapest = search.best
     packed = cheapest
@@ -205,7 +203,7 @@ def _with_fewer_machines(
     """
     if problem.cluster is not None or meter.late:
         return packed, ()
-    offers, rest = problem.catalogue.offers, Meter(meter.part(1.0) or meter.up_to(1), 0)
+    offers, rest = problem.catalogue.offers, Meter(meter.some(1.0), 0)
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))

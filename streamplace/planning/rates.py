@@ -53,8 +53,6 @@ MANY_MACHINES = 2_000
 MACHINES_PER_SECOND, MANY_OPERATORS = 200, 20
 """Machines of each offer for every second of a budget, or in all without one, and operators beyond
 which they are fewer in proportion: filling them takes a tenth of it."""
-UNLIMITED = Meter(Budget(), 0)
-"""Budget of a search that has to succeed, or not, whatever the clock says."""
 
 
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
@@ -187,14 +185,14 @@ def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     The rounded rate is searched once more, since a search may fail at a rate between two that it
     reaches, and as `planned` does in the end, so that it cannot refuse this rate.
     """
-    part = Meter(meter.part(SEARCHING) or meter.up_to(1), 1)
+    part = Meter(meter.some(SEARCHING), 1)
     rate, _ = largest_rate(problem, part, most=problem.rate)
     meter.spend(part.spent)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
         candidate = _rounded_down(share * rate)
         if candidate < LOWEST:
             break
-        if packed_at(problem.at_rate(candidate).with_useful_offers(), UNLIMITED) is not None:
+        if packed_at(problem.at_rate(candidate).with_useful_offers()) is not None:
             return candidate
     return 0.0
 
@@ -206,9 +204,10 @@ def highest_found(problem: PlanProblem, meter: Meter) -> float:
 
 
 def packed_at(
-    problem: PlanProblem, meter: Meter, counts: tuple[int, ...] | None = None
+    problem: PlanProblem, meter: Meter | None = None, counts: tuple[int, ...] | None = None
 ) -> PackedMachines | None:
     """Pack the operators of a problem onto machines without minimising the cost."""
+    meter = meter or Meter(Budget(), 0)  # so that it succeeds, or not, whatever the clock says
     numbers = counts or _several(problem)
     if numbers is None:
         return None

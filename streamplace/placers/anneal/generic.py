@@ -76,7 +76,7 @@ def min_devices(
     for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
         if whole is not None and meter.late:
             break
-        few = sustaining(strongest[:k], meter.part(SHARE_OF_NUMBER) or meter.up_to(1))
+        few = sustaining(strongest[:k], meter.some(SHARE_OF_NUMBER))
         if few is not None or meter.late:
             return few or whole
     return whole
