@@ -70,18 +70,18 @@ from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
 from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.verification import contradictions
 
-PROOF = 0.4
+PROOF_SHARE = 0.4
 """Share of the time budget for the bound."""
 LARGE, LATE = 200, 1.1
 """Operators or machines beyond which a plan that took this multiple of its budget says so."""
-SEARCH = 0.93
+SEARCH_SHARE = 0.93
 """Share of the budget after which the search ends, so that one machine less can be tried."""
-CHEAPEST = 0.95
+CHEAPEST_SHARE = 0.95
 """Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
-IN_VAIN = 0.7
+IN_VAIN_SHARE = 0.7
 """Share of the time budget after which a search without a plan ends, so that its refusal can say
 what is carried."""
-HIGHEST = 0.5
+HIGHEST_SHARE = 0.5
 """Share of the budget for the highest rate; the rest is for the plan that carries it."""
 
 
@@ -122,7 +122,7 @@ def planned_most(
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
     few = affordable(problem)
-    part = Meter(meter.some(HIGHEST), 1)
+    part = Meter(meter.some(HIGHEST_SHARE), 1)
     rate = highest_found(few, part)
     meter.spend(part.spent)
     if not rate:
@@ -150,7 +150,7 @@ def _bound(problem: PlanProblem, meter: Meter) -> CostBound | None:
             f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"
         )
     useful = problem.with_useful_offers()
-    return proven_bound(useful.demand, useful.catalogue, _ended(meter, PROOF))
+    return proven_bound(useful.demand, useful.catalogue, _ended(meter, PROOF_SHARE))
 
 
 class _Cheapest(NamedTuple):
@@ -167,8 +167,8 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
     If the search finds none, try the packing from which an error message takes the largest possible
     rate, so that it cannot name the rate that is refused.
     """
-    share = SEARCH if problem.cluster is None else 1.0
-    is_late, is_in_vain = _ended(meter, share * CHEAPEST), _ended(meter, IN_VAIN)
+    share = SEARCH_SHARE if problem.cluster is None else 1.0
+    is_late, is_in_vain = _ended(meter, share * CHEAPEST_SHARE), _ended(meter, IN_VAIN_SHARE)
 
     def stop() -> bool:
         return is_late() or (search.best is None and is_in_vain())
@@ -254,9 +254,8 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         prices = {offer.name: float(offer.price) for offer in catalogue.offers}
     else:
         link = fullest_link(at_rate)
-        steady = demand.is_proportional
-        machine = limit.use if steady else growing_use(demand, packing, packed)
-        limit = limit if link is None or link.use <= machine else link
+        fullest = limit.use if demand.is_proportional else growing_use(demand, packing, packed)
+        limit = limit if link is None or link.use <= fullest else link
     assumed = "; ".join(_assumed(problem))
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
