@@ -82,14 +82,14 @@ class MessageLoads:
         contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
         return cls(
             *cost,
-            flow.source,
-            flow.target,
-            flow.tuples,
-            (kind == "forward") | (kind == CHAINED),
-            (kind == "") & ~keyed,
-            kind == RESCALE,
-            kind == CHAINED,
-            np.minimum(contained, work),
+            source=flow.source,
+            target=flow.target,
+            tuples=flow.tuples,
+            forward=(kind == "forward") | (kind == CHAINED),
+            plain=(kind == "") & ~keyed,
+            rescaled=kind == RESCALE,
+            chained=kind == CHAINED,
+            contained=np.minimum(contained, work),
         )
 
     def channels(self, parallelism: Ints) -> Floats:

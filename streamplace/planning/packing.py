@@ -75,31 +75,32 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     """Arrays of a demand at given parallelisms."""
     most, least, stored = shares_of(demand, parallelism)
     forward = demand.one_to_one(parallelism)
-    capacity = capacities(catalogue)
     groups = slot_groups(demand, catalogue)
+    per_tuple, per_bit = catalogue.handling
     return Packing(
-        demand.instructions + demand.of_messages(parallelism),
-        demand.graph.operators.cores,
-        demand.at_max_rate,
-        demand.memory,
-        demand.source,
-        demand.target,
-        demand.tuples,
-        demand.bits,
-        forward,
-        connected(demand.n_operators, demand.source[forward], demand.target[forward]),
-        groups,
-        np.argsort(groups, kind="stable").astype(np.int32),
-        parallelism.astype(np.int32),
-        most,
-        least,
-        stored,
-        capacity,
-        *catalogue.handling,
-        allowed(demand, catalogue),
-        catalogue.network_matters,
-        np.arange(demand.n_operators, dtype=np.int32),
-        np.arange(len(demand.source), dtype=np.int32),
+        instructions=demand.instructions + demand.of_messages(parallelism),
+        cores=demand.graph.operators.cores,
+        at_max_rate=demand.at_max_rate,
+        memory=demand.memory,
+        source=demand.source,
+        target=demand.target,
+        tuples=demand.tuples,
+        bits=demand.bits,
+        forward=forward,
+        bundle=connected(demand.n_operators, demand.source[forward], demand.target[forward]),
+        slot_group=groups,
+        by_slot_group=np.argsort(groups, kind="stable").astype(np.int32),
+        parallelism=parallelism.astype(np.int32),
+        most=most,
+        least=least,
+        stored=stored,
+        capacity=capacities(catalogue),
+        per_tuple=per_tuple,
+        per_bit=per_bit,
+        allowed=allowed(demand, catalogue),
+        network=catalogue.network_matters,
+        operators=np.arange(demand.n_operators, dtype=np.int32),
+        streams=np.arange(len(demand.source), dtype=np.int32),
     )
 
 

@@ -239,16 +239,16 @@ def _prepared(
     n = tasks.n_tasks
     first = plans[0]
     anneal = Anneal(
-        new_sequence(tasks, first.order, first.place, least),
-        new_non_delay(tasks),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.zeros(tasks.n_devices),
-        np.zeros(MOST_UNITS, np.int32),
-        np.zeros(MOST_UNITS, np.int32),
-        np.array([scrambled(seed)], np.uint64),
-        np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
-        moving,
+        sequence=new_sequence(tasks, first.order, first.place, least),
+        non_delay=new_non_delay(tasks),
+        best_order=np.empty(n, np.int32),
+        best_place=np.empty(n, np.int32),
+        used=np.zeros(tasks.n_devices),
+        group=np.zeros(MOST_UNITS, np.int32),
+        homes=np.zeros(MOST_UNITS, np.int32),
+        random=np.array([scrambled(seed)], np.uint64),
+        numbers=np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
+        moving=moving,
     )
     for plan in plans:
         restart(tasks, anneal, *plan)

@@ -88,17 +88,17 @@ def new_walk(level: Level, place: Ints, seed: int) -> UnitWalk:
     entries = min(2 * len(level.peer), (MOST_MOVED + 1) * widest)
     log = (4 if level.plain else 20) * entries + 2 * (MOST_MOVED + 1)
     return UnitWalk(
-        place.copy(),
-        place.copy(),
-        np.zeros(d),
-        np.zeros(_size(level)),
-        np.zeros(MOST_MOVED + 1, np.int32),
-        np.zeros(n, np.int64),
-        np.zeros(log, np.int64),
-        np.zeros(log),
-        np.array([scrambled(seed)], np.uint64),
-        np.zeros(6, np.int64),
-        np.zeros(11),
+        place=place.copy(),
+        best=place.copy(),
+        used=np.zeros(d),
+        loads=np.zeros(_size(level)),
+        moved=np.zeros(MOST_MOVED + 1, np.int32),
+        mark=np.zeros(n, np.int64),
+        undo_resource=np.zeros(log, np.int64),
+        undo_load=np.zeros(log),
+        random=np.array([scrambled(seed)], np.uint64),
+        counts=np.zeros(6, np.int64),
+        numbers=np.zeros(11),
     )
 
 
