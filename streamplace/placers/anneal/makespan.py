@@ -143,20 +143,18 @@ def first_plans(
     rank = by_rank(tasks, upward(tasks))
     for placement in start:
         yield plan_from(problem, tasks, rank, placement)
-    stay = None if objective.relocation is None else objective.relocation.rows(problem)
-    yield from listed_plans(tasks, after, stay)
+    yield from listed_plans(tasks, after)
+    if objective.relocation is not None:
+        schedule = placed(tasks, rank, objective.relocation.rows(problem))
+        if schedule.complete:
+            yield PassPlan(order_of(tasks, schedule), schedule.place)
     together = problem.repaired(np.full(problem.n_operators, quickest_device(tasks), np.int32))
     yield plan_of(tasks, rank, together)
 
 
-def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[PassPlan]:
-    """Yield plans of list schedulers and, with ``stay``, HEFT's plan for the other tasks."""
+def listed_plans(tasks: Tasks, after: Floats) -> Iterator[PassPlan]:
+    """Yield plans of list schedulers."""
     for schedule in quick_lists(tasks, after):
-        if schedule.complete:
-            yield PassPlan(order_of(tasks, schedule), schedule.place)
-    if stay is not None:
-        order = by_rank(tasks, upward(tasks))
-        schedule = placed(tasks, order, stay)
         if schedule.complete:
             yield PassPlan(order_of(tasks, schedule), schedule.place)
 

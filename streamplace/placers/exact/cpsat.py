@@ -36,8 +36,9 @@ SCALE = 1e8
 """Integer that stands for the cut."""
 MOST_GRAINS = 2.0**40
 """Most units in which a device's memory is counted; bytes if it has fewer."""
-CLEARANCE = 5e-7
-MOST_BOOLEANS = 100_000
+PEAK_CLEARANCE = 5e-7
+MOST_PEAK_BOOLEANS = 100_000
+"""Clearance of the model of the peak load, and its most Booleans; more take too long to solve."""
 
 
 class PlacementModel:
@@ -175,7 +176,7 @@ class Goal(NamedTuple):
 def too_large(units: Units) -> bool:
     """Whether the model is too large to solve in any useful time."""
     d = units.n_devices
-    return units.n_units * d + len(units.source) * d * d > MOST_BOOLEANS
+    return units.n_units * d + len(units.source) * d * d > MOST_PEAK_BOOLEANS
 
 
 def solve_assignment(units: Units, goal: Goal, effort: Effort) -> AssignmentBound:
@@ -194,7 +195,7 @@ class AssignmentModel(PlacementModel):
     """The CP-SAT model of all placements with loads below a cut."""
 
     def __init__(self, units: Units, goal: Goal) -> None:
-        super().__init__(goal.cut, CLEARANCE)
+        super().__init__(goal.cut, PEAK_CLEARANCE)
         self.units = units
         floor = min(self.whole(goal.least), self.ceiling)
         self.peak = self.cp.new_int_var(floor, self.ceiling, "peak")

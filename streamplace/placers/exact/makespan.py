@@ -75,6 +75,7 @@ CLOSED = 5e-7
 """Relative tolerance of proofs by stages, each of which is exact up to `CLEARANCE`."""
 CLEARANCE = 1e-7
 MOST_BOOLEANS = 150_000
+"""Clearance of the model of a timetable, and its most Booleans; more take too long to solve."""
 FEW_TASKS, MOST_TASKS = 100, 200
 """Preferred and largest number of tasks of a stage; omissions are better than larger stages."""
 MOST_IN_ALL, MOST_PAIRS, MOST_CELLS = 30_000, 100_000, 100_000_000
@@ -407,7 +408,7 @@ def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
 
 
 def n_booleans(tasks: Tasks, windows: Windows) -> int:
-    """Upper bound of the model's Booleans; above `MOST_BOOLEANS` solving takes too long."""
+    """Upper bound of the model's Booleans."""
     n_devices = np.isfinite(windows.work).sum(axis=1)
     return int((n_devices[tasks.source] * n_devices[tasks.target]).sum() + n_devices.sum())
 
