@@ -16,6 +16,7 @@ rounding errors do not accumulate over millions of nodes.
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -81,38 +82,29 @@ class Prover:
 
     def prove(self) -> None:
         """Apply all methods until done or out of budget."""
-        for step, effort in (
-            *self._quick_methods,
-            (self.close, NODES_MORE),
-            (self._bisect, STEPS_MORE),
-            (self._solve, 0),
-        ):
-            if self.done or self._meter.over:
-                return
-            step(effort)
+        self.prove_quickly()
+        self._apply(partial(self.close, NODES_MORE), partial(self._bisect, STEPS_MORE), self._solve)
 
     def prove_quickly(self) -> None:
         """Apply the quick methods until done or out of budget."""
-        for step, effort in self._quick_methods:
+        self._apply(
+            partial(self._warm, MOVES),
+            partial(self._search, NODES_FIRST),
+            partial(self._bisect, STEPS),
+            partial(self._warm, MOVES_MORE),
+        )
+
+    def _apply(self, *methods: Callable[[], None]) -> None:
+        for method in methods:
             if self.done or self._meter.over:
                 return
-            step(effort)
+            method()
 
     def least_of(self, units: Units) -> float:
         """Lower bound, at least 1, of the peak load of the same units with other loads."""
         other = Prover(units, self.place, Meter(self._meter.up_to(MOVES), MOVES), self._seed, 1)
         other.prove_quickly()
         return other.least
-
-    @property
-    def _quick_methods(self) -> tuple[tuple[Callable[[int], None], int], ...]:
-        """The first methods, with their efforts."""
-        return (
-            (self._warm, MOVES),
-            (self._search, NODES_FIRST),
-            (self._bisect, STEPS),
-            (self._warm, MOVES_MORE),
-        )
 
     @property
     def _cut(self) -> float:
@@ -216,7 +208,7 @@ class Prover:
                 place = self._annealed(units, start, hub.kind, MOVES_NAMING)
                 self._adopt(place[group])
 
-    def _solve(self, _: int) -> None:
+    def _solve(self) -> None:
         smaller = contracted(self.units, self._cut)
         if smaller is None:
             return self._exclude(self._cut)
