@@ -22,8 +22,10 @@ from streamsim.loads import flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
 from streamplace.placers.exact.prover import (
+    DEPTH,
     EXHAUSTED,
     IMPROVED,
+    NODES,
     PAUSED,
     find_leads,
     first_free,
@@ -37,7 +39,6 @@ MOST_CORNERS = 48
 LAST_SIDE = 1 << 60
 FULL = 1 - ROUNDING
 """Least load of a full resource, but for rounding."""
-DEPTH, NODES = 0, 1
 
 
 class LevelLoads(NamedTuple):

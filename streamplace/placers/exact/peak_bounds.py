@@ -78,9 +78,7 @@ def placed(hub: Hub, taken: Longs) -> Ints:
 def _hub(units: Units, hub: int) -> Hub:
     n = units.n_units
     load = units.load[:, 0]
-    distinct = ~np.eye(units.n_devices, dtype=bool)
-    per_byte = units.platform.seconds_per_byte[distinct].min()
-    link = link_loads(units.traffic, units.tuples, per_byte, units.platform.gap)
+    link = link_loads(units.traffic, units.tuples, units.quickest, units.platform.gap)
     out, back = units.source == hub, units.target == hub
     sent = np.bincount(units.target[out], link[out], minlength=n)
     taken = np.bincount(units.source[back], link[back], minlength=n)

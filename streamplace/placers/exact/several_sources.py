@@ -27,19 +27,14 @@ from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import MOST_PLACEMENTS, are_few, judge_all
-from streamplace.placers.exact.fair_search import (
-    NODES,
-    LevelLoads,
-    Region,
-    new_search,
-    region_within,
-    run,
-)
+from streamplace.placers.exact.fair_search import LevelLoads, Region, new_search, region_within, run
 from streamplace.placers.exact.peak_bounds import powers
 from streamplace.placers.exact.prover import (
     EXHAUSTED,
     IMPROVED,
+    NODES,
     PAUSED,
+    SLICE,
     SLICE_CELLS,
     Prover,
     refuted,
@@ -55,8 +50,8 @@ MOST_GROUPS = 4
 """Most groups of sources whose orders are searched: 2 of two groups, 12 of three, 74 of four."""
 ABOVE = 1e-8
 """Share by which a placement must be better to be looked for."""
-LEAST = 1e-9
-"""Throughput below which none is looked for."""
+LEAST_RATE = 1e-9
+"""Throughput below which a placement counts as carrying nothing, and none is looked for."""
 FIRST_EFFORT, MOVES_FIRST, GROWTH = 100, 3_000, 4
 """Nodes of every order and moves of an annealing in the first round, and growth of the nodes."""
 MANY_MOVES = 20_000
@@ -65,8 +60,6 @@ MANY_NODES, STEPS = 1_000, 20_000
 """Nodes of a round from which on an order is bounded from above, and the steps of that."""
 SHARE = 0.3
 """Share of the distance between value and bound that is to be refuted first."""
-SLICE = 20_000
-"""Most nodes between two readings of the clock."""
 SMALL = 0.1
 """Share of the rate of the largest source below which a source may be left out of a bound."""
 MOST_SLOWEST = 30
@@ -111,7 +104,7 @@ def prove_sources(
 
     effort, moves = FIRST_EFFORT, MOVES_FIRST
     with handing_on(lambda: best.found(bound())):
-        while bound() > max(best.value * (1 + 2 * ABOVE), LEAST) and not meter.over:
+        while bound() > max(best.value * (1 + 2 * ABOVE), LEAST_RATE) and not meter.over:
             if effort > FIRST_EFFORT:  # an annealing takes longer than to close easy orders
                 _search(best, meter, seed, moves)
             for order in orders:
@@ -169,7 +162,7 @@ class Order:
 
     def relax(self, best: FairIncumbent, cap: float) -> None:
         """Bound the value by what holds in every placement, with the first level at most a cap."""
-        goal = max(best.value, LEAST)
+        goal = max(best.value, LEAST_RATE)
         if self.bound > goal:
             search = new_search(self._whole, self._region(goal, cap))
             is_open = run(self._whole, search, 0) == PAUSED
@@ -188,13 +181,13 @@ class Order:
         """Search for better placements and lower the bound, with so many nodes for either."""
         nodes = effort
         while nodes > 0 and not best.meter.over:
-            goal = max(best.value * (1 + ABOVE), LEAST)
+            goal = max(best.value * (1 + ABOVE), LEAST_RATE)
             if self.bound <= goal:
                 return
             nodes -= self._look_above(goal, best, cap, nodes)
         if effort >= MANY_NODES and not best.meter.over:
             self.relax(best, cap)
-            goal = max(best.value, LEAST) + SHARE * (self.bound - best.value)
+            goal = max(best.value, LEAST_RATE) + SHARE * (self.bound - best.value)
             self._look_above(goal, best, cap, effort)
 
     def _look_above(self, goal: float, best: FairIncumbent, cap: float, most: int) -> int:
@@ -229,9 +222,7 @@ class Order:
         flows = self._whole
         units, group = flows.units, np.arange(flows.units.n_units, dtype=np.int32)
         platform, corners = units.platform, region.corners[0, : region.size[0]]
-        quickest = platform.seconds_per_byte[~np.eye(units.n_devices, dtype=bool)].min(
-            initial=np.inf
-        )
+        quickest = units.quickest
         while np.isfinite(quickest):
             loads = link_loads(
                 flows.traffic @ corners.T, flows.tuples @ corners.T, quickest, platform.gap

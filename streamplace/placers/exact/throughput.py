@@ -17,7 +17,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.prover import MOVES, Prover
-from streamplace.placers.exact.several_sources import FairIncumbent, prove_sources
+from streamplace.placers.exact.several_sources import LEAST_RATE, FairIncumbent, prove_sources
 from streamplace.placers.exact.units import units_of
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
@@ -30,8 +30,6 @@ FIRST_SHARE = 0.5
 MOST_CELLS = 20_000_000
 MOST_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
-LEAST_RATE = 1e-9
-"""Throughput below which a placement counts as carrying nothing."""
 LEAST_LOAD = 1e-3
 """Load of the fullest resource below which it does not matter."""
 CLEARLY = 1e-7

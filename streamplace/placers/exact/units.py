@@ -51,6 +51,12 @@ class Units(NamedTuple):
         """Whether sending or receiving loads devices."""
         return self.platform.overhead > 0 or self.platform.overhead_per_byte > 0
 
+    @property
+    def quickest(self) -> float:
+        """Seconds per byte of the quickest link between two devices; infinite without one."""
+        distinct = ~np.eye(self.n_devices, dtype=bool)
+        return float(self.platform.seconds_per_byte[distinct].min(initial=np.inf))
+
 
 def units_of(problem: Problem, times: float = 1.0) -> Units:
     """Units of a problem, with ``times`` the constant loads added to the loads.
@@ -137,8 +143,7 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
     add up by merging, which may make further ones too heavy.
     """
     group = np.arange(units.n_units, dtype=np.int32)
-    distinct = ~np.eye(units.n_devices, dtype=bool)
-    quickest = units.platform.seconds_per_byte[distinct].min(initial=np.inf)
+    quickest = units.quickest
     while True:
         heavy = units.tuples > 0
         sent, tuples = units.traffic[heavy], units.tuples[heavy]
