@@ -8,6 +8,7 @@ from library_columns import PlanCut
 
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.exact.cpsat import new_solver
 
 WEIGHT = 10**9
 """Largest weight of a kind of machine."""
@@ -43,9 +44,7 @@ def _assignment_dual(work: Floats, capacity: Floats) -> list[float]:
     """Weights g of kinds that maximise the least weighted work, subject to Σ g · capacity = 1."""
     if work.shape[1] == 1:
         return [1.0]
-    from ortools.linear_solver import pywraplp
-
-    solver = pywraplp.Solver.CreateSolver("GLOP")
+    solver = new_solver()
     infinity, largest = solver.infinity(), float(capacity.max())
     weights = [solver.NumVar(0, infinity, "") for _ in capacity]
     unit = float(work[np.isfinite(work)].sum()) or 1.0
@@ -117,8 +116,6 @@ def _limit_weights(document: dict[str, Any], k: int, worth: Sequence[int]) -> di
 
     They are the dual values of the fractional program without streams.
     """
-    from streamplace.planning.bounds import new_solver
-
     kind, rows, solver = document["kinds"][k], document["operators"], new_solver()
     needs = {
         "cpu": [row["work"][k] or 0 for row in rows],

@@ -5,6 +5,7 @@ import numpy as np
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.exact.cpsat import new_solver
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import best_answer
 from streamplace.scheduling.ranks import upward
@@ -51,11 +52,9 @@ def favourites(tasks: Tasks) -> Ints:
 
 def _relaxed(tasks: Tasks) -> np.ndarray:
     """Relaxed choices x of all streams in the linear programme."""
-    from ortools.linear_solver import pywraplp
-
     work, sending = mean_work(tasks), mean_sendings(tasks)
     unit = float(work.mean() + sending.mean()) or 1.0
-    solver = pywraplp.Solver.CreateSolver("GLOP")
+    solver = new_solver()
     end = solver.NumVar(0.0, solver.infinity(), "")
     s = [solver.NumVar(0.0, solver.infinity(), "") for _ in work]
     x = [solver.NumVar(0.0, 1.0, "") for _ in sending]

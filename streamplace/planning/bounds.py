@@ -33,6 +33,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.model.devices import SLACK
+from streamplace.placers.exact.cpsat import new_solver
 from streamplace.planning.cuts import (
     MARGIN,
     Cut,
@@ -285,7 +286,7 @@ def _sharing(demand: Demand, catalogue: Catalogue) -> list[list[int]]:
     return [group for group in members if len(group) > 1]
 
 
-def exact(worth: Floats) -> Fraction:
+def total_worth(worth: Floats) -> Fraction:
     """Total worth of all operators, rounded as `Polytope.most` rounds it."""
     return sum((_rounded(float(value)) for value in worth), Fraction(0))
 
@@ -439,13 +440,6 @@ def _block(solver: Any, polytope: Polytope, count: Any) -> tuple[list[Any], list
     return variables, rows
 
 
-def new_solver() -> Any:
-    """Return an empty linear program."""
-    from ortools.linear_solver import pywraplp
-
-    return pywraplp.Solver.CreateSolver("GLOP")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CostBound:
     """A proven lower bound of the cost of every plan."""
@@ -520,7 +514,7 @@ def _network_cuts(
     def cut_of(worth: Floats) -> Cut:
         scaled = worth / max(float(np.abs(worth).max(initial=0.0)), 1e-300)
         bounds = [price(relaxation, t, scaled).bound for t in range(relaxation.n_types)]
-        return Cut(tuple(bounds), exact(scaled), "network")
+        return Cut(tuple(bounds), total_worth(scaled), "network")
 
     def separated(counts: tuple[int, ...]) -> Cut | None:
         covering = separate(polytopes, counts)
@@ -660,7 +654,7 @@ class Columns:
                 for t in range(self._relaxation.n_types)
             ]
             self._nodes += sum(p.nodes for p in priced)
-            cut = Cut(tuple(p.bound for p in priced), exact(worth), "contents")
+            cut = Cut(tuple(p.bound for p in priced), total_worth(worth), "contents")
             if not cut.holds(tuple(counts)):
                 return cut
             helpful = [

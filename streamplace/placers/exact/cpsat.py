@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from streamsim.loads import flow_loads, handling
@@ -123,6 +123,13 @@ def effort_of(meter: Meter, seed: int, workers: int, most: float = inf) -> Effor
         return Effort(seconds, min(evaluations * SECONDS_PER_EVALUATION, most), 1, seed)
     left = most if seconds is None else min(seconds, most)
     return Effort(None if left == inf else left, None, workers, seed)
+
+
+def new_solver() -> Any:
+    """Return an empty linear program."""
+    from ortools.linear_solver import pywraplp
+
+    return pywraplp.Solver.CreateSolver("GLOP")
 
 
 def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:

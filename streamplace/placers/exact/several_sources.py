@@ -26,6 +26,7 @@ from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.placement_rules import joined
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.exact.cpsat import new_solver
 from streamplace.placers.exact.enumeration import MOST_PLACEMENTS, are_few, judge_all
 from streamplace.placers.exact.fair_search import LevelLoads, Region, new_search, region_within, run
 from streamplace.placers.exact.peak_bounds import powers
@@ -432,9 +433,7 @@ def _programme(weight: Floats, use: Floats) -> float:
 
     For any prices y ≥ 0 of the resources, Σ y + Σ max(0, weight - y·use) is an upper bound.
     """
-    from ortools.linear_solver import pywraplp
-
-    solver = pywraplp.Solver.CreateSolver("GLOP")
+    solver = new_solver()
     x = [solver.NumVar(0.0, 1.0, "") for _ in weight]
     rows = [solver.Add(sum(c * v for c, v in zip(row, x, strict=True)) <= 1) for row in use]
     solver.Maximize(sum(c * v for c, v in zip(weight, x, strict=True)))
