@@ -387,7 +387,7 @@ class _Case(NamedTuple):
     @property
     def name(self) -> str:
         """Objective, unless it is the usual throughput, and rate."""
-        usual = self.judge.kind == "rate" and self.judge.usual
+        usual = self.judge.usual_kind == "rate"
         return f"{'' if usual else f'{self.judge.name}, '}{heading(self.rate)}"
 
 

@@ -72,7 +72,7 @@ def rewards_of_values(objective: str, problem: Problem, values: Floats) -> Float
 
 def _is_rate(objective: Objective) -> bool:
     """Whether values are rewards already: shares of the rate of the sources."""
-    return objective.kind == "rate" and objective.usual
+    return objective.usual_kind == "rate"
 
 
 def with_costs(reward: Reward) -> RewardsAndCosts:

@@ -495,7 +495,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     options = PassOptions.of(texts)
     return replace(
         OBJECTIVES["makespan"],
-        evaluate=partial(_makespans, options=options),
+        evaluate=partial(makespan, options=options),
         ordered=options.heeds_priorities,
         explain=partial(explain, options=options),
         picture=partial(picture, options=options),
@@ -517,19 +517,13 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     guide="makespan",
 )
 def makespan(
-    problem: Problem, placements: Ints, priorities: Floats | None = None, queue: str = "priority"
-) -> Floats:
-    """Seconds of one pass, in which an operator runs once all of its inputs have arrived."""
-    return _makespans(problem, placements, priorities, queue)
-
-
-def _makespans(
     problem: Problem,
     placements: Ints,
     priorities: Floats | None = None,
     queue: str = "priority",
     options: PassOptions = USUAL,
 ) -> Floats:
+    """Seconds of one pass, in which an operator runs once all of its inputs have arrived."""
     from streamsim.passes import makespans
 
     rules = options.rules("" if priorities is None else queue)

@@ -6,7 +6,7 @@ The attributes of an objective are optional; their defaults suit any numeric val
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ Sense = Literal["max", "min"]
 Kind = Literal["rate", "pass", "devices", ""]
 """Steady rate of the sources, seconds of one pass, devices in use; "" for anything else."""
 Evaluate = Callable[[Problem, Ints], Floats]
+Registered = TypeVar("Registered", bound=Evaluate)
 EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """With priorities of the operators [B, N], None for the default order, and their discipline."""
 
@@ -179,6 +180,11 @@ class Objective:
         return percent(value) if self.is_share else f"{value:.4g}"
 
     @property
+    def usual_kind(self) -> Kind:
+        """Its kind if it is usual, so that searches and proofs of the kind suit it; else ""."""
+        return self.kind if self.usual else ""
+
+    @property
     def is_share(self) -> bool:
         """Whether values are shares of the sources' rate, which are shown as percentages."""
         return self.kind == "rate" and not self.unit
@@ -217,7 +223,7 @@ class Condition:
     """Limit on the value of an objective: at least (max) or at most (min) this value."""
 
     objective: Objective
-    sense: str
+    sense: Sense
     limit: float
 
     @property
@@ -266,7 +272,7 @@ OF_TASKS: Final = "makespan"
 """Default objective of task graphs."""
 
 
-def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evaluate], Evaluate]:
+def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Registered], Registered]:
     """Register an objective; the first line of the docstring describes it.
 
     ``evaluate(problem, placements)`` values a batch. With further parameters ``priorities`` and
@@ -274,7 +280,7 @@ def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evalua
     ``attributes`` are the other ones of `Objective`.
     """
 
-    def register(evaluate: Evaluate) -> Evaluate:
+    def register(evaluate: Registered) -> Registered:
         summary = OBJECTIVES.summary(name, evaluate)
         ordered = "priorities" in inspect.signature(evaluate).parameters
         made = Objective(name, sense, summary, evaluate, ordered, **attributes)

@@ -52,8 +52,8 @@ FLOWS = ("rate", "input_rate", "output_rate", "load", "core_load", "tuples", "in
 @placer("auto")
 def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Portfolio, local search, and a proof where the graph is small; the default."""
-    of_schedules = objective.usual and objective.kind == "pass"
-    PLACERS.prepare(SCHEDULES if of_schedules else [member.name for member in CHEAP])
+    cheap = [member.name for member in CHEAP]
+    PLACERS.prepare(SCHEDULES if objective.usual_kind == "pass" else cheap)
     PLACERS.prepare(("anneal", "exact"))
     team = Team(problem, objective, seed, budget)
     try:
@@ -70,7 +70,7 @@ def _work(team: "Team") -> None:
     If evaluations are quick, the clock ends only the proof.
     """
     problem, objective, budget = team.problem, team.objective, team.budget
-    has_proof = objective.usual and objective.kind in ("rate", "pass")
+    has_proof = objective.usual_kind in ("rate", "pass")
     # Moves that take no time of the objective are counted: that search proves what few reach.
     has_proof |= objective.relocation is not None and objective.plain.unit != "s"
     if not has_proof and is_enumerable(problem, objective, budget):
@@ -78,7 +78,7 @@ def _work(team: "Team") -> None:
     if objective.relocation is not None:  # the search starts at the present placement
         team.ask("anneal", team.part(1.0))
         return
-    if objective.usual and objective.kind == "pass":
+    if objective.usual_kind == "pass":
         _shortest(team)
         return
     quick, n = objective.quick, problem.n_operators
@@ -98,7 +98,7 @@ def _work(team: "Team") -> None:
         several = problem.instance.n_groups > 1  # or else the peak alone guides the proof
         start = {"start": team.placements} if several else {}
         team.ask(PROOF, team.part(1.0), **start)
-    if provable and objective.usual and objective.kind == "rate":
+    if provable and objective.usual_kind == "rate":
         team.settle()
 
 
@@ -202,7 +202,7 @@ class Team:
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
         placement = self._best.placement if self._settled is None else self._settled
-        if self.objective.usual and self.objective.kind == "rate":
+        if self.objective.usual_kind == "rate":
             began = now() - self._start
             placement = with_least_peak(self.problem, placement)
             value = self.objective.value(self.problem, placement)

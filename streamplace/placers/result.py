@@ -389,7 +389,7 @@ def bound_in_words(objective: Objective, value: float, bound: float | None) -> s
     None for a placer that looked for none, where another one would.
     """
     if bound is None:
-        has_proofs = objective.usual and objective.kind in ("rate", "pass")
+        has_proofs = objective.usual_kind in ("rate", "pass")
         return None if has_proofs else "Bound: none; it is not proven that no placement is better"
     text = f"Bound: no placement is better than {objective.format(bound)}"
     if proven(value, bound):

@@ -47,7 +47,7 @@ def anneal(
         return few_moves(problem, objective, seed, budget)
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
-    if objective.usual and objective.kind == "pass":
+    if objective.usual_kind == "pass":
         from streamplace.placers.anneal.makespan import (
             FIRST_ROUND,
             MOST_TASKS,
@@ -58,7 +58,7 @@ def anneal(
         if problem.n_operators > MOST_TASKS:
             return reschedule(problem, objective, start, seed, Meter(budget, 1))
         return shortest(problem, objective, start, seed, Meter(budget, FIRST_ROUND))
-    if objective.kind != "rate" or not objective.usual:
+    if objective.usual_kind != "rate":
         from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)

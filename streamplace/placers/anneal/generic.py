@@ -46,7 +46,7 @@ def rate_to_sustain(objective: Objective) -> Condition | None:
         return None
     (condition,) = objective.conditions
     rate = condition.objective
-    return condition if rate.kind == "rate" and rate.usual and condition.sense == "max" else None
+    return condition if rate.usual_kind == "rate" and condition.sense == "max" else None
 
 
 def min_devices(
