@@ -1,6 +1,6 @@
 """Problem: a graph to place on a cluster, under constraints; compiled once to arrays."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -202,10 +202,7 @@ class Problem(Caching, Pictured):
 
     def at_rate(self, total: Quantity | None) -> "Problem":
         """Return the problem at another total rate of the sources, if any; see `StreamGraph`."""
-        if total is None:
-            return self
-        graph = self.graph.at_rate(total)
-        return Problem(graph, self.cluster, self.constraints, self.seconds, self.moving)
+        return self if total is None else replace(self, graph=self.graph.at_rate(total))
 
     def placement(
         self, devices: ArrayLike, priority: ArrayLike | None = None, queue: str = "priority"

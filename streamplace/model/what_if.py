@@ -64,7 +64,7 @@ def changed_problem(
             seconds[_row(problem.graph, name)] *= _factor(name, factor)
     graph = changed_graph(problem.graph, scale, change)
     cluster = changed_cluster(problem.cluster, of_machines)
-    return Problem(graph, cluster, problem.constraints, seconds, problem.moving)
+    return replace(problem, graph=graph, cluster=cluster, seconds=seconds)
 
 
 def _is_of(problem: Problem, key: str) -> bool:

@@ -7,7 +7,7 @@ subtask is limited by its operator's ``max_rate``, more subtasks help on one cor
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -253,8 +253,7 @@ def _split(problem: Problem, rows: Ints, number: int) -> Problem:
     """Return the problem with this number of subtasks of some operators."""
     parallelism = problem.graph.operators.parallelism.copy()
     parallelism[rows] = number
-    graph = with_parallelism(problem.graph, parallelism)
-    return Problem(graph, problem.cluster, problem.constraints, problem.seconds, problem.moving)
+    return replace(problem, graph=with_parallelism(problem.graph, parallelism))
 
 
 def _throughput(problem: Problem, place: Ints) -> float:

@@ -4,7 +4,7 @@ Each is improved alone, and the placement evaluated again; nothing moves.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -72,9 +72,7 @@ def _changes(
     most = max(1, min(MOST_TRIED, MOST_PAIRS // problem.n_devices**2))
 
     def doubled(key: str, number: float) -> Problem:
-        better = changed_cluster(cluster, {key: 2 * float(number)})
-        rules = problem.constraints, problem.seconds, problem.moving
-        return Problem(problem.graph, better, *rules)
+        return replace(problem, cluster=changed_cluster(cluster, {key: 2 * float(number)}))
 
     full = sorted(devices, key=lambda device: -max(device.load, device.busiest_core))
     full = [d for d in full if max(d.load, d.busiest_core) > 1][:most]
@@ -84,8 +82,7 @@ def _changes(
         if problem.seconds is not None:
             seconds = np.array(problem.seconds)
             seconds[:, row] /= 2
-            rules = problem.constraints, seconds, problem.moving
-            changed = Problem(problem.graph, cluster, *rules)
+            changed = replace(problem, seconds=seconds)
         yield "device", device.name, "at twice its speed", changed
     for link in [link for link in links if link.load > 1][:most]:
         ends = cluster.devices.index(link.source), cluster.devices.index(link.target)

@@ -15,7 +15,6 @@ from streamsim.filling import work_of_sources
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.constraints import Constraints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
@@ -136,8 +135,7 @@ def _confined(problem: Problem, devices: list[str]) -> Problem:
         name: old.allowed.get(name, frozenset(devices)) & frozenset(devices)
         for name in problem.graph.operators.name
     }
-    constraints = Constraints(old.pin, old.colocate, old.exlocate, allowed)
-    return Problem(problem.graph, problem.cluster, constraints, problem.seconds, problem.moving)
+    return replace(problem, constraints=replace(old, allowed=allowed))
 
 
 def best_by(
