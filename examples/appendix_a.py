@@ -6,7 +6,7 @@ fiftieth; a BIG payload asks for 2.4 links, a SMALL one for less than a hundredt
 
 import itertools
 
-from streamsim import throughput
+from streamsim import throughput_of
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.evaluate.queues import run_queues
@@ -39,7 +39,7 @@ def judge(label: str, graph: StreamGraph, placements: dict[str, list[int]]) -> N
     problem = Problem(graph, Cluster.uniform(5))
     cells = []
     for name, devices in placements.items():
-        steady = float(throughput(problem.instance, [devices])[0])
+        steady = throughput_of(problem.instance, devices)
         engine = run_queues(problem, problem.placement(devices)).relative_throughput
         cells.append(f"{name} {steady:.2f} {engine:.2f}")
     print(f"{label:12} " + "   ".join(cells))

@@ -86,6 +86,11 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     return out
 
 
+def throughput_of(instance: Instance, placement: ArrayLike) -> float:
+    """`throughput` of one placement (shape [N])."""
+    return float(throughput(instance, np.asarray(placement)[None])[0])
+
+
 def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     """Load of every resource under one placement (shape [N]) at full rate."""
     place = writable(placement)

@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-from streamsim import bottleneck, resource_loads, throughput
+from streamsim import bottleneck, resource_loads, throughput, throughput_of
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
@@ -73,8 +73,7 @@ class PlannedDeployment:
     @property
     def carries(self) -> bool:
         """Whether the machines carry the rate, by the closed form of the simulator."""
-        reached = throughput(self.problem.instance, self.placement.index[None])
-        return float(reached[0]) >= 1 - TOLERANCE
+        return throughput_of(self.problem.instance, self.placement.index) >= 1 - TOLERANCE
 
     @property
     def load_apart(self) -> float:
@@ -266,7 +265,7 @@ class LinkedDevices:
         instance = Problem(deployment.expansion.graph, self._cluster, known=present).instance
         # Sources slow down together: that is faster to compute, and equal where all are carried.
         instance = instance._replace(group=np.zeros_like(instance.group), n_groups=1)
-        carried = float(throughput(instance, devices[machine][None])[0])
+        carried = throughput_of(instance, devices[machine])
         for _ in range(MOST_SWAPS):
             swaps = self._swaps(packed, devices)
             if carried >= 1 - TOLERANCE or not swaps:

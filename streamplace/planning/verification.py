@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isfinite
 
 import numpy as np
-from streamsim import bottleneck, resource_loads, throughput
+from streamsim import bottleneck, resource_loads, throughput_of
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.expansion import Expansion, expand
@@ -42,7 +42,7 @@ def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
         yield str(error)
         return
     place = result.placement.index
-    share = float(throughput(placing.instance, place[None])[0])
+    share = throughput_of(placing.instance, place)
     if share < 1 - TOLERANCE:
         spare = " and the headroom" if problem.reserved else ""
         yield f"it carries {share:.6%} of the rate{spare}"
@@ -57,7 +57,7 @@ def contradictions(problem: PlanProblem, result: PlanResult) -> Iterator[str]:
         rate_limit = problem.with_reserve(problem.rate_limit)
         full = expand(result.graph.at_rate(min(result.carries, rate_limit))).graph
         at_most = Problem(full, result.cluster, known=result.placement)
-        reached = float(throughput(at_most.instance, place[None])[0])
+        reached = throughput_of(at_most.instance, place)
         short = result.carries < problem.with_reserve(result.rate) * (1 - RATE_TOLERANCE)
         if reached < 1 - RATE_TOLERANCE or short:
             yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"

@@ -116,7 +116,7 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
 
 def placement_part(problem: Problem, named: Shown, judge: Objective) -> PlacementPart:
     """Describe a placement with its values."""
-    from streamsim import bottleneck, resource_loads, source_rates, throughput
+    from streamsim import bottleneck, resource_loads, source_rates, throughput_of
 
     placement, instance = named.placement, problem.instance
     place = placement.index
@@ -129,7 +129,7 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
     part = PlacementPart(
         name=named.name,
         place=place.tolist(),
-        throughput=plain(float(throughput(instance, place[None, :])[0])),
+        throughput=plain(throughput_of(instance, place)),
         sources=[(int(v), plain(float(rates[v]))) for v in problem.graph.sources],
         bottleneck=LimitPart(
             kind=cast(ResourceKind, top.kind), device=top.device, peer=top.peer, load=plain(top.use)

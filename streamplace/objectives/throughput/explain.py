@@ -166,6 +166,8 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
 
     The subtasks stay on the devices of their operators, within ``max_parallelism``.
     """
+    from streamsim import throughput_of
+
     if top.kind != "core":
         return None
     rows = _to_split(problem, place, top)
@@ -176,8 +178,8 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
     number = _parallelism(problem, place, rows)
     if number is None:
         return None
-    reached = _throughput(_split(problem, rows, number), place)
-    helps = reached > _throughput(problem, place) * (1 + ROUNDING)
+    reached = throughput_of(_split(problem, rows, number).instance, place)
+    helps = reached > throughput_of(problem.instance, place) * (1 + ROUNDING)
     return ParallelismAdvice(names, number, reached) if helps else None
 
 
@@ -254,12 +256,6 @@ def _split(problem: Problem, rows: Ints, number: int) -> Problem:
     parallelism = problem.graph.operators.parallelism.copy()
     parallelism[rows] = number
     return replace(problem, graph=with_parallelism(problem.graph, parallelism))
-
-
-def _throughput(problem: Problem, place: Ints) -> float:
-    from streamsim import throughput
-
-    return float(throughput(problem.instance, place[None, :])[0])
 
 
 @dataclass(frozen=True)
@@ -469,12 +465,12 @@ class Sustained(AdvisingExplanation):
 
 def explain(problem: Problem, placement: Placement) -> Sustained:
     """Loads, bottleneck and advice for a legal placement."""
-    from streamsim import bottleneck, resource_loads, source_rates, throughput
+    from streamsim import bottleneck, resource_loads, source_rates, throughput_of
 
     instance, place = problem.instance, placement.index
     loads = resource_loads(instance, place)
     top = bottleneck(loads)
-    value = float(throughput(instance, place[None, :])[0])
+    value = throughput_of(instance, place)
     devices = device_loads(problem, placement, loads)
     links = link_loads(problem, place, loads.links)
     cards = card_loads(problem, place, loads)

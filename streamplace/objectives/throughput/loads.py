@@ -444,7 +444,7 @@ def shares_of_max_rate(instance: "Instance") -> Floats:
 
 def picture(problem: Problem, placement: Placement) -> Picture:
     """Mark the users of the bottleneck if it is overloaded."""
-    from streamsim import bottleneck, resource_loads, throughput
+    from streamsim import bottleneck, resource_loads, throughput_of
 
     loads = resource_loads(problem.instance, placement.index)
     fullest = bottleneck(loads)
@@ -458,7 +458,7 @@ def picture(problem: Problem, placement: Placement) -> Picture:
         if slow := _fullest_subtask(problem, place, fullest, device):
             words, use = slow.label, slow.load
     return Picture(
-        title=percent(float(throughput(problem.instance, placement.index[None, :])[0])),
+        title=percent(throughput_of(problem.instance, placement.index)),
         subtitle=f"{'limit' if limits else 'fullest'}: {words} at {percent(use)}",
         operators=operators & limits,
         streams=streams & limits,

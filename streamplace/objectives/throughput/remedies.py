@@ -50,11 +50,11 @@ def remedies(
     cards: tuple[CardLoad, ...],
 ) -> tuple[PlacementRemedy, ...]:
     """Return the best remedy of every kind that gains something, the best first."""
-    from streamsim import throughput
+    from streamsim import throughput_of
 
     best: dict[str, PlacementRemedy] = {}
     for kind, name, change, changed in _changes(problem, devices, links, cards):
-        reached = float(throughput(changed.instance, place[None, :])[0])
+        reached = throughput_of(changed.instance, place)
         least = best[kind].relative_throughput if kind in best else value * (1 + LEAST_GAIN)
         if reached > least:
             best[kind] = PlacementRemedy(kind, name, change, reached)

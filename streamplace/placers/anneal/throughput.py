@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from streamsim import Instance, incremental, throughput
+from streamsim import Instance, incremental, throughput_of
 from streamsim.incremental import LoadState, value
 from streamsim.incremental import move as move_operator
 from streamsim.instance import writable
@@ -167,7 +167,7 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
 
 
 def _value(problem: Problem, placement: Placement) -> float:
-    return float(throughput(problem.instance, placement.index[None])[0])
+    return throughput_of(problem.instance, placement.index)
 
 
 def least_work(problem: Problem) -> int:
@@ -334,7 +334,7 @@ class UnitIncumbent(Incumbent[Ints]):
 
     def judge(self, place: Ints) -> None:
         """Keep a placement if it is better."""
-        value = throughput(self._problem.instance, place[self._problem.unit][None])[0]
+        value = throughput_of(self._problem.instance, place[self._problem.unit])
         self.offer(np.array(place, np.int32), value)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from streamsim import throughput
+from streamsim import throughput_of
 
 from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.model.least_peak import least_times
@@ -137,7 +137,7 @@ def _prove_constants(
     if provers is None:
         return best, least
     with handing_on(lambda: _interrupted(problem, best, least)):
-        value = float(throughput(problem.instance, best[problem.unit][None])[0])
+        value = throughput_of(problem.instance, best[problem.unit])
         for _ in range(MOST_PROOFS):
             aim = min((1 - CLEARLY) / max(value, LEAST_RATE), 2 * least)
             if aim <= least:
@@ -147,7 +147,7 @@ def _prove_constants(
             refuted = prover.least > aim * (1 + ROUNDING)
             if refuted:
                 least = prover.least
-            reached = float(throughput(problem.instance, prover.place[problem.unit][None])[0])
+            reached = throughput_of(problem.instance, prover.place[problem.unit])
             if reached > value:
                 best, value = prover.place, reached
             elif not refuted:
