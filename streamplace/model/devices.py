@@ -26,6 +26,7 @@ from streamplace.model.columns import (
     ruled,
     rules_of,
 )
+from streamplace.model.defaults import MIPS
 from streamplace.model.message_text import quoted
 from streamplace.model.units import Quantity, Stated, bandwidth_bps, check_bandwidth, size_bytes
 from streamplace.model.units import mips as speed
@@ -41,7 +42,7 @@ class DeviceFields(Generic[Texts, Numbers, Counts, TagSets]):
     """The fields of a device, with their rules: values of `Device`, columns of `Devices`."""
 
     name: Texts
-    mips: Numbers = ruled(NumberRule(2500.0, least=SLOWEST, parse=speed))
+    mips: Numbers = ruled(NumberRule(MIPS, least=SLOWEST, parse=speed))
     cores: Counts = ruled(CountRule(1, MOST_CORES))
     tags: TagSets = ruled(TagsRule())
     memory: Numbers = ruled(NumberRule(inf, least=SLOWEST, parse=size_bytes))
