@@ -231,7 +231,7 @@ def solve_counts(
 
 
 def least_cost(
-    cuts: Iterable[Cut], catalogue: Catalogue, goal: int, stop: Callable[[], bool] = lambda: False
+    cuts: Iterable[Cut], catalogue: Catalogue, goal: int, stop: Callable[[], bool]
 ) -> Fraction:
     """Return a lower bound, at most ``goal`` units, of the cost of numbers that satisfy the cuts.
 

@@ -66,10 +66,7 @@ class PlanSearch:
     """
 
     def __init__(
-        self,
-        problem: PlanProblem,
-        stop: Callable[[], bool] = lambda: False,
-        most_moves: int | None = None,
+        self, problem: PlanProblem, stop: Callable[[], bool], most_moves: int | None
     ) -> None:
         self._problem = problem
         self._demand, self._catalogue = problem.demand, problem.catalogue

@@ -263,6 +263,6 @@ def test_a_plan_of_equal_cost_takes_the_place_of_none():
     """So that a search ends, and the first of equal plans stays."""
     graph = StreamGraph.of("one", [Operator("src", ipt=1e3, rate=100.0)])
     problem = PlanProblem.of(graph, Catalogue.of([Offer("small", 0.1)]))
-    search = PlanSearch(problem)
+    search = PlanSearch(problem, lambda: False, None)
     packed = search.pack([1], 10)
     assert [search.offer(packed), search.offer(packed)] == [True, False]
