@@ -18,6 +18,7 @@ from streamplace.model import (
 )
 
 numbers = st.one_of(st.just(0.0), st.floats(1e-3, 1e6), st.integers(1, 10**6))
+selectivities = st.floats(0, 2).map(lambda selectivity: selectivity if selectivity > 1e-9 else 0.0)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 windows = st.builds(
     lambda advance, slots, base, factor, limit: Window(
@@ -62,7 +63,7 @@ def graphs(draw, most=7, most_subtasks=1, windowed=False, any_names=False):
         Stream(
             called[u],
             called[v],
-            draw(st.floats(0, 2)),
+            draw(selectivities),
             draw(st.none() | st.floats(0, 1e5)),
             draw(st.sampled_from(["", "rebalance", "hash"])),
         )
