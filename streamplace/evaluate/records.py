@@ -170,12 +170,16 @@ def problem_hash(problem: Problem) -> str:
             limit for limit in (problem.rules.memory, problem.rules.room) if limit is not None
         ]
     arrays += _energy(problem) + _unshared(problem)
-    return sha256(b"".join(map(array_bytes, arrays))).hexdigest()
+    digest = sha256()
+    hash_arrays(digest.update, arrays)
+    return digest.hexdigest()
 
 
-def array_bytes(array: Array) -> bytes:
-    """Type, shape and values of an array, to be hashed."""
-    return f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+def hash_arrays(update: Callable[[bytes], object], arrays: Iterable[Array]) -> None:
+    """Update a hash with types, shapes and values of arrays."""
+    for array in arrays:
+        update(f"{array.dtype.str}{array.shape}".encode())
+        update(np.ascontiguousarray(array).tobytes())
 
 
 COMPILED = {"mips", "cores", "tags", "memory", "egress", "ingress", "reserved"}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.records import array_bytes
+from streamplace.evaluate.records import hash_arrays
 from streamplace.evaluate.runner import weights_of
 from streamplace.io.weights import read_tensors
 from streamplace.learn.model_weights import loaded
@@ -37,7 +37,8 @@ def graph_number(graph: StreamGraph) -> int:
         operators.ipt, operators.fires_all, streams.source, streams.target, streams.selectivity,
         streams.bytes_per_tuple(),
     )  # fmt: skip
-    digest = blake2b(b"".join(map(array_bytes, columns)), digest_size=NUMBER.itemsize)
+    digest = blake2b(digest_size=NUMBER.itemsize)
+    hash_arrays(digest.update, columns)
     digest.update(" ".join(f"{rate / total:.{DIGITS}g}" for rate in operators.rate).encode())
     return int.from_bytes(digest.digest(), "big")
 
