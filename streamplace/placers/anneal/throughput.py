@@ -325,7 +325,7 @@ class UnitIncumbent(Incumbent[Ints]):
 
     def __init__(self, problem: Problem, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
-        self._problem = problem
+        self._problem, self._unit = problem, problem.unit
 
     def found(self) -> Found:
         """Answer of a search that ends now."""
@@ -334,7 +334,7 @@ class UnitIncumbent(Incumbent[Ints]):
 
     def judge(self, place: Ints) -> None:
         """Keep a placement if it is better."""
-        value = throughput_of(self._problem.instance, place[self._problem.unit])
+        value = throughput_of(self._problem.instance, place[self._unit])
         self.offer(np.array(place, np.int32), value)
 
 

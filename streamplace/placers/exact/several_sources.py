@@ -75,17 +75,17 @@ class FairIncumbent(Incumbent[Ints]):
 
     def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
-        self.problem, self.objective = problem, objective
+        self.problem, self.objective, self.unit = problem, objective, problem.unit
 
     def judge(self, batch: Ints) -> bool:
         """Evaluate legal placements [B, U]; keep the best if it is better, and say so."""
-        values = self.objective.evaluate(self.problem, batch[:, self.problem.unit])
+        values = self.objective.evaluate(self.problem, batch[:, self.unit])
         self.meter.spend(len(batch))
         return self.offer(batch[int(np.argmax(values))].copy(), float(values.max()))
 
     def found(self, bound: float | None = None) -> Found:
         """Answer of the search."""
-        place = self.problem.canonical(self.solution[self.problem.unit])
+        place = self.problem.canonical(self.solution[self.unit])
         return self.answer(self.problem.placement(place), bound)
 
 
@@ -123,7 +123,7 @@ def prove_sources(
 def _search(best: FairIncumbent, meter: Meter, seed: int, moves: int | None) -> None:
     """Anneal from the best placement."""
     problem = best.problem
-    start = problem.placement(best.solution[problem.unit])
+    start = problem.placement(best.solution[best.unit])
     search = PLACERS["anneal"].with_options(start=(start,))
     part = what_is_left(meter.seconds, meter.evaluations) if moves is None else meter.up_to(moves)
     answer = search.attempt(problem, best.objective, seed=seed, budget=part)
@@ -415,7 +415,7 @@ def _row_of_shared(problem: Problem, weight: Floats, prover: Prover) -> Floats:
 
 def _rows_of_rates(best: FairIncumbent, prover: Prover) -> Floats:
     """Rows u with u·x ≤ 1 for the rates x of the sources, by single operators and by all."""
-    instance, units, unit = best.problem.instance, prover.units, best.problem.unit
+    instance, units, unit = best.problem.instance, prover.units, best.unit
     shares, types = flow_shares(instance).T, instance.device_type
     open_to = np.isfinite(units.load)[unit]
     power, _ = powers(units)
