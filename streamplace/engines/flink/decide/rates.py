@@ -191,7 +191,7 @@ class JobRates:
 
     measured: Measurement
     present: Layout  # in which it was measured, by tasks
-    rate: float | None = None  # of all sources together; only counts whether one is asked for
+    rate: float | None = None  # of all sources together; all that matters is whether one is given
 
     @property
     def is_open(self) -> bool:
