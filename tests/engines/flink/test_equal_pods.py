@@ -116,6 +116,18 @@ def test_a_patch_has_what_changes_and_says_what_it_was():
     assert shlex.split(command)[:4] == ["kubectl", "patch", "flinkdeployment", "count"]
 
 
+def test_settings_are_read_and_changed_where_they_stand():
+    """The operator takes nested settings and values of any type, too."""
+    nested = {"taskmanager": {"numberOfTaskSlots": 4, "load-balance.mode": "SLOTS"}}
+    own = resource(flinkConfiguration={SLOTS: None, **nested, "job.autoscaler.enabled": True})
+    assert own.has_autoscaler
+    assert own.configuration[SLOTS] == "4"
+    pods, result = EqualPods(offer(1), 1, 2, 1, "TASKS"), plan(job(0.5), [offer(1)])[1]
+    patch = pods.patch(own, 2500.0, None, result).document["spec"]
+    changed = {"numberOfTaskSlots": "2", "load-balance.mode": "TASKS"}
+    assert patch == {"flinkConfiguration": {"taskmanager": changed}}
+
+
 def test_a_patch_of_what_there_is_is_empty():
     own, result = resource(), plan(job(0.5), [offer(1)])[1]
     for pods in (

@@ -9,6 +9,7 @@ parallelism and any placement on machines of one offer.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import ceil, inf
 from typing import Any, NamedTuple, cast
 
@@ -26,7 +27,8 @@ from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import POD_CPU_FACTOR, MeasuredCluster, capacity
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.operator.resource import FlinkResource
+from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import FlinkResource, nested
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import USUAL, shown_settings
 from streamplace.engines.text import quoted_yaml
@@ -96,13 +98,8 @@ class PodPatch:
         {'spec': {'job': {'parallelism': 2}, 'taskManager': {'resource': {'cpu': 1}}}}
         """
         spec: dict[str, Any] = {}
-        for path, value, _ in self.changes:
-            place = spec
-            *sections, key = path.split("/")
-            for section in sections:
-                place = place.setdefault(section, {})
-            place[key] = value
-        return {"spec": spec}
+        rows = (nested(path.split("/"), value) for path, value, _ in self.changes)
+        return {"spec": reduce(merged, rows, spec)}
 
     def __str__(self) -> str:
         """Text of a YAML file, with comments."""
@@ -165,7 +162,7 @@ class EqualPods:
             (SLOTS_SETTING, f"{self.slots}", "1"),
             (MODE_SETTING, self.mode, "NONE"),
         ):
-            rows.append((f"flinkConfiguration/{key}", value, settings.get(key, usual)))
+            rows.append(("/".join(resource.setting_path(key)), value, settings.get(key, usual)))
         if not resource.has_autoscaler:
             rows.append(("job/parallelism", self.parallelism, resource.job.get("parallelism")))
         return [

@@ -20,7 +20,12 @@ from streamplace.engines.flink.operator.patching import (
     claimed,
     claimed_again,
 )
-from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
+from streamplace.engines.flink.operator.resource import (
+    STABLE,
+    FlinkResource,
+    nested,
+    read_specification,
+)
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import NOISE
 from streamplace.model.units import digits
@@ -71,9 +76,9 @@ class ModeTrials:
 
     def tried(self, proposal: Proposal, target: Candidate) -> tuple[Proposal, Patched]:
         """Try a mode; return the measurements with it, and how the change ended."""
-        patch = {"flinkConfiguration": {MODE_SETTING: target.mode}}
         least_rate = (1 + NOISE) * proposal.best.rate
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
+        patch = nested(now.setting_path(MODE_SETTING), target.mode)
         journal = PatchJournal.of(now, patch, self.resume_by, least_rate)
         after: list[Proposal] = []
 

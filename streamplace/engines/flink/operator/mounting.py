@@ -6,11 +6,13 @@ Flink's configuration name it.
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from streamplace.engines.flink.cpu.reporter import JAR, jar_path
-from streamplace.engines.flink.operator.resource import FlinkResource
+from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import FlinkResource, nested
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.files import json_text
 
@@ -43,8 +45,8 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
     A merge patch replaces lists, so it has those of the present template, too.
     """
     spec = resource.cluster["spec"]
-    own = ((spec.get("taskManager") or {}).get("podTemplate") or {}).get("spec") or {}
-    if own.get("volumes") or own.get("containers"):
+    of_managers = ((spec.get("taskManager") or {}).get("podTemplate") or {}).get("spec") or {}
+    if of_managers.get("volumes") or of_managers.get("containers"):
         raise FlinkError(
             f"taskManager.podTemplate of the cluster has containers or "
             f"volumes, and the operator merges lists by position; mount {JAR} there by hand"
@@ -55,19 +57,15 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
     mount = {"name": NAME, "mountPath": PLACE, "subPath": JAR}
     main["volumeMounts"] = _with(main.get("volumeMounts") or (), mount)
     volume = {"name": NAME, "configMap": {"name": NAME}}
-    reporters = [*filter(None, resource.configuration.get(REPORTERS, "").split(","))]
-    return {
-        "flinkConfiguration": {
-            REPORTERS: ",".join(dict.fromkeys([*reporters, "streamplace"])),
-            "metrics.reporter.streamplace.factory.class": "CpuReporter",
-        },
-        "podTemplate": {
-            "spec": {
-                "containers": containers,
-                "volumes": _with(template.get("volumes") or (), volume),
-            }
-        },
+    reporters = resource.configuration.get(REPORTERS, "").split(",")
+    settings = {
+        REPORTERS: ",".join(dict.fromkeys([*filter(None, reporters), "streamplace"])),
+        "metrics.reporter.streamplace.factory.class": "CpuReporter",
     }
+    volumes = _with(template.get("volumes") or (), volume)
+    pods = {"podTemplate": {"spec": {"containers": containers, "volumes": volumes}}}
+    own = (nested(resource.setting_path(key), value) for key, value in settings.items())
+    return reduce(merged, own, pods)
 
 
 def _with(rows: Sequence[Mapping[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ is reached through the API server, as the service ``…-rest`` of the cluster.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -23,6 +23,7 @@ from streamplace.model.message_text import counted, shown
 SCHEME = "kubernetes:"
 GROUP = "/apis/flink.apache.org/v1beta1"
 PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
+CONFIGURATION = "flinkConfiguration"
 REST_PORT = 8081
 VERSION = re.compile(r"v([12])_(\d+)")
 """Versions of Flink as the operator writes them, such as ``v2_3``."""
@@ -104,8 +105,13 @@ class FlinkResource:
     @property
     def configuration(self) -> Mapping[str, str]:
         """Flink's settings by the specification of the cluster and of the job."""
-        own = self.spec.get("flinkConfiguration") or {}
-        return {**(self.cluster["spec"].get("flinkConfiguration") or {}), **own}
+        own = flat(self.spec.get(CONFIGURATION) or {})
+        return {**flat(self.cluster["spec"].get(CONFIGURATION) or {}), **own}
+
+    def setting_path(self, key: str) -> tuple[str, ...]:
+        """Keys of a setting in the specification of the cluster, where it stands if it does."""
+        settings = self.cluster["spec"].get(CONFIGURATION) or {}
+        return (CONFIGURATION, *(_keys(settings, key) or (key,)))
 
     @property
     def has_autoscaler(self) -> bool:
@@ -171,6 +177,44 @@ class FlinkResource:
             raise FlinkError(f"{where} is suspended; set job.state to running")
         if self.error:
             raise FlinkError(f"{where} has failed: {self.error}")
+
+
+def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, str]:
+    """Flink's settings by their names, of a document that may nest them, as the operator reads it.
+
+    >>> flat({"taskmanager": {"numberOfTaskSlots": 2}, "job.autoscaler.enabled": True})
+    {'taskmanager.numberOfTaskSlots': '2', 'job.autoscaler.enabled': 'true'}
+    """
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{above}{name}.")
+        else:
+            values = value if isinstance(value, list) else [value]
+            texts = (str(v).lower() if isinstance(v, bool) else str(v) for v in values)
+            found[f"{above}{name}"] = ";".join(texts)
+    return found
+
+
+def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
+    """Document in which a value has these keys.
+
+    >>> nested(["job", "parallelism"], 2)
+    {'job': {'parallelism': 2}}
+    """
+    key, *others = keys
+    return {key: nested(others, value) if others else value}
+
+
+def _keys(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Keys of a setting in a document that may nest them; empty if it is not there."""
+    for name, value in settings.items():
+        if name == key:
+            return (name,)
+        is_above = isinstance(value, Mapping) and key.startswith(f"{name}.")
+        if is_above and (others := _keys(value, key.removeprefix(f"{name}."))):
+            return (name, *others)
+    return ()
 
 
 def named(address: str) -> tuple[str, str] | None:
