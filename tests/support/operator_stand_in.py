@@ -26,6 +26,8 @@ from streamplace.engines.flink.rest.client import FlinkError
 PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
 MODE = "taskmanager.load-balance.mode"
 TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
+KEPT = ("job.autoscaler.", "kubernetes.operator.")
+"""Beginnings of settings that are not handed on to Flink."""
 UPGRADE_SECONDS = 0.3
 OPERATED = {
     "$internal.flink.version": "v2_3",
@@ -227,9 +229,10 @@ class StandIn:
     def _start(self, spec):
         """Run the job as specified, from the savepoint of the last one if there is one."""
         pods = spec["taskManager"]["resource"]
+        own = {k: v for k, v in spec["flinkConfiguration"].items() if not k.startswith(KEPT)}
         settings = {
             **OPERATED,
-            **spec["flinkConfiguration"],
+            **own,
             "parallelism.default": str(spec["job"]["parallelism"]),
             "kubernetes.taskmanager.cpu.amount": str(pods["cpu"]),
             "taskmanager.memory.process.size": pods["memory"],

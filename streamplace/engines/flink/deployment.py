@@ -180,6 +180,7 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
     elif (is_operated or not shows) and _OF_SESSION_JOB.fullmatch(job or ""):
         manager = SESSION_JOB
     kind = next((settings[key] for key in _AVAILABILITY if key in settings), "none").lower()
+    is_scaled = rest.resource is not None and rest.resource.has_autoscaler
     return JobDeployment(
         version=version_text(rest),
         scheduler=scheduler_of(settings, document),
@@ -190,7 +191,7 @@ def deployment_of(rest: Rest, job: str | None = None) -> JobDeployment:
         task_managers=len(managers),
         unpinned=tuple(row["id"] for row in managers if not is_pinnable(row)),
         accepts_jars=settings.get("web.submit.enable", "").lower() != "false",
-        has_autoscaler=has_autoscaler(settings),
+        has_autoscaler=is_scaled or has_autoscaler(settings),
         savepoints=savepoint_folder(settings),
         high_availability=None if kind == "none" else kind,
         others=tuple(other for other in rest.live_jobs() if job not in (None, other)),

@@ -8,12 +8,11 @@ import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
 from fake_flink import advised, bare_manager, failure, jobs, write_program
-from operator_stand_in import kubeconfig, specification
+from operator_stand_in import kubeconfig, resource, specification
 from pods import STATE
 
-from streamplace.engines.flink.deployment import DEPLOYMENT, deployment_of
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.operator.patching import merged
-from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 
@@ -169,8 +168,15 @@ def test_what_a_gateway_hides_is_said_to_be_unknown(shop):
     assert "belongs to a FlinkSessionJob" in deployment.obstacle
 
 
+def test_the_autoscaler_is_that_of_the_resource(shop):
+    """The operator does not hand its settings on to the cluster."""
+    flink = shop(settings=APPLICATION | OPERATED | MAIN)
+    rest = flink.rest
+    assert not deployment_of(rest, flink.job).has_autoscaler
+    rest.resource = resource(flinkConfiguration={"job.autoscaler.enabled": "true"})
+    assert "autoscaler on" in str(deployment_of(rest, flink.job))
+
+
 def test_a_resource_may_name_the_folder_of_savepoints_by_its_older_name():
-    settings = {"state.savepoints.dir": "s3://saved"}
-    document = {"metadata": {}, "spec": specification(**settings)}
-    resource = FlinkResource(DEPLOYMENT, "flink", "count", document, document)
-    assert str(resource).endswith("savepoint upgrades in s3://saved")
+    own = resource(flinkConfiguration={"state.savepoints.dir": "s3://saved"})
+    assert str(own).endswith("savepoint upgrades in s3://saved")

@@ -17,7 +17,7 @@ from os import register_at_fork
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 from streamplace.engines.flink.rest.access import Access, http_client, masked, plain_address
@@ -98,6 +98,15 @@ def task_state(vertex: JobVertex) -> str:
     return next((state for state in WAITING if counts.get(state)), status)
 
 
+class JobResource(Protocol):
+    """A resource of Flink's operator, which as a text is one line."""
+
+    @property
+    def has_autoscaler(self) -> bool:
+        """Whether Flink's autoscaler chooses the parallelism; the cluster itself is not told."""
+        ...
+
+
 class Rest:
     """A cluster's REST interface.
 
@@ -108,8 +117,8 @@ class Rest:
     """
 
     patience = 0.0  # seconds for which a request without an answer is repeated
-    # The resource of Flink's operator by whose name it is reached; None if it is not.
-    resource: object = None
+    # The resource by whose name it is reached; None if it is not.
+    resource: JobResource | None = None
     # Receives a message when a request is first repeated.
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
@@ -119,7 +128,9 @@ class Rest:
         self._client = http_client(self.url, access or Access())
 
     @classmethod
-    def through(cls, name: str, address: str, client: "httpx.Client", resource: object) -> "Rest":
+    def through(
+        cls, name: str, address: str, client: "httpx.Client", resource: JobResource
+    ) -> "Rest":
         """Interface behind a proxy that has a client of its own; messages name it by ``name``."""
         rest = cls.__new__(cls)
         rest.url, rest._address, rest._client = name, plain_address(address), client

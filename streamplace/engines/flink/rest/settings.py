@@ -15,6 +15,8 @@ USUAL, REACTIVE = "Default", "Reactive"
 """Scheduler of Flink that can be used, and the mode of another one in which jobs take all slots."""
 SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 """Flink's settings for the folder of savepoints; the second is the older name."""
+AUTOSCALER = ("job.autoscaler.", "kubernetes.operator.job.autoscaler.")
+"""Prefixes of the autoscaler's settings; the second is the older one."""
 BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
@@ -97,8 +99,18 @@ def savepoint_folder(*places: Mapping[str, str]) -> str | None:
 
 
 def has_autoscaler(settings: Mapping[str, str]) -> bool:
-    """Whether Flink's autoscaler chooses the parallelism."""
-    return settings.get("job.autoscaler.enabled", "").lower() == "true"
+    """Whether Flink's autoscaler chooses the parallelism: it is on, and does not only advise.
+
+    >>> has_autoscaler({"kubernetes.operator.job.autoscaler.enabled": "true"})
+    True
+    >>> has_autoscaler({f"job.autoscaler.{key}enabled": str(not key) for key in ("", "scaling.")})
+    False
+    """
+
+    def value(key: str) -> str:
+        return next((settings[p + key] for p in AUTOSCALER if p + key in settings), "").lower()
+
+    return value("enabled") == "true" and value("scaling.enabled") != "false"
 
 
 def scheduler_of(settings: Mapping[str, str], document: Mapping[str, Any]) -> str:
