@@ -25,6 +25,8 @@ from streamplace.engines.flink.rest.client import FlinkError
 
 PATH = f"/apis/flink.apache.org/v1beta1/namespaces/{NAMESPACE}/flinkdeployments"
 MODE = "taskmanager.load-balance.mode"
+BLUE_GREEN = {"kind": "FlinkBlueGreenDeployment", "name": "both"}
+"""What may have made a resource."""
 TASKS = {"flinkConfiguration": {MODE: "TASKS"}}
 KEPT = ("job.autoscaler.", "kubernetes.operator.")
 """Beginnings of settings that are not handed on to Flink."""

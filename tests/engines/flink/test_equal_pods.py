@@ -9,7 +9,7 @@ import yaml
 from fake_flink import advised, bare_manager
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operator_stand_in import MODE, resource, specification
+from operator_stand_in import BLUE_GREEN, MODE, resource, specification
 
 from streamplace.engines.flink.advise.equal_pods import (
     EqualPods,
@@ -140,10 +140,17 @@ def test_a_patch_of_what_there_is_is_empty():
 
 
 def test_replicas_are_changed_where_they_count():
-    pods, result = EqualPods(offer(1), 3, 1, 3, "NONE"), plan(job(0.5), [offer(1)])[1]
-    for own in (resource(mode="standalone"), resource(taskManager={"replicas": 1})):
-        patch = pods.patch(own, 2500.0, None, result)
-        assert patch.document["spec"]["taskManager"] == {"replicas": 3}
+    """The operator then makes the parallelism that of all slots."""
+    result = plan(job(0.5), [offer(1)])[1]
+    for own, changes in (
+        (resource(mode="standalone"), {"job": {"parallelism": 3}}),
+        (resource(taskManager={"replicas": 1}), {"taskManager": {"replicas": 3}}),
+    ):
+        patch = EqualPods(offer(1), 3, 1, 3, "NONE").patch(own, 2500.0, None, result)
+        assert patch.document["spec"] == changes
+    own = JobOnPods(3, "NONE", MODES, 0.0, fills_slots=True)
+    pods, _ = plan(job(1.9, parallelism=3), [offer(2, at_least=2)], own)
+    assert (pods.number * pods.slots, pods.parallelism) == (2, 2)
 
 
 def test_what_is_requested_is_less_than_the_limit_by_its_factor():
@@ -161,6 +168,7 @@ def test_what_is_requested_is_less_than_the_limit_by_its_factor():
         ({"metadata": {"managedFields": [{"manager": "argocd-controller"}]}}, "Argo CD"),
         ({"metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}}}, "Helm"),
         ({"metadata": {"managedFields": [{"manager": "kustomize-controller"}]}}, "Flux"),
+        ({"metadata": {"ownerReferences": [BLUE_GREEN]}}, "FlinkBlueGreenDeployment both"),
     ],
 )
 def test_who_else_changes_the_specification_is_told(changes, word):

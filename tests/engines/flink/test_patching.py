@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import yaml
 from command_lines import settings_file
-from operator_stand_in import MODE, TASKS, journal, reconciled, specification
+from operator_stand_in import BLUE_GREEN, MODE, TASKS, journal, reconciled, resource, specification
 from pods import NAMESPACE
 
 from streamplace.cli.main import main
@@ -15,7 +15,7 @@ from streamplace.engines.flink.decide.candidates import Candidate
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
-from streamplace.engines.flink.operator.modes import ModeTrials, finish
+from streamplace.engines.flink.operator.modes import ModeTrials, check_change, finish
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
     PatchTransaction,
@@ -206,6 +206,20 @@ def test_a_job_that_is_not_stable_is_not_changed(pods, api):
         own = journal(before=operator.get()["spec"])
         transaction = PatchTransaction(api, claimed(own), better, lambda _: None, 3.0)
         assert transaction.run().step is PatchStep.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"job": {"upgradeMode": "stateless"}}, "stateless"),
+        ({"metadata": {"ownerReferences": [BLUE_GREEN]}}, "FlinkBlueGreenDeployment both"),
+        ({}, "not taken up"),
+    ],
+)
+def test_what_would_lose_state_or_be_undone_is_refused(changes, words):
+    """Before Kubernetes is asked."""
+    with pytest.raises(FlinkError, match=words):
+        check_change(None, resource(**changes))
 
 
 def test_a_resource_is_one_line(api, operator):

@@ -67,6 +67,7 @@ class JobOnPods(NamedTuple):
     modes: tuple[Mode, ...]  # those that its Flink supports; none if its scheduler has none
     memory: float  # bytes of a pod for each of its slots
     keeps_parallelism: bool = False  # whether Flink's autoscaler chooses the parallelism
+    fills_slots: bool = False  # whether the number of pods decides on the parallelism
 
     @classmethod
     def of(cls, rest: Rest, deployment: JobDeployment, cluster: MeasuredCluster) -> "JobOnPods":
@@ -79,6 +80,7 @@ class JobOnPods(NamedTuple):
             known_modes(rest) if replaces else (),
             (cluster.devices[0].memory or 0) / int(settings.get(SLOTS_SETTING, "1")),
             deployment.has_autoscaler,
+            rest.resource is not None and rest.resource.counts_pods,
         )
 
 
@@ -156,14 +158,14 @@ class EqualPods:
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
             rows.append(("taskManager/resource/memory", size, present.get("memory")))
-        if resource.counts_pods:
-            rows.append(("taskManager/replicas", self.number, manager.get("replicas")))
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
             (MODE_SETTING, self.mode, "NONE"),
         ):
             rows.append(("/".join(resource.setting_path(key)), value, settings.get(key, usual)))
-        if not resource.has_autoscaler:
+        if resource.counts_pods:
+            rows.append(("taskManager/replicas", self.number, manager["replicas"]))
+        elif not resource.has_autoscaler:
             rows.append(("job/parallelism", self.parallelism, resource.job.get("parallelism")))
         return [
             (path, value, "" if before is None else f"was {before}")
@@ -194,7 +196,7 @@ def patch_commands(resource: FlinkResource, path: str, patch: PodPatch) -> Itera
     if resource.owner:
         yield (
             f"# {resource.owner} keeps the specification, and may undo this: put the fields of "
-            f"{path} into its files instead"
+            f"{path} there instead"
         )
     yield resource.patch_command(path)
 
@@ -256,6 +258,7 @@ class JobOnOffer:
             in_use = max(parallel, largest)
             if (
                 ceil(in_use / slots) != number
+                or (job.fills_slots and parallel != number * slots)
                 or parallel > min(limits, default=parallel)
                 or slots > offer.slots
                 or slots * job.memory > (1 + NOISE) * float(offer.memory)

@@ -110,6 +110,11 @@ def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
             f"pods and balance mode are those of the cluster of {resource.title}, which its "
             "other jobs share; change them in the FlinkDeployment of the cluster"
         )
+    if resource.owners:
+        raise FlinkError(
+            f"{resource.title} is made by {resource.owner}, which would undo a change; put it into "
+            "the template there"
+        )
     if resource.job.get("upgradeMode", "stateless") == "stateless":
         raise FlinkError(
             f"{resource.title} has upgradeMode stateless, so each change "

@@ -79,9 +79,12 @@ class FlinkResource:
 
     @property
     def counts_pods(self) -> bool:
-        """Whether the specification has the number of pods, which else follows the parallelism."""
+        """Whether the specification has the number of pods, all of whose slots the job then uses.
+
+        Else the number of pods follows from the parallelism.
+        """
         manager = self.spec.get("taskManager") or {}
-        return manager.get("replicas") is not None or self.spec.get("mode") == "standalone"
+        return manager.get("replicas") is not None
 
     @property
     def lifecycle(self) -> str:
@@ -124,9 +127,16 @@ class FlinkResource:
         return bool(self.job.get("state", "running") == "suspended")
 
     @property
+    def owners(self) -> Sequence[Mapping[str, Any]]:
+        """Resources that have made this one, such as a FlinkBlueGreenDeployment."""
+        return self.document["metadata"].get("ownerReferences") or ()
+
+    @property
     def owner(self) -> str:
-        """What keeps the specification in files, such as Argo CD; empty if nothing is seen."""
+        """What keeps the specification, such as Argo CD in files; empty if nothing is seen."""
         metadata = self.document["metadata"]
+        if self.owners:
+            return f"{self.owners[0]['kind']} {self.owners[0]['name']}"
         names = [row.get("manager", "") for row in metadata.get("managedFields") or []]
         labels = metadata.get("labels") or {}
         names += [labels.get("app.kubernetes.io/managed-by", "")]

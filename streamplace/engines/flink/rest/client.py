@@ -106,6 +106,11 @@ class JobResource(Protocol):
         """Whether Flink's autoscaler chooses the parallelism; the cluster itself is not told."""
         ...
 
+    @property
+    def counts_pods(self) -> bool:
+        """Whether it has the number of pods, all of whose slots the job then uses."""
+        ...
+
 
 class Rest:
     """A cluster's REST interface.

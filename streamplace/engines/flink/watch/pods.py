@@ -125,12 +125,11 @@ class PodMover:
         """Change the number of pods to that of the chosen layout; return the job."""
         target = choice.target
         assert target is not None
-        most = max(len(devices) for devices in target.layout.values())
         number = self.log.begin(decision_of(choice, here, job, job))
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
-        patch = {"job": {"parallelism": most}}
+        patch = {"job": {"parallelism": max(map(len, target.layout.values()))}}
         if now.counts_pods:
-            patch["taskManager"] = {"replicas": target.machines}
+            patch = {"taskManager": {"replicas": target.machines}}
         journal = PatchJournal.of(now, patch, self.resume_by)
         return self._ended(number, claimed(journal))
 
