@@ -177,6 +177,13 @@ def test_the_autoscaler_is_that_of_the_resource(shop):
     assert "autoscaler on" in str(deployment_of(rest, flink.job))
 
 
+def test_flinks_interface_is_behind_the_port_and_scheme_of_its_settings():
+    settings = {"rest": {"port": 8443}, "security.ssl.rest.enabled": True}
+    assert resource().rest_path.endswith("/services/count-rest:8081/proxy")
+    own = resource(flinkConfiguration=settings)
+    assert own.rest_path.endswith("/services/https:count-rest:8443/proxy")
+
+
 def test_a_resource_may_name_the_folder_of_savepoints_by_its_older_name():
     own = resource(flinkConfiguration={"state.savepoints.dir": "s3://saved"})
     assert str(own).endswith("savepoint upgrades in s3://saved")

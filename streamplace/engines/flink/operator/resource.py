@@ -60,6 +60,14 @@ class FlinkResource:
         return _path(self.kind, self.namespace, self.name)
 
     @property
+    def rest_path(self) -> str:
+        """Path of Flink's REST interface at the API server, which is a proxy of its service."""
+        settings, name = self.configuration, self.cluster["metadata"]["name"]
+        scheme = "https:" if settings.get("security.ssl.rest.enabled", "").lower() == "true" else ""
+        service = f"{scheme}{name}-rest:{settings.get('rest.port', REST_PORT)}"
+        return f"/api/v1/namespaces/{self.namespace}/services/{service}/proxy"
+
+    @property
     def spec(self) -> Mapping[str, Any]:
         """Specification of the resource."""
         spec: Mapping[str, Any] = self.document["spec"]
@@ -290,6 +298,5 @@ def rest_of(namespace: str, name: str) -> Rest:
     api = usual_api()
     resource = read_resource(api, namespace, name)
     resource.check()
-    service = f"{resource.cluster['metadata']['name']}-rest:{REST_PORT}"
-    proxy = f"{api.server}/api/v1/namespaces/{namespace}/services/{service}/proxy"
-    return Rest.through(f"{SCHEME}{namespace}/{name}", proxy, api.client, resource)
+    address = f"{api.server}{resource.rest_path}"
+    return Rest.through(f"{SCHEME}{namespace}/{name}", address, api.client, resource)
