@@ -153,6 +153,7 @@ def test_a_name_that_no_resource_has_is_refused(pods, run, context, command, fau
 @each(
     (httpx.Response(404, text="404 page not found\n"), "no resources of Flink's operator"),
     (httpx.Response(503, json={"message": "overloaded"}), "503"),
+    (httpx.Response(429, json={"message": "too many requests"}), "answers 429 at"),
     (httpx.Response(401, json={"message": "Unauthorized"}), "log in"),
     (httpx.Response(302, headers={"Location": "http://elsewhere"}), "302"),
     (httpx.Response(200, text="<html>"), "200"),

@@ -21,6 +21,8 @@ TOKEN_SECONDS = 60.0
 _OF_CONTENTS = (AttributeError, KeyError, TypeError, ValueError)
 """Errors of a kubeconfig that is not what it should be."""
 MERGE = "application/merge-patch+json"
+TOO_MANY = 429
+"""Status of a request that the API server may answer later."""
 
 
 class ApiRefusal(FlinkError):
@@ -65,7 +67,7 @@ class KubernetesApi:
         except ValueError:
             parsed = None
         found: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
-        if answer.status_code >= 500:
+        if answer.status_code >= 500 or answer.status_code == TOO_MANY:
             raise NoAnswer(f"Kubernetes answers {answer.status_code} at {self.server}")
         if answer.status_code >= 400:
             message = str(found.get("message") or answer.text.strip())
