@@ -6,7 +6,7 @@ import ssl
 import time
 import tomllib
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,13 +26,14 @@ from fake_flink import (
     jobs,
     said,
 )
+from operator_stand_in import resource
 
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.access import Access
 from streamplace.engines.flink.rest.answers import parse_answer
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest, only_job
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -225,11 +226,15 @@ def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
 
 
 def test_jobs_of_which_one_must_be_chosen_are_named(refusal):
+    """Unless the cluster is reached by the name of one, such as a FlinkSessionJob."""
     rows = [{"id": name, "status": "RUNNING"} for name in "xy"]
     named = {f"GET /jobs/{name}": job(f"shop-{name}", "RUNNING", {}) for name in "xy"}
     with FakeFlink(ANSWERS | named | {"GET /jobs": {"jobs": rows}}).served() as flink:
         refused = refusal("flink", "profile", "--rest", flink.url)
-    assert all(f"{name} (shop-{name})" in refused for name in "xy")
+        assert all(f"{name} (shop-{name})" in refused for name in "xy")
+        rest = flink.rest
+        rest.resource = replace(resource(), document={"status": {"jobStatus": {"jobId": "y"}}})
+        assert only_job(rest, None) == "y"
 
 
 def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run):

@@ -86,6 +86,11 @@ class FlinkResource:
         return job
 
     @property
+    def job_id(self) -> str:
+        """Id of the job when this was read; empty if the operator has not reported one."""
+        return str((self.status.get("jobStatus") or {}).get("jobId") or "")
+
+    @property
     def counts_pods(self) -> bool:
         """Whether the specification has the number of pods, all of whose slots the job then uses.
 

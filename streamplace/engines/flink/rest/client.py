@@ -107,6 +107,11 @@ class JobResource(Protocol):
         ...
 
     @property
+    def job_id(self) -> str:
+        """Id of its job when it was read; empty if the operator has not reported one."""
+        ...
+
+    @property
     def counts_pods(self) -> bool:
         """Whether it has the number of pods, all of whose slots the job then uses."""
         ...
@@ -486,13 +491,15 @@ def turns(seconds: float) -> Iterator[None]:
 
 
 def only_job(rest: Rest, given: str | None) -> str:
-    """Id of the given job, else of the only one that has not ended.
+    """Id of the given job, else of the only one that has not ended, or that of a resource.
 
     Flink takes ids in capitals, too, but the id of a successor is made from small letters.
     """
     if given is not None:
         return given.lower()
     states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1 and rest.resource is not None and rest.resource.job_id in live:
+        return rest.resource.job_id
     if len(live) > 1:
         names = ", ".join(f"{job} ({shown(str(rest.job(job)['name']))})" for job in live[:8])
         raise SettingError(f"{len(live)} jobs are running: {names}; choose one with --job ID")
