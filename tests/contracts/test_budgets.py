@@ -18,7 +18,7 @@ from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")
-LONG = {(p, name) for p in ("doppler", "giph", "placeto") for name in VARIED}
+LONG = {(p, name) for p in ("doppler", "giph", "giph-task-eft", "placeto") for name in VARIED}
 """Placers whose least work takes ten seconds; others of their problems are quick."""
 CASES = [
     pytest.param(
@@ -87,10 +87,19 @@ def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(placer, problem,
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=() if seed == 1 else pytest.mark.slow) for seed in range(8)]
+    ("judge", "placer", "seed"),
+    [
+        pytest.param(
+            judge,
+            placer,
+            seed,
+            marks=() if seed == 1 and (judge == "makespan" or many > 300) else pytest.mark.slow,
+        )
+        for judge in ("throughput", "makespan", "devices", "latency")
+        for placer, many in SEARCHES.items()
+        for seed in range(8)
+    ],
 )
-@pytest.mark.parametrize("placer", SEARCHES)
-@pytest.mark.parametrize("judge", ["throughput", "makespan", "devices", "latency"])
 def test_beyond_the_least_work_no_search_looks_at_the_clock(placer, judge, seed, busy):
     """Nor does a placer that it asks: random graphs of all sizes, on which little is proven."""
     chosen, problem = named_placer(placer), Problem(drawn(seed, 12 + 12 * seed), Cluster.uniform(4))

@@ -58,7 +58,13 @@ with_features = of_all("doppler", "dream", "hdp")
 """Models whose features, or whose first epochs, depend on what they begin with."""
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=GROUPS[name]) for name in MODELS])
+EVERY = [
+    pytest.param(name, marks=[GROUPS[name], *([pytest.mark.slow] if name in DEAR[1:] else [])])
+    for name in MODELS
+]
+
+
+@pytest.fixture(scope="module", params=EVERY)
 def trained(request, tmp_path_factory):
     """A model after two epochs on four tiny graphs."""
     return train(request.param, tmp_path_factory.mktemp(request.param) / "whole")

@@ -205,6 +205,7 @@ def test_sizes_are_within_their_limits(operators, devices, limit):
     assert len(page.encode()) <= limit
 
 
+@pytest.mark.slow
 def test_of_a_graph_that_is_too_large_a_report_has_the_words():
     problem = random_problem(MOST_OPERATORS + 1, 7)
     result = streamplace.place(problem, placer="round-robin")
