@@ -40,8 +40,8 @@ Bundle = list[tuple[int, int]]
 
 
 def known_modes(rest: Rest) -> tuple[Mode, ...]:
-    """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.3."""
-    is_new = version_of(rest) >= (2, 3)
+    """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.2."""
+    is_new = version_of(rest) >= (2, 2)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
 
 
