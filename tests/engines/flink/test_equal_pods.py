@@ -18,7 +18,9 @@ from streamplace.engines.flink.advise.equal_pods import (
     planned_pods,
 )
 from streamplace.engines.flink.decide.slot_assignment import MODES
+from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.watch.pods import PodModeller
 from streamplace.errors import ProblemError, SettingError
@@ -180,7 +182,7 @@ def test_who_else_changes_the_specification_is_told(changes, word):
     assert ("job" in patch.document["spec"]) == (word != "autoscaler")
 
 
-def application(shop):
+def application(shop, **settings):
     """A job of three operators, which take 0.26 cores at 100 tuples/s, on pods of 2 cores each."""
     settings = {
         "execution.target": "kubernetes-application",
@@ -189,6 +191,7 @@ def application(shop):
         "$internal.flink.version": "v2_3",
         "parallelism.default": "2",
         SLOTS: "2",
+        **settings,
     }
     flink = shop(settings=settings)
     managers = [bare_manager(device) for device in flink.devices]
@@ -215,6 +218,19 @@ def test_an_application_on_kubernetes_gets_a_patch(shop, tmp_path):
     assert advice.commands[-1].startswith("kubectl patch flinkdeployment count --namespace flink ")
     with pytest.raises(SettingError):
         engine.advise("job", "2x", Cluster.uniform(2), QUICK)
+
+
+@pytest.mark.parametrize(("version", "mode"), [("1.20", "SLOTS"), ("2.3", "NONE")])
+def test_the_older_setting_for_slots_counts_as_in_that_version(shop, version, mode):
+    """A patch to the mode that Flink has would start the cluster again for nothing."""
+    spread = {"cluster.evenly-spread-out-slots": "true"}
+    flink = application(shop, **spread)
+    flink.answers["GET /config"] = {"flink-version": f"{version}.0"}
+    rest, cluster = flink.rest, measured_cluster(flink.rest, "2500 MIPS", None)
+    assert JobOnPods.of(rest, deployment_of(rest, "job"), cluster).mode == mode
+    own = resource(flinkVersion=f"v{version.replace('.', '_')}", flinkConfiguration=spread)
+    patched = [path for path, *_ in EqualPods(offer(1), 1, 1, 1, mode).changes(own, 2500.0, None)]
+    assert patched == []
 
 
 def test_a_watch_expects_more_of_more_pods(shop):

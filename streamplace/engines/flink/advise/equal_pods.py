@@ -22,6 +22,7 @@ from streamplace.engines.flink.decide.slot_assignment import (
     known_modes,
     layouts,
     parallelism,
+    present_mode,
 )
 from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
@@ -31,6 +32,7 @@ from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource, nested
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import USUAL, shown_settings
+from streamplace.engines.flink.versions import version_of
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import ProblemError
 from streamplace.io.ledger import NOISE
@@ -76,7 +78,7 @@ class JobOnPods(NamedTuple):
         replaces = deployment.scheduler == USUAL  # the adaptive one has no balance modes
         return cls(
             int(settings.get("parallelism.default", "1")),
-            settings.get(MODE_SETTING, "NONE").upper(),
+            present_mode(settings, version_of(rest)),
             known_modes(rest) if replaces else (),
             (cluster.devices[0].memory or 0) / int(settings.get(SLOTS_SETTING, "1")),
             deployment.has_autoscaler,
@@ -160,7 +162,7 @@ class EqualPods:
             rows.append(("taskManager/resource/memory", size, present.get("memory")))
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
-            (MODE_SETTING, self.mode, "NONE"),
+            (MODE_SETTING, self.mode, present_mode(settings, resource.version)),
         ):
             rows.append(("/".join(resource.setting_path(key)), value, settings.get(key, usual)))
         if resource.counts_pods:

@@ -35,6 +35,8 @@ from streamplace.model.streams import FORWARD, RESCALED
 Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
+SPREAD_SETTING = "cluster.evenly-spread-out-slots"
+"""Setting of Flink 1 that stands for SLOTS where no mode is set; Flink 2 ignores it."""
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 
@@ -43,6 +45,16 @@ def known_modes(rest: Rest) -> tuple[Mode, ...]:
     """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.2."""
     is_new = version_of(rest) >= (2, 2)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
+
+
+def present_mode(settings: Mapping[str, str], version: tuple[int, int]) -> str:
+    """Mode by the settings of a cluster of a version.
+
+    >>> present_mode({SPREAD_SETTING: "true"}, (1, 20)), present_mode({}, (1, 20))
+    ('SLOTS', 'NONE')
+    """
+    is_spread = version < (2, 0) and settings.get(SPREAD_SETTING, "").lower() == "true"
+    return settings.get(MODE_SETTING, "SLOTS" if is_spread else "NONE").upper()
 
 
 def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:

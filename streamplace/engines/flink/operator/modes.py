@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
-from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
+from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING, present_mode
 from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
@@ -157,7 +157,7 @@ def measured(improver: JobImprover, timeout: float, before: Proposal | None = No
 
 def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
     """Candidates: Flink's modes but the present one, each by its line of configuration."""
-    present = resource.configuration.get(MODE_SETTING, "NONE").upper()
+    present = present_mode(resource.configuration, resource.version)
 
     def modes(question: Question) -> list[Candidate]:
         return [  # none needs pins

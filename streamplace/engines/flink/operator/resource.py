@@ -100,6 +100,12 @@ class FlinkResource:
         return manager.get("replicas") is not None
 
     @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version of Flink; (0, 0) if it is not known."""
+        match = VERSION.fullmatch(str(self.cluster["spec"].get("flinkVersion", "")))
+        return (int(match[1]), int(match[2])) if match is not None else (0, 0)
+
+    @property
     def lifecycle(self) -> str:
         """State of the resource, such as STABLE; empty if the operator has not reported one."""
         return str(self.status.get("lifecycleState") or "")
@@ -191,8 +197,8 @@ class FlinkResource:
         where = self.title
         if self.document["metadata"].get("deletionTimestamp"):
             raise FlinkError(f"{where} is being deleted")
-        version = str(self.cluster["spec"].get("flinkVersion", ""))
-        if not VERSION.fullmatch(version):
+        if self.version == (0, 0):
+            version = str(self.cluster["spec"].get("flinkVersion", ""))
             raise FlinkError(f"{where} has flinkVersion {shown(version)}, which is not known")
         if not self.job:
             raise FlinkError(f"{where} is a session cluster; name one of its FlinkSessionJobs")
