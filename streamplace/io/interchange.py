@@ -31,6 +31,7 @@ LARGEST_DOT = 2**20
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?://|#)[^\n]*\s*|/\*.*?\*/\s*)*", re.DOTALL)
 _DOT = re.compile(rb"(?:strict\s+)?(?:di)?graph\b", re.IGNORECASE)
 _GML = re.compile(rb"graph\s*\[")
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 _NODES = re.compile(rb'"nodes"\s*:')
 _DEFAULTS_OF_GRAPHML = ("node_default", "edge_default")
 """Attributes that networkx adds to every graph that it reads from GraphML."""
@@ -163,8 +164,9 @@ def _dot_ends(end: Any) -> list[str]:
 
 
 def _dot_name(text: str) -> str:
-    """Name of a node without quotes, or without its port."""
-    return _unquoted(text) if text.startswith('"') else text.partition(":")[0]
+    """Name of a node without quotes and without its port."""
+    quoted_name = _QUOTED.match(text)
+    return _unquoted(quoted_name[0]) if quoted_name else text.partition(":")[0]
 
 
 def _unquoted_all(facts: Mapping[str, Any]) -> dict[str, str]:

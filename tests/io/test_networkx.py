@@ -128,6 +128,14 @@ def test_graphs_of_other_tools_are_read_where_graphs_are(tmp_path, caplog, text,
     assert all(name in warning for name in unread)
 
 
+def test_names_in_dot_may_have_quotes_and_ports(tmp_path):
+    path = tmp_path / "x.dot"
+    path.write_text('digraph x { a [rate=9]; b:in; "c:1"; "a":out:e -> b:in; b -> "c:1":"in" }')
+    graph = read_graph(path)
+    assert set(graph.operators.name) == {"a", "b", "c:1"}
+    assert graph.n_operators - 1 == len(graph.streams)
+
+
 @pytest.mark.parametrize(
     ("name", "field"), [("paylod", "payload"), ("cost", "ipt"), ("Load", "ipt"), ("ram", "memory")]
 )
