@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import chain, product
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -139,22 +140,28 @@ def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
 def _add_dot(
     graph: "nx.MultiDiGraph[Any]", part: Any, of_nodes: dict[str, str], of_edges: dict[str, str]
 ) -> None:
-    """Add the nodes and edges of a graph or subgraph, and of the subgraphs in it."""
-    for facts in part.get_node_defaults():
-        of_nodes = of_nodes | _unquoted_all(facts)
-    for facts in part.get_edge_defaults():
-        of_edges = of_edges | _unquoted_all(facts)
-    for node in part.get_nodes():
-        if node.get_name() not in ("node", "edge", "graph"):
-            facts = of_nodes | _unquoted_all(node.get_attributes())
-            graph.add_node(_dot_name(node.get_name()), **facts)
-    for inner in part.get_subgraphs():
-        _add_dot(graph, inner, of_nodes, of_edges)
-    for edge in part.get_edges():
-        facts = of_edges | _unquoted_all(edge.get_attributes())
-        for source in _dot_ends(edge.get_source()):
-            for target in _dot_ends(edge.get_destination()):
-                graph.add_edge(source, target, **facts)
+    """Add the nodes and edges of a graph or subgraph, and of the subgraphs in it, in their order.
+
+    Defaults hold for edges and new nodes after them, also for nodes that only edges name.
+    """
+    nodes = [node for node in part.get_nodes() if node.get_name() != "graph"]
+    items = [*nodes, *part.get_edges(), *part.get_subgraphs()]
+    for item in sorted(items, key=lambda item: item.get_sequence()):
+        if item.obj_dict["type"] == "subgraph":
+            _add_dot(graph, item, of_nodes, of_edges)
+            continue
+        facts = _unquoted_all(item.get_attributes())
+        if item.obj_dict["type"] == "edge":
+            ends = _dot_ends(item.get_source()), _dot_ends(item.get_destination())
+            graph.add_nodes_from([v for v in chain(*ends) if v not in graph], **of_nodes)
+            graph.add_edges_from(product(*ends), **of_edges | facts)
+        elif item.get_name() == "node":
+            of_nodes = of_nodes | facts
+        elif item.get_name() == "edge":
+            of_edges = of_edges | facts
+        else:
+            name = _dot_name(item.get_name())
+            graph.add_node(name, **facts if name in graph else of_nodes | facts)
 
 
 def _dot_ends(end: Any) -> list[str]:

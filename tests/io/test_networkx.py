@@ -136,6 +136,19 @@ def test_names_in_dot_may_have_quotes_and_ports(tmp_path):
     assert graph.n_operators - 1 == len(graph.streams)
 
 
+def test_nodes_of_dot_have_the_defaults_that_stand_before_them(tmp_path):
+    """Also nodes that only edges name."""
+    path = tmp_path / "x.dot"
+    path.write_text(
+        """digraph x { node [ipt=1]; a [rate=9]; a -> b; node [ipt=2]; b -> e;
+        edge [selectivity=3]; subgraph s { node [ipt=4]; c -> d [selectivity=5] } b -> c }"""
+    )
+    graph = read_graph(path)
+    cost = dict(zip(graph.operators.name, graph.operators.ipt.tolist(), strict=True))
+    assert cost == {"a": 1, "b": 1, "e": 2, "c": 4, "d": 4}
+    assert sorted(graph.streams.selectivity) == [1, 1, 3, 5]
+
+
 @pytest.mark.parametrize(
     ("name", "field"), [("paylod", "payload"), ("cost", "ipt"), ("Load", "ipt"), ("ram", "memory")]
 )
