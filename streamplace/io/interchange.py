@@ -104,6 +104,9 @@ def _of_node_link(content: bytes, where: str) -> "nx.MultiDiGraph[Any] | None":
         raise FormatError(
             f"{where}: is no node-link document of networkx; save it with node_link_data"
         ) from None
+    if len(graph) > len(document["nodes"]):
+        end = quoted([*graph][len(document["nodes"])])
+        raise FormatError(f"{where}: a link ends at {end}, which is the id of no node; correct it")
     return nx.MultiDiGraph(graph)
 
 

@@ -174,6 +174,7 @@ def test_costs_that_tables_lack_are_told(caplog):
     [
         ('graph [ directed 1 node [ id 0 label "a" ] ]', "save it as GraphML"),
         ('{"directed": true, "nodes": [{"id": "a"}], "adjacency": [[]]}', "node_link_data"),
+        ('{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": 0, "target": 1}]}', "at 0,"),
     ],
 )
 def test_other_formats_of_networkx_are_told_what_is_read(tmp_path, text, words):
