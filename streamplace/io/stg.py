@@ -76,9 +76,10 @@ def _tasks(words: list[Word]) -> list[StgTask]:
             "contains no number; name an STG file, which begins with the number of tasks"
         )
     tasks, fault = _split(words[1:], 1)
-    if fault:  # there may be a cost beside each predecessor
+    if without_costs := fault:  # there may be a cost beside each predecessor
         tasks, fault = _split(words[1:], 2)
     if fault:
+        fault = max(fault, without_costs)  # of the form that the file has
         raise FormatError(
             f"line {fault}: must be a task number, a time, the number of predecessors and the "
             "predecessors"

@@ -72,6 +72,7 @@ def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path, text):
         (PLAIN[: PLAIN.index("          5          0")], "5 tasks"),
         (PLAIN.replace("5", "five"), ":5: five"),
         (PLAIN.replace("3          5", "7          5"), "line 5"),
+        (PLAIN.replace("5          0", "9          0"), "line 7"),
         (PLAIN.replace("3          4", "3          9"), "'9'"),
     ],
 )
