@@ -18,7 +18,7 @@ import numpy as np
 
 from streamplace.errors import FormatError, MissingPackageError
 from streamplace.io.files import located
-from streamplace.io.parsing import untyped, utf8
+from streamplace.io.parsing import decoded, untyped
 from streamplace.io.schema import OPERATOR, STREAM, OperatorJson, StreamJson
 from streamplace.model.columns import CountRule, NumberRule
 from streamplace.model.message_text import listed, quoted, suggestion
@@ -71,11 +71,10 @@ def of_graphml(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
     """Graph of a GraphML file."""
     import networkx as nx
 
+    text = decoded(content, where)
     try:
         with warnings.catch_warnings(action="ignore"):  # about keys without a type
-            graph = nx.parse_graphml(utf8(content, where).decode())
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
+            graph = nx.parse_graphml(text)
     except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
         raise FormatError(f"{where}: is not valid GraphML; export or save it again") from None
     if not graph.is_directed():
@@ -122,10 +121,11 @@ def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
         ) from None
     if len(content) > LARGEST_DOT:
         raise FormatError(f"{where}: is larger than 1 MiB, too large for DOT; save it as GraphML")
+    text = decoded(content, where)
     fault = FormatError(f"{where}: is not one valid DOT graph; correct or save it again")
     try:
         with redirect_stdout(StringIO()):  # where pydot says what it cannot parse
-            graphs = pydot.graph_from_dot_data(utf8(content, where).decode()) or []
+            graphs = pydot.graph_from_dot_data(text) or []
     except (ValueError, RecursionError):
         raise fault from None
     if len(graphs) != 1:

@@ -27,7 +27,9 @@ _KINDS = {
 }
 """Formats of TOML files by a field that only they have."""
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-_DEEP_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
+_DEEP_KEY = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""", re.ASCII
+)
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
@@ -68,17 +70,15 @@ def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
     >>> parse_toml_text(b"[training]\nepochs = 3", "here")
     {'training': {'epochs': 3}}
     """
-    text = utf8(content, where)
+    text = decoded(content, where)
     try:
         if _DEEP_KEY.search(text):  # tomllib takes the square of its length
             raise RecursionError
-        return tomllib.loads(text.decode())
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
+        return tomllib.loads(text)
     except RecursionError:
         raise FormatError(f"{where}: is nested too deep; flatten it") from None
     except (ValueError, OverflowError) as error:
-        if text.lstrip().startswith(b"{"):
+        if text.lstrip().startswith("{"):
             why = "is JSON, but a TOML file is expected here; correct the path"
         else:
             why = f"is not valid TOML: {shown(str(error), 200)}"
@@ -104,6 +104,14 @@ def utf8(content: bytes, where: str) -> bytes:
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise FormatError(f"{where}: is UTF-16 text; save it as UTF-8")
     return content.removeprefix(codecs.BOM_UTF8)
+
+
+def decoded(content: bytes, where: str) -> str:
+    """Decode UTF-8 text, with or without a byte order mark; raise FormatError if it is none."""
+    try:
+        return utf8(content, where).decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
 
 
 def untyped(content: bytes) -> Any:

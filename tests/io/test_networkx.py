@@ -183,6 +183,13 @@ def test_other_formats_of_networkx_are_told_what_is_read(tmp_path, text, words):
     assert words in refusal_of(path, read_graph, path, kind=FormatError)
 
 
+@pytest.mark.parametrize("text", ["digraph x { é }", "<graphml>é</graphml>"])
+def test_graphs_in_another_encoding_are_told_so(tmp_path, text):
+    path = tmp_path / "x.txt"
+    path.write_text(text, encoding="latin-1")
+    assert "is not UTF-8 text (byte" in refusal_of(path, read_graph, path, kind=FormatError)
+
+
 @pytest.mark.parametrize(
     "text",
     [
