@@ -186,6 +186,8 @@ def _remedy_for(name: str, content: bytes, fault: str) -> str:
             "is a placement, not a graph; give the graph here, and its placement, if the command "
             "reads one, after it"
         )
+    if is_graph and fields and fields.isdisjoint(("graph", "operators", "streams")):
+        return f"is no graph{made}"
     if name == "placement" and "assignment" not in fields and fields & {"operators", "graph"}:
         return "is a graph, not a placement; give the placement that belongs to it"
     return fault

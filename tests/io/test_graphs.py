@@ -100,6 +100,10 @@ def test_what_is_no_graph_is_refused(content):
     refusal(content)
 
 
+def test_a_document_of_another_tool_is_no_graph():
+    assert "is no graph; make a graph" in refusal(b'{"name": "x", "workflow": {"tasks": []}}')
+
+
 def test_files_without_or_with_too_many_graphs_are_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n")
     write_graphs([chain(), chain()], tmp_path / "two.jsonl")
