@@ -135,6 +135,9 @@ def _of_dot(content: bytes, where: str) -> "nx.MultiDiGraph[Any]":
         raise _undirected(where)
     graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
     graph.graph["name"] = _unquoted(parsed.get_name() or "")
+    for facts in (*parsed.get_graph_defaults(), parsed.get_attributes()):
+        if "fires" in facts:  # the other attributes are for drawings
+            graph.graph["fires"] = _unquoted(str(facts["fires"]))
     with located(where):
         _add_dot(graph, parsed, {}, {})
     return graph

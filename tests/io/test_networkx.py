@@ -149,6 +149,13 @@ def test_nodes_of_dot_have_the_defaults_that_stand_before_them(tmp_path):
     assert sorted(graph.streams.selectivity) == [1, 1, 3, 5]
 
 
+@pytest.mark.parametrize("fires", ["fires=all", 'graph [rankdir=LR fires="all"]'])
+def test_a_task_graph_may_be_written_in_dot(tmp_path, fires):
+    path = tmp_path / "x.dot"
+    path.write_text(f"digraph x {{ {fires}; a -> b }}")
+    assert read_graph(path).operators.fires_all.all()
+
+
 @pytest.mark.parametrize(
     ("name", "field"), [("paylod", "payload"), ("cost", "ipt"), ("Load", "ipt"), ("ram", "memory")]
 )
