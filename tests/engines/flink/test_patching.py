@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import yaml
@@ -199,6 +200,62 @@ def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, fir
     transaction.api = Disturbed(api, range(first, first + 4))  # type: ignore[assignment]
     assert transaction.run().step is PatchStep.KEPT
     assert operator.get()["spec"] == journal().after
+
+
+@dataclass(slots=True)
+class Scripted:
+    """An API server with a resource whose states are given."""
+
+    states: list[str]  # before a patch, and after each one; "" if that is not taken up
+    document: dict[str, Any] = field(
+        default_factory=lambda: {
+            "metadata": {"generation": 0, "resourceVersion": "1"},
+            "spec": specification(),
+            "status": {"jobStatus": {"state": "RUNNING"}},
+        }
+    )
+    requests: int = 0
+
+    def get(self, path):
+        """The resource, or its events."""
+        self.requests += 1
+        if path.endswith("/events"):
+            return {"items": [{"type": "Warning", "involvedObject": {"name": "count"}}]}
+        number, status = self.document["metadata"]["generation"], self.document["status"]
+        if (state := self.states[number]) == "REFUSED":
+            raise ApiRefusal("log in again", 401)
+        if state:
+            status |= {"lifecycleState": state, "observedGeneration": number}
+        return self.document
+
+    def patch(self, path, document):
+        """Merge a specification."""
+        self.document["metadata"]["generation"] += 1
+        self.document["spec"] = merged(self.document["spec"], document["spec"])
+
+
+@pytest.mark.parametrize(
+    ("failed", "returned"),
+    [("FAILED", "FAILED"), ("ROLLED_BACK", ""), ("ROLLED_BACK", "ROLLED_BACK")],
+)
+def test_a_way_back_that_fails_is_waited_for_and_ends(failed, returned):
+    """As the operator may start a failed job again, and takes up nothing while it is away."""
+    api: Any = Scripted(["STABLE", failed, returned])
+    result = PatchTransaction(api, claimed(journal()), better, lambda _: None, 1.2).run()
+    assert (result.step, api.document["spec"]) == (PatchStep.NOT_STABLE, specification())
+    assert api.requests < 20
+
+
+def test_a_change_whose_credentials_expire_is_left_to_be_resumed(monkeypatch):
+    """They may come back, as from a file that is written again, so they are waited for."""
+    monkeypatch.setattr("streamplace.engines.flink.operator.patching.SILENCE_SECONDS", 1.2)
+    api: Any = Scripted(["STABLE", "REFUSED"])
+    told: list[str] = []
+    with pytest.raises(FlinkError, match="not known"):
+        PatchTransaction(api, claimed(journal()), better, told.append, 3.0).run()
+    assert "log in again" in told
+    assert api.requests < 20
+    assert claimed_again(journal().owner).journal.is_patched
 
 
 def test_a_job_that_is_not_stable_is_not_changed(pods, api):

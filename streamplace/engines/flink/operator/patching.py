@@ -163,11 +163,11 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     status = resource.status
     if resource.is_suspended:
         return Reconciliation.SUSPENDED
+    if not resource.is_reconciled:
+        return Reconciliation.WAITING
     found = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
     if found in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
         return found
-    if not resource.is_reconciled:
-        return Reconciliation.WAITING
     if resource.lifecycle == STABLE:
         state = (status.get("jobStatus") or {}).get("state", RUNNING)
         return Reconciliation.STABLE if state == RUNNING else Reconciliation.CHANGING
@@ -273,14 +273,12 @@ class PatchTransaction:
         while True:
             try:
                 return read_specification(self.api, self.journal.namespace, self.journal.name)
-            except NoAnswer as error:
+            except (ApiRefusal, NoAnswer) as error:  # credentials may be replaced, too
                 if monotonic() >= deadline:
                     self.tell(str(error))
                     self._outcome = PatchOutcome.SILENT
                     return self._resource
                 sleep(KUBERNETES_POLL_SECONDS)
-            except ApiRefusal:
-                raise
             except FlinkError:
                 return None
 
@@ -312,9 +310,11 @@ class PatchTransaction:
                 return
             if resource.spec not in (self.journal.before, self.journal.after):
                 return
-            if (state := reconciliation_of(resource)) not in CHANGING:
-                if state is Reconciliation.STABLE and self.journal.requested is PatchRequest.TRY:
-                    self._seconds = monotonic() - begin
+            state, is_try = reconciliation_of(resource), self.journal.requested is PatchRequest.TRY
+            if state is Reconciliation.STABLE and is_try:
+                self._seconds = monotonic() - begin
+            # The operator may start a failed job again; on the way back, there is no other way.
+            if state is Reconciliation.STABLE or (is_try and state not in CHANGING):
                 return
             sleep(KUBERNETES_POLL_SECONDS)
         self._outcome = PatchOutcome.LATE
@@ -339,7 +339,7 @@ class PatchTransaction:
             with suppress(FlinkError):
                 rows = self.api.get(f"/api/v1/namespaces/{resource.namespace}/events")["items"]
                 warnings = [
-                    (str(row.get("lastTimestamp") or row.get("eventTime")), str(row["message"]))
+                    (str(row.get("lastTimestamp") or row.get("eventTime")), str(row.get("message", "")))
                     for row in rows
                     if row.get("type") == "Warning"
                     and str(row["involvedObject"].get("name", "")).startswith(resource.name)
