@@ -48,10 +48,11 @@ def test_a_template_keeps_what_it_has_and_is_patched_once(template):
     assert merged(again.spec, reporter_patch(again)) == again.spec
 
 
-def test_a_template_of_task_managers_alone_is_refused():
+@pytest.mark.parametrize("part", ["jobManager", "taskManager"])
+def test_a_template_of_one_kind_of_pods_is_refused(part):
     """The operator would merge its lists with the common ones by position."""
-    with pytest.raises(FlinkError):
-        reporter_patch(resource(taskManager={"podTemplate": {"spec": OWN}}))
+    with pytest.raises(FlinkError, match=part):
+        reporter_patch(resource(**{part: {"podTemplate": {"spec": OWN}}}))
 
 
 @pytest.mark.slow

@@ -45,12 +45,13 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
     A merge patch replaces lists, so it has those of the present template, too.
     """
     spec = resource.cluster["spec"]
-    of_managers = ((spec.get("taskManager") or {}).get("podTemplate") or {}).get("spec") or {}
-    if of_managers.get("volumes") or of_managers.get("containers"):
-        raise FlinkError(
-            f"taskManager.podTemplate of the cluster has containers or "
-            f"volumes, and the operator merges lists by position; mount {JAR} there by hand"
-        )
+    for part in ("jobManager", "taskManager"):
+        pods = ((spec.get(part) or {}).get("podTemplate") or {}).get("spec") or {}
+        if pods.get("volumes") or pods.get("containers"):
+            raise FlinkError(
+                f"{part}.podTemplate of the cluster has containers or volumes, and the operator "
+                f"merges lists by position; mount {JAR} there by hand"
+            )
     template = (spec.get("podTemplate") or {}).get("spec") or {}
     containers = _with(template.get("containers") or (), {"name": MAIN})
     (main,) = (container for container in containers if container["name"] == MAIN)
