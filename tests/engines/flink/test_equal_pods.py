@@ -220,6 +220,14 @@ def test_an_application_on_kubernetes_gets_a_patch(shop, tmp_path):
         engine.advise("job", "2x", Cluster.uniform(2), QUICK)
 
 
+def test_what_the_operator_gives_to_all_jobs_is_changed_where_it_has_to_be(shop):
+    """No specification shows the defaults of its own configuration; the JobManager does."""
+    own = resource(flinkConfiguration={SLOTS: None})
+    own = own.as_run(application(shop, **{MODE: "SLOTS"}).rest)
+    changes = EqualPods(offer(1), 1, 1, 1, "NONE").changes(own, 2500.0, None)
+    assert [change[1:] for change in changes] == [("1", "was 2"), ("NONE", "was SLOTS")]
+
+
 @pytest.mark.parametrize(("version", "mode"), [("1.20", "SLOTS"), ("2.3", "NONE")])
 def test_the_older_setting_for_slots_counts_as_in_that_version(shop, version, mode):
     """A patch to the mode that Flink has would start the cluster again for nothing."""

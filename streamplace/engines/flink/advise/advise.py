@@ -384,8 +384,9 @@ def advise(
     patch = None
     if pods is not None and isinstance(rest.resource, FlinkResource):
         speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory
-        patch = pods.patch(rest.resource, speed, memory, plan)
-        change = patch_commands(rest.resource, str(folder / PATCH), patch)
+        resource = rest.resource.as_run(rest)
+        patch = pods.patch(resource, speed, memory, plan)
+        change = patch_commands(resource, str(folder / PATCH), patch)
     else:
         change = change_commands(rest.url, job, deployment, current, plan, pods, folder)
     stopped = expected.on((), [*cores_of(plan.cluster.devices, measured).values()])

@@ -52,7 +52,7 @@ class ModeTrials:
     ) -> "ModeTrials":
         """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
         check_change(api, resource)
-        own = replace(improver, decides=_modes_beside(resource))
+        own = replace(improver, decides=_modes_beside(resource.as_run(improver.engine.rest)))
         return cls(api, resource, own, timeout, resume_by)
 
     def propose(self) -> Proposal:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from streamplace.engines.flink.deployment import DEPLOYMENT, SESSION_JOB
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.settings import has_autoscaler, savepoint_folder
+from streamplace.engines.flink.rest.settings import has_autoscaler, savepoint_folder, shown_settings
 from streamplace.errors import SettingError
 from streamplace.model.message_text import counted, shown
 
@@ -48,6 +48,8 @@ class FlinkResource:
     document: Mapping[str, Any]  # the resource itself
     cluster: Mapping[str, Any]  # the FlinkDeployment of the cluster
     nodes: tuple[str, ...] = ()  # of each pod of a TaskManager; "" if it waits for one
+    # Settings of the JobManager, if it was asked: also those that the operator gives to all jobs.
+    running: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -126,9 +128,13 @@ class FlinkResource:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """Flink's settings by the specification of the cluster and of the job."""
+        """Flink's settings by the specification of the cluster and of the job, and as it runs."""
         own = flat(self.spec.get(CONFIGURATION) or {})
-        return {**flat(self.cluster["spec"].get(CONFIGURATION) or {}), **own}
+        return {**self.running, **flat(self.cluster["spec"].get(CONFIGURATION) or {}), **own}
+
+    def as_run(self, rest: Rest) -> "FlinkResource":
+        """The resource with the settings of the JobManager, if it shows them."""
+        return replace(self, running=shown_settings(rest) or {})
 
     def setting_path(self, key: str) -> tuple[str, ...]:
         """Keys of a setting in the specification of the cluster, where it stands if it does."""
