@@ -17,6 +17,8 @@ SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.
 """Flink's settings for the folder of savepoints; the second is the older name."""
 AUTOSCALER = ("job.autoscaler.", "kubernetes.operator.job.autoscaler.")
 """Prefixes of the autoscaler's settings; the second is the older one."""
+OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
+"""Setting by which it chooses: whatever has set it, the parallelism of the job has no effect."""
 BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
@@ -101,7 +103,11 @@ def savepoint_folder(*places: Mapping[str, str]) -> str | None:
 def has_autoscaler(settings: Mapping[str, str]) -> bool:
     """Whether Flink's autoscaler chooses the parallelism: it is on, and does not only advise.
 
+    The operator may turn it on for all jobs, which then shows in what it has chosen alone.
+
     >>> has_autoscaler({"kubernetes.operator.job.autoscaler.enabled": "true"})
+    True
+    >>> has_autoscaler({OVERRIDES: "bc764cd8ddf7a0cff126f51c16239658:2"})
     True
     >>> has_autoscaler({f"job.autoscaler.{key}enabled": str(not key) for key in ("", "scaling.")})
     False
@@ -110,7 +116,8 @@ def has_autoscaler(settings: Mapping[str, str]) -> bool:
     def value(key: str) -> str:
         return next((settings[p + key] for p in AUTOSCALER if p + key in settings), "").lower()
 
-    return value("enabled") == "true" and value("scaling.enabled") != "false"
+    is_on = value("enabled") == "true" and value("scaling.enabled") != "false"
+    return is_on or bool(settings.get(OVERRIDES))
 
 
 def scheduler_of(settings: Mapping[str, str], document: Mapping[str, Any]) -> str:
