@@ -1,7 +1,11 @@
 """Watches that change the number of pods of a FlinkDeployment by patches."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from operator_stand_in import journal, reconciled, specification
+from operator_stand_in import journal, reconciled, resource, specification
 from pods import NAMESPACE
 
 from streamplace.control.policy import POLICIES
@@ -11,7 +15,7 @@ from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.operator.api import usual_api
 from streamplace.engines.flink.operator.patching import claimed, merged
 from streamplace.engines.flink.operator.resource import read_resource
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch import pods as watching
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.deciding import (
@@ -81,6 +85,24 @@ def test_a_change_that_was_interrupted_is_finished(operator):
     assert own.finish(number) == TITLE
     assert own.log.decisions[number].state == MOVED
     assert operator.get()["spec"] == merged(operator.spec, patch)
+
+
+def test_an_error_that_passes_does_not_end_a_watch(monkeypatch):
+    """Such as a savepoint that failed, or a JobManager whose node was lost."""
+
+    def states():
+        for state in ("DEPLOYED", "STABLE", "FAILED"):
+            status = {"lifecycleState": state, "error": "Missing JobManager deployment"}
+            yield replace(resource(), document={**resource().document, "status": status})
+
+    now, passed = states(), list[str]()
+    monkeypatch.setattr(watching, "read_specification", lambda *_: next(now))
+    monkeypatch.setattr(watching, "CHECK_SECONDS", 0.0)
+    own: Any = SimpleNamespace(tell=None)
+    rounds: Any = SimpleNamespace(is_due=True, log=own, pass_round=passed.append)
+    with pytest.raises(FlinkError, match="has failed: Missing JobManager"):
+        watching.watch_pods(own, resource(), rounds)
+    assert passed == [TITLE, TITLE]
 
 
 @pytest.mark.parametrize("has_autoscaler", [False, True])

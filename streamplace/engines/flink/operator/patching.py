@@ -25,7 +25,12 @@ from streamplace.engines.flink.operator.patch_table import (
     Verdict,
     decide_patch,
 )
-from streamplace.engines.flink.operator.resource import STABLE, FlinkResource, read_specification
+from streamplace.engines.flink.operator.resource import (
+    FAILED,
+    STABLE,
+    FlinkResource,
+    read_specification,
+)
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken
@@ -171,7 +176,7 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     if resource.lifecycle == STABLE:
         state = (status.get("jobStatus") or {}).get("state", RUNNING)
         return Reconciliation.STABLE if state == RUNNING else Reconciliation.CHANGING
-    failed = resource.lifecycle == "FAILED" or (
+    failed = resource.lifecycle == FAILED or (
         status.get("error") and status.get("jobManagerDeploymentStatus") == "ERROR"
     )
     return Reconciliation.FAILED if failed else Reconciliation.CHANGING
@@ -339,7 +344,10 @@ class PatchTransaction:
             with suppress(FlinkError):
                 rows = self.api.get(f"/api/v1/namespaces/{resource.namespace}/events")["items"]
                 warnings = [
-                    (str(row.get("lastTimestamp") or row.get("eventTime")), str(row.get("message", "")))
+                    (
+                        str(row.get("lastTimestamp") or row.get("eventTime")),
+                        str(row.get("message", "")),
+                    )
                     for row in rows
                     if row.get("type") == "Warning"
                     and str(row["involvedObject"].get("name", "")).startswith(resource.name)

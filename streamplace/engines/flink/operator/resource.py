@@ -27,7 +27,7 @@ CONFIGURATION = "flinkConfiguration"
 REST_PORT = 8081
 VERSION = re.compile(r"v([12])_(\d+)")
 """Versions of Flink as the operator writes them, such as ``v2_3``."""
-STABLE = "STABLE"
+STABLE, FAILED = "STABLE", "FAILED"
 OWNERS = {
     "argocd": "Argo CD",
     "kustomize-controller": "Flux",

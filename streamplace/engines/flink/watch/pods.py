@@ -30,7 +30,7 @@ from streamplace.engines.flink.operator.patching import (
     claimed,
     claimed_again,
 )
-from streamplace.engines.flink.operator.resource import FlinkResource, read_specification
+from streamplace.engines.flink.operator.resource import FAILED, FlinkResource, read_specification
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, only_job
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
@@ -181,7 +181,8 @@ def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -
             except NoAnswer as error:
                 notices(str(error))
             else:
-                now.check()
+                if not now.error or now.lifecycle == FAILED:  # others pass, as of a lost node
+                    now.check()
                 try:
                     rounds.pass_round(resource.title)
                     notices("")
