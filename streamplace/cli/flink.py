@@ -254,7 +254,8 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     rest, speed, files = settings.client(), parsed_mips(settings.mips), dict[str, str]()
     folder = None if output is None or output.suffix else output
     if folder is not None:
-        files = reporter_files(rest.resource) if isinstance(rest.resource, FlinkResource) else {}
+        own = rest.resource
+        files = reporter_files(own.as_run(rest)) if isinstance(own, FlinkResource) else {}
     check_output(output, is_folder=bool(files))
     job = only_job(rest, settings.job)
     rest.running_job(job)

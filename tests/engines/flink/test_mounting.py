@@ -48,6 +48,12 @@ def test_a_template_keeps_what_it_has_and_is_patched_once(template):
     assert merged(again.spec, reporter_patch(again)) == again.spec
 
 
+def test_reporters_that_no_list_names_go_on():
+    """Flink starts all that are configured, but with a list, only those."""
+    own = resource(flinkConfiguration={"metrics.reporter.prom.port": "9249"})
+    assert "metrics.reporters" not in reporter_patch(own)["flinkConfiguration"]
+
+
 @pytest.mark.parametrize("part", ["jobManager", "taskManager"])
 def test_a_template_of_one_kind_of_pods_is_refused(part):
     """The operator would merge its lists with the common ones by position."""

@@ -1,7 +1,7 @@
 """The reporter in pods without an image of one's own: a ConfigMap with its jar, and a patch.
 
-The jar has some kilobytes. The pod template mounts it below Flink's ``plugins/``, and two lines of
-Flink's configuration name it.
+The jar has some kilobytes. The pod template mounts it below Flink's ``plugins/``, and Flink's
+configuration names it.
 """
 
 from base64 import b64encode
@@ -58,11 +58,10 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
     mount = {"name": NAME, "mountPath": PLACE, "subPath": JAR}
     main["volumeMounts"] = _with(main.get("volumeMounts") or (), mount)
     volume = {"name": NAME, "configMap": {"name": NAME}}
-    reporters = resource.configuration.get(REPORTERS, "").split(",")
-    settings = {
-        REPORTERS: ",".join(dict.fromkeys([*filter(None, reporters), "streamplace"])),
-        "metrics.reporter.streamplace.factory.class": "CpuReporter",
-    }
+    settings = {"metrics.reporter.streamplace.factory.class": "CpuReporter"}
+    if reporters := resource.configuration.get(REPORTERS):  # without a list, Flink starts all
+        names = dict.fromkeys([*reporters.split(","), "streamplace"])
+        settings[REPORTERS] = ",".join(names)
     volumes = _with(template.get("volumes") or (), volume)
     pods = {"podTemplate": {"spec": {"containers": containers, "volumes": volumes}}}
     own = (nested(resource.setting_path(key), value) for key, value in settings.items())
