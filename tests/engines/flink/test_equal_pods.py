@@ -88,6 +88,15 @@ def test_what_the_program_sets_stays():
     assert result.parallelism == {"src": 3, "map": 4}
 
 
+def test_slots_that_operators_do_not_share_are_no_plan():
+    """The operators of two groups need twice the slots of one."""
+    graph = job(0.5)
+    groups = ("a", "b")
+    graph = graph.with_operators(replace(graph.operators, slot_sharing_group=groups))
+    with pytest.raises(ProblemError):
+        plan(graph, [offer(1, at_most=1)])
+
+
 def test_every_slot_has_the_memory_that_it_has_now():
     own = JobOnPods(1, "NONE", MODES, 1.0 * GB)
     small, large = offer(2, memory=1 * GB), offer(2, 1.5, memory=2 * GB)
@@ -251,3 +260,11 @@ def test_a_watch_expects_more_of_more_pods(shop):
     assert sorted(carried) == [1, 3, 4]
     assert carried[1] <= model.here.carries.value <= carried[3] <= carried[4]
     assert all(other.carries.low <= other.carries.value for other in model.others)
+
+
+def test_a_watch_keeps_the_pods_that_the_program_needs(shop):
+    """An operator with two subtasks has no place on a pod of one slot."""
+    flink = application(shop, **{SLOTS: "1", "parallelism.default": "1"})
+    engine = FlinkEngine(flink.rest, patience=0.0)
+    model = PodModeller(engine, 5.0, 4)("FlinkDeployment flink/count", frozenset(), ())
+    assert model.sizes == (2, 3, 4)

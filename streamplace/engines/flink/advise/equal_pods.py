@@ -227,7 +227,10 @@ class JobOnOffer:
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
 
     def carried(self, pods: EqualPods) -> float:
-        """Least tuples/s that the job carries on pods, over the layouts that Flink may choose."""
+        """Least tuples/s that the job carries on pods, over the layouts that Flink may choose.
+
+        0 if they have too few slots.
+        """
         cluster = Cluster.of(
             [pods.offer.device(name) for name in pods.names],
             bandwidth=UNLIMITED_BPS,
@@ -236,9 +239,8 @@ class JobOnOffer:
         )
         deployed = self.deployed(pods.parallelism)
         known = self.shares if pods.parallelism == self.job.parallelism else {}
-        return self.graph.source_rate * min(
-            capacity(deployed, cluster, layout, known) for layout in pods.layouts(deployed)
-        )
+        rates = [capacity(deployed, cluster, layout, known) for layout in pods.layouts(deployed)]
+        return self.graph.source_rate * min(rates, default=0.0)
 
     def fitting(self, number: int, settings: PlannerSettings) -> EqualPods | None:
         """So many pods on which the job carries the rate; None if there are none.

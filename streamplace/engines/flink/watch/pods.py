@@ -87,6 +87,10 @@ class PodModeller:
         on_offer = JobOnOffer(graph, only, facts, measured.shares)
         slots, errors = int(rest.settings().get(SLOTS_SETTING, "1")), errors_for(graph)
 
+        def has_slots(number: int) -> bool:  # also for operators whose program sets more
+            pods = EqualPods(offer, number, slots, number * slots, facts.mode)
+            return bool(pods.layouts(on_offer.deployed(pods.parallelism)))
+
         def option(number: int, parallel: int) -> LayoutOption:
             pods = EqualPods(offer, number, slots, parallel, facts.mode)
             rate = on_offer.carried(pods)
@@ -100,7 +104,7 @@ class PodModeller:
         here = replace(option(now, facts.parallelism), layout=numbered(present))
         limits = [n for n in graph.operators.max_parallelism.tolist() if n]
         limit = min(limits, default=self.most * slots)
-        sizes = [n for n in plan_sizes(self.most) if n * slots <= limit]
+        sizes = [n for n in plan_sizes(self.most) if n * slots <= limit and has_slots(n)]
         sizes = [] if graph.kept_parallelism else sizes
         return JobModel(
             here,
