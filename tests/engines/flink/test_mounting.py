@@ -2,20 +2,28 @@
 
 import json
 import shlex
+import shutil
 from base64 import b64decode
 from pathlib import Path
 
+import numpy as np
 import pytest
 from operator_stand_in import reconciled, resource, specification
 from pods import NAMESPACE
 from test_docs import blocks
 
+from streamplace.engines.flink.cpu import threads
 from streamplace.engines.flink.cpu.reporter import JAR, jar_path
-from streamplace.engines.flink.operator.mounting import reporter_files, reporter_patch
+from streamplace.engines.flink.measure.windows import JobWindows
+from streamplace.engines.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
 from streamplace.engines.flink.operator.patching import merged
+from streamplace.engines.flink.operator.resource import rest_of
 from streamplace.engines.flink.rest.client import FlinkError
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/kubernetes.md"
+IN_POD = "org.apache.flink.kubernetes.taskmanager.KubernetesTaskExecutorRunner"
+LEAST_CORES = 0.005
+"""Below this CPU, errors of a subtask say nothing."""
 OWN = {
     "containers": [
         {"name": "beside"},
@@ -86,3 +94,49 @@ def test_the_commands_of_the_page_do_what_it_says(pods, context, run, tmp_path):
                     operator.await_stable()
     assert sources[:2] == ["thread dumps", "reporter in"]
     assert NAMESPACE in (tmp_path / "plan" / "patch.yaml").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("kubernetes")
+def test_cpu_by_a_mounted_reporter_is_that_of_the_threads(
+    pods, context, log_jar, tmp_path, monkeypatch
+):
+    """Within 5 % in the median over subtasks; threads as the machine of the pods sees them."""
+    shutil.copy(log_jar, pods.home / "usrlib" / "log.jar")
+    spec = specification(**{"taskmanager.numberOfTaskSlots": "2"})
+    spec["job"] |= {
+        "jarURI": "local:///opt/flink/usrlib/log.jar",
+        "entryClass": "LogJob",
+        "args": ["3000"],
+        "parallelism": 2,
+    }
+    own = resource()
+    (tmp_path / CONFIG_MAP).write_text(reporter_files(own)[CONFIG_MAP])
+    pods.kubectl("apply", "--filename", str(tmp_path / CONFIG_MAP))
+    with reconciled(pods, "count", merged(spec, reporter_patch(own)), runs=True):
+        rest = rest_of(NAMESPACE, "count")
+        (job,) = rest.live_jobs()
+        rest.wait_running(job, 120.0)
+        JobWindows(rest, job).add(30.0)  # code is compiled
+        with monkeypatch.context() as machine:
+            machine.setattr(threads, "TASK_MANAGER", IN_POD)
+            near = JobWindows(rest, job)
+        far = JobWindows(rest, job)
+        assert near.processes
+        assert not far.processes
+        far.add(30.0)
+        near._sampler = far._sampler
+        near._marks.append(near._mark(near._marks[-1]))
+        here, there = near.last(), far.last()
+    errors = []
+    for task in near.tasks:
+        for (_, true), (_, reported) in zip(
+            here.subtasks[task.id], there.subtasks[task.id], strict=True
+        ):
+            assert not true.source
+            assert not reported.source
+            if true.cores >= LEAST_CORES:
+                errors.append(abs(reported.cores / true.cores - 1))
+    print(sorted(errors))
+    assert len(errors) >= len(near.tasks)
+    assert np.median(errors) < 0.05
