@@ -1,12 +1,13 @@
-"""Plans of equal pods, applied by their patches, against one pod fewer and the autoscaler's rule.
+"""Plans of equal pods, applied by their patches, against fewer or smaller pods and the autoscaler.
 
     PYTHONPATH=tests/support STREAMPLACE_KUBERNETES=… python benchmarks/plans_on_pods.py [JOB…]
 
 Protocol: a job whose operators set no parallelism runs at a base rate on two pods of `NOW` cores,
-with the reporter. `flink advise` plans pods of `SIZES` cores for multiples of that rate. Its pods
-are deployed, with the arguments for that rate, and the job is measured once it is steady; likewise
-with one pod fewer, with the pods by the rule of Flink's autoscaler (busy time at a utilization of
-0.7, pods of the size that they have), and with the pods as they are. A line of
+with the reporter, for `WARM_UP` seconds, since so small pods compile for minutes. `flink advise`
+plans pods of `SIZES` cores for multiples of that rate. Its pods are deployed, with the arguments
+for that rate, and the job is measured once it is steady; likewise with one pod fewer, with as many
+pods of the next smaller size, with the pods by the rule of Flink's autoscaler (of the busiest task,
+pods of the size that they have), and with the pods as they are. A line of
 ``assets/plans-on-pods.jsonl`` is appended for every plan, and plans that are there are not measured
 again. With STREAMPLACE_OPERATOR, a real operator starts the jobs, else a stand-in. Each start is
 from nothing, as generators keep their splits.
@@ -17,31 +18,42 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, nan
+from contextlib import suppress
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from flink_clusters import awaited
 from flink_jars import build_jar
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from operator_stand_in import StandIn, reconciled, specification
 from pods import NAMESPACE, PodCluster, kubernetes
 
+from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource, rest_of
+from streamplace.engines.flink.rest.client import RUNNING, FlinkError, Rest
 
 FILE = ROOT / "docs/assets/plans-on-pods.jsonl"
 BASE = {"word-count": 8_000, "click-analytics": 7_000, "riot-stats": 500, "yahoo-streaming": 13_000}
 """Job → base rate, which two pods as now carry."""
 TIMES, NOW, SIZES = (2, 3), 0.2, (0.2, 0.3, 0.4)
 PER_CORE, PER_GB, MEMORY = 0.04, 0.002, "1024 MiB"
-CARRIED, UTILIZATION, PATIENCE = 0.97, 0.7, 45.0
-COLUMNS = ("plan", "fewer", "autoscaler", "now")
+CARRIED, PATIENCE, WARM_UP = 0.97, 45.0, 120.0
+COLUMNS = {
+    "plan": "plan",
+    "fewer": "one pod less",
+    "smaller": "smaller pods",
+    "autoscaler": "autoscaler",
+    "now": "as it is",
+}
 ADDRESS = f"kubernetes:{NAMESPACE}/job"
 
 
@@ -86,6 +98,8 @@ def measured(
     pods.kubectl("apply", "--filename", str(folder / CONFIG_MAP))
     spec = merged(spec, reporter_patch(resource))
     with reconciled(pods, "job", spec, runs=True) as operator:
+        profile()
+        time.sleep(WARM_UP)
         plans = {number: advised(folder, number) for number in times}
         before = profile()
         found: dict[Pods, dict[str, Any]] = {}
@@ -98,13 +112,14 @@ def measured(
             deployed = {
                 "plan": planned,
                 "fewer": planned._replace(number=pods_of_plan - 1),
+                "smaller": planned._replace(cores=next_smaller(planned.cores)),
                 "autoscaler": now._replace(number=by_autoscaler(before, number)),
                 "now": now,
             }
             # What is held back at one rate carries no more at a higher one.
             found = {pods: row for pods, row in found.items() if row["is_limited"]}
             for each in deployed.values():
-                if each.number and each not in found:
+                if each.exists and each not in found:
                     found[each] = carried(operator, each, rate)
             yield {
                 "job": job,
@@ -117,7 +132,7 @@ def measured(
                 **{
                     name: {**each._asdict(), "cost": price(each), **found[each]}
                     for name, each in deployed.items()
-                    if each.number
+                    if each.exists
                 },
             }
 
@@ -128,6 +143,16 @@ class Pods(NamedTuple):
     cores: float
     number: int
     slots: int
+
+    @property
+    def exists(self) -> bool:
+        """Whether there are any, of a size that is offered."""
+        return self.number > 0 and self.cores > 0
+
+
+def next_smaller(cores: float) -> float:
+    """Return the next smaller size; 0 if there is none."""
+    return max((size for size in SIZES if size < cores), default=0.0)
 
 
 def price(pods: Pods) -> float:
@@ -151,42 +176,57 @@ def advised(folder: Path, times: int) -> dict[str, Any]:
     return advice
 
 
+def rest() -> Rest:
+    """REST interface of the job's cluster."""
+    return rest_of(*ADDRESS.removeprefix("kubernetes:").split("/"))
+
+
 def profile() -> JobProfile:
     """The running job, once it is steady."""
-    rest = rest_of(*ADDRESS.removeprefix("kubernetes:").split("/"))
-    (job,) = rest.live_jobs()
-    rest.wait_running(job, 120.0)
-    return steady_profile(rest, job, 5.0, PATIENCE)
+    own = rest()
+    (job,) = own.live_jobs()
+    own.wait_running(job, 120.0)
+    return steady_profile(own, job, 5.0, PATIENCE)
 
 
 def carried(operator: StandIn, pods: Pods, rate: int) -> dict[str, Any]:
-    """Rate that a job sustains on some pods, and whether it is held back."""
-    operator.patch(
-        {
-            "job": {"args": [str(rate)], "parallelism": pods.number * pods.slots},
-            "taskManager": {"resource": {"cpu": pods.cores}},
-            "flinkConfiguration": {"taskmanager.numberOfTaskSlots": str(pods.slots)},
-        }
-    )
+    """Rate that a job sustains on some pods, whether it is held back, and when it ran on them."""
+    patch = {
+        "job": {"args": [str(rate)], "parallelism": pods.number * pods.slots},
+        "taskManager": {"resource": {"cpu": pods.cores}},
+        "flinkConfiguration": {"taskmanager.numberOfTaskSlots": str(pods.slots)},
+    }
+    began = time.time()
+    operator.patch(patch)
+    awaited(lambda: runs_since(began), 240.0)
+    seconds = time.time() - began
     operator.await_stable()
     flow = profile().flow
-    return {"rate": flow.rate, "is_limited": flow.is_limited}
+    return {"rate": flow.rate, "is_limited": flow.is_limited, "seconds": round(seconds, 1)}
+
+
+def runs_since(moment: float) -> bool:
+    """Whether all subtasks of a job run that began after a moment."""
+    with suppress(FlinkError):
+        own = rest()
+        for job in own.live_jobs():
+            document = own.job(job)
+            states = {vertex["status"] for vertex in document["vertices"]}
+            if document["start-time"] >= 1000 * moment and states == {RUNNING}:
+                return True
+    return False
 
 
 def by_autoscaler(before: JobProfile, times: int) -> int:
     """Pods of one slot by Flink's autoscaler: its target rate over its true processing rate."""
-    pods = 1
-    for task in before.tasks:
-        busy = before.activity[task.id].busy or nan
-        if busy == busy:
-            pods = max(pods, ceil(times * busy / UTILIZATION))
-    return pods
+    busy = max(before.activity[task.id].busy or 0.0 for task in before.tasks)
+    return max(1, ceil(times * busy * (1 / TARGET + RESTART / CATCH_UP)))
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Table of all plans: pods, and what they carry of the rate."""
-    lines = ["|job|tuples/s|plan|carries|one pod less|carries|autoscaler|carries|as it is|carries|"]
-    lines += [f"|---{'|---:' * 9}|"]
+    heads = "".join(f"{head}|carries|" for head in COLUMNS.values())
+    lines = [f"|job|tuples/s|{heads}", f"|---|---:|{'---:|---:|' * len(COLUMNS)}"]
     for row in rows:
         cells = [row["job"], f"{row['rate']:,}"]
         for name in COLUMNS:
@@ -202,6 +242,9 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
         carry = sum(part(row, name) >= CARRIED for row in of_column)
         cost = np.median([row[name]["cost"] / row["plan"]["cost"] for row in of_column])
         lines += [f"{name}: {carry} of {len(of_column)} carry, {cost:.2f} × the cost of the plan"]
+    seconds = [row[name]["seconds"] for row in rows for name in COLUMNS if name in row]
+    quantiles = ", ".join(f"{n:.0f}" for n in np.quantile(seconds, (0.05, 0.5, 0.95)))
+    lines += [f"seconds from a patch until the job runs, 5, 50 and 95 %: {quantiles}"]
     return "\n".join(lines)
 
 
