@@ -319,11 +319,15 @@ def broker(
         made.end()
 
 
+def connector_jars() -> list[Path]:
+    """Jars of Flink's connector, and of what it needs."""
+    names = ("flink-connector-kafka-", *CLIENT)
+    return [jar for jar in kafka_jars() if jar.name.startswith(names)]
+
+
 def kafka_flink(flink: Flink, home: Path) -> Flink:
     """Flink with the connector and what it needs among its own libraries."""
-    names = ("flink-connector-kafka-", *CLIENT)
-    own = [jar for jar in kafka_jars() if jar.name.startswith(names)]
-    return with_jars(flink, own, home)
+    return with_jars(flink, connector_jars(), home)
 
 
 def kafka_jobs(flink: Flink, jar: Path) -> Path:

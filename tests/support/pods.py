@@ -60,6 +60,7 @@ class PodCluster:
     work: Path  # folder of its files and logs
     home: Path  # Flink with its scripts, and the jar of a job in usrlib
     java: tuple[str, ...]  # command line of Java with Flink's classes
+    gateway: str  # address of this machine for its pods
 
     @contextmanager
     def application(self, name, *arguments, of=COUNT, **settings):
@@ -210,10 +211,10 @@ def kubernetes(flink, folder):
     """Start Kubernetes while the block runs."""
     up, number = Path(os.environ[VARIABLE]) / "up.py", os.getpid() % 200
     home = _home(flink, folder)
-    work = folder / "kubernetes"
+    work, subnet = folder / "kubernetes", f"10.244.{number}"
     beside = (
         *("--port", str(20_000 + 5 * number), "--bridge", f"kbr{number}"),
-        *("--subnet", f"10.244.{number}", "--service-range", f"10.{number}.0.0/24"),
+        *("--subnet", subnet, "--service-range", f"10.{number}.0.0/24"),
     )
     if operator := os.environ.get(OPERATOR):
         beside = (*beside, "--operator", operator)
@@ -223,7 +224,8 @@ def kubernetes(flink, folder):
         done = subprocess.run(begin, capture_output=True, text=True, timeout=START_SECONDS)
         assert done.returncode == 0, done.stdout + done.stderr
         java = [find_java(), "-Xmx256m", *flink.java_options()]
-        yield PodCluster(work, home, (*java, "-cp", ":".join(map(str, flink.jars))))
+        classes = ":".join(map(str, flink.jars))
+        yield PodCluster(work, home, (*java, "-cp", classes), f"{subnet}.1")
     finally:
         subprocess.run([*command, "down", str(work)], capture_output=True, timeout=START_SECONDS)
 

@@ -1,9 +1,13 @@
 """Faults while a specification is changed: it ends as it was or as changed, and one job runs."""
 
+import shutil
+import time
+from contextlib import contextmanager, nullcontext
 from threading import Timer
 
 import pytest
 from flink_clusters import awaited
+from kafka import WHY_SKIPPED, broker, connector_jars, kafka_flink, kafka_jars, kafka_jobs
 from operator_stand_in import MODE, TASKS, journal, reconciled, specification
 from pods import NAMESPACE, STATE
 
@@ -20,17 +24,24 @@ pytestmark = [
 SAVEPOINTS = "execution.checkpointing.savepoint-dir"
 
 
+SETTINGS = {
+    "execution.checkpointing.interval": "2s",
+    SAVEPOINTS: f"file://{STATE}/saved",
+    "heartbeat.timeout": "20s",
+    "kubernetes.jobmanager.node-selector": "size:large",
+    "kubernetes.taskmanager.node-selector": "size:small",
+}
+"""TaskManager and JobManager run on different nodes."""
+RATE, WARM_UP = 500, 10.0
+"""Records/s of Kafka, and seconds before the change."""
+IMAGE = {"image": "none:1"}
+SAVEPOINT = {"flinkConfiguration": {MODE: "TASKS", SAVEPOINTS: "file:///proc/none"}}
+
+
 @pytest.fixture
 def operator(pods):
-    """A job with state that Flink runs, its TaskManager and its JobManager on different nodes."""
-    settings = {
-        "execution.checkpointing.interval": "2s",
-        SAVEPOINTS: f"file://{STATE}/saved",
-        "heartbeat.timeout": "20s",
-        "kubernetes.jobmanager.node-selector": "size:large",
-        "kubernetes.taskmanager.node-selector": "size:small",
-    }
-    spec = specification(**settings)
+    """A job with state that Flink runs."""
+    spec = specification(**SETTINGS)
     spec["job"]["args"] = ["100", "16"]
     with reconciled(pods, "count", spec, runs=True) as running:
         yield running
@@ -76,28 +87,38 @@ def test_what_is_gone_for_a_while_is_waited_for(pods, operator, job, absence):
     check_job(operator, job)
 
 
-def test_a_node_that_is_lost_meanwhile_is_replaced(pods, operator, job):
+@contextmanager
+def lost_node(pods):
+    """Lose the node of the TaskManager while the block runs."""
     selector = "app%3Dcount,component%3Dtaskmanager"
     (pod,) = pods.call("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")[
         "items"
     ]
-    lost = pods.work / "lost" / pod["spec"]["nodeName"]
+    name = pod["spec"]["nodeName"]
+    lost = pods.work / "lost" / name
+
+    def is_ready():
+        conditions = pods.call("GET", f"/api/v1/nodes/{name}")["status"]["conditions"]
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
     try:
         lost.touch()
-        result = changed(operator, TASKS)
-        assert result.step in (PatchStep.KEPT, PatchStep.RETURNED)
+        awaited(lambda: not is_ready())  # before that, pods are still given to it
+        yield
     finally:
         lost.unlink()
+
+
+def test_a_node_that_is_lost_meanwhile_is_replaced(pods, operator, job):
+    with lost_node(pods):
+        result = changed(operator, TASKS)
+        assert result.step in (PatchStep.KEPT, PatchStep.RETURNED)
     is_kept = result.step is PatchStep.KEPT
     assert operator.get()["spec"] == (merged(operator.spec, TASKS) if is_kept else operator.spec)
     check_job(operator, job)
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [{"image": "none:1"}, {"flinkConfiguration": {MODE: "TASKS", SAVEPOINTS: "file:///proc/none"}}],
-    ids=["image", "savepoint"],
-)
+@pytest.mark.parametrize("patch", [IMAGE, SAVEPOINT], ids=["image", "savepoint"])
 def test_a_change_that_cannot_be_taken_up_is_taken_back(operator, job, patch):
     assert changed(operator, patch, 90.0).step is PatchStep.RETURNED
     assert operator.get()["spec"] == operator.spec
@@ -111,3 +132,35 @@ def test_a_change_by_another_hand_meanwhile_is_left(operator, job):
     both = {"flinkConfiguration": {MODE: "TASKS", "pipeline.object-reuse": "true"}}
     assert operator.get()["spec"] == merged(operator.spec, both)
     check_job(operator, job)
+
+
+@pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED)
+@pytest.mark.parametrize(
+    ("patch", "fault"),
+    [
+        (TASKS, lambda _: nullcontext()),
+        (TASKS, lost_node),
+        (IMAGE, lambda _: nullcontext()),
+        (SAVEPOINT, lambda _: nullcontext()),
+    ],
+    ids=["none", "node", "image", "savepoint"],
+)
+def test_each_record_of_kafka_counts_once(pods, flink, tmp_path, patch, fault):
+    """Windows are committed exactly once, whether the change is kept or taken back."""
+    folder = pods.home / "usrlib"
+    for jar in connector_jars():
+        shutil.copy(jar, folder)
+    jar = kafka_jobs(kafka_flink(flink, tmp_path / "flink"), folder / "orders.jar")
+    spec = specification(**SETTINGS)
+    spec["job"] |= {"jarURI": f"local:///opt/flink/usrlib/{jar.name}", "entryClass": "WindowsJob"}
+    with broker(tmp_path, jar, pods.gateway) as kafka:
+        kafka.create("orders", "windows")
+        spec["job"]["args"] = [kafka.address]
+        with reconciled(pods, "count", spec, runs=True) as operator:
+            with kafka.fed("orders", rate=RATE) as feed:
+                time.sleep(WARM_UP)
+                with fault(pods):
+                    changed(operator, patch, 120.0)
+                operator.await_stable()
+            windows = kafka.await_total("windows", feed.number, seconds=240)
+    assert (windows.total, windows.repeated) == (feed.number, 0)
