@@ -93,7 +93,7 @@ def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(placer, problem,
             judge,
             placer,
             seed,
-            marks=() if seed == 1 and (judge == "makespan" or many > 300) else pytest.mark.slow,
+            marks=() if seed == 1 and many > 300 else pytest.mark.slow,
         )
         for judge in ("throughput", "makespan", "devices", "latency")
         for placer, many in SEARCHES.items()
