@@ -238,13 +238,15 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
             )
         lines += [f"|{'|'.join(cells)}|"]
     for name in COLUMNS:
-        of_column = [row for row in rows if name in row]
+        if not (of_column := [row for row in rows if name in row]):
+            continue
         carry = sum(part(row, name) >= CARRIED for row in of_column)
         cost = np.median([row[name]["cost"] / row["plan"]["cost"] for row in of_column])
         lines += [f"{name}: {carry} of {len(of_column)} carry, {cost:.2f} × the cost of the plan"]
-    seconds = [row[name]["seconds"] for row in rows for name in COLUMNS if name in row]
-    quantiles = ", ".join(f"{n:.0f}" for n in np.quantile(seconds, (0.05, 0.5, 0.95)))
-    lines += [f"seconds from a patch until the job runs, 5, 50 and 95 %: {quantiles}"]
+    started = [row[name] for row in rows for name in COLUMNS if "seconds" in row.get(name, {})]
+    if seconds := [pods["seconds"] for pods in started]:
+        quantiles = ", ".join(f"{n:.0f}" for n in np.quantile(seconds, (0.05, 0.5, 0.95)))
+        lines += [f"seconds from a patch until the job runs, 5, 50 and 95 %: {quantiles}"]
     return "\n".join(lines)
 
 
