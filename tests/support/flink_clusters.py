@@ -51,6 +51,14 @@ TALLY: Layout = Layout(
 """Where tests put the subtasks of TallyJob."""
 
 
+def measured_at_once(near, far, seconds):
+    """Measurements of a job in the same time, by its threads and from REST alone."""
+    far.add(seconds)
+    near._sampler = far._sampler
+    near._marks.append(near._mark(near._marks[-1]))
+    return near.last(), far.last()
+
+
 def awaited(happens, seconds=90.0):
     """Wait until something happens."""
     deadline = time.monotonic() + seconds

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flink_clusters import measured_at_once
 from operator_stand_in import reconciled, resource, specification
 from pods import NAMESPACE
 from test_docs import blocks
@@ -124,10 +125,7 @@ def test_cpu_by_a_mounted_reporter_is_that_of_the_threads(
         far = JobWindows(rest, job)
         assert near.processes
         assert not far.processes
-        far.add(30.0)
-        near._sampler = far._sampler
-        near._marks.append(near._mark(near._marks[-1]))
-        here, there = near.last(), far.last()
+        here, there = measured_at_once(near, far, 30.0)
     errors = []
     for task in near.tasks:
         for (_, true), (_, reported) in zip(

@@ -138,10 +138,10 @@ def test_a_change_by_another_hand_meanwhile_is_left(operator, job):
 @pytest.mark.parametrize(
     ("patch", "fault"),
     [
-        (TASKS, lambda _: nullcontext()),
+        (TASKS, nullcontext),
         (TASKS, lost_node),
-        (IMAGE, lambda _: nullcontext()),
-        (SAVEPOINT, lambda _: nullcontext()),
+        (IMAGE, nullcontext),
+        (SAVEPOINT, nullcontext),
     ],
     ids=["none", "node", "image", "savepoint"],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fake_flink import CPU, MIPS, made_threads, writing_shop
-from flink_clusters import submitted
+from flink_clusters import measured_at_once, submitted
 from flink_jars import build_jar
 
 from streamplace.engines.flink.cpu.reporter import Reporters, jar_path, parse_report
@@ -127,10 +127,7 @@ def test_the_reporter_shows_what_this_machine_does(reported, tmp_path, monkeypat
     for module in (windows, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})
     far = JobWindows(rest, job)
-    far.add(15.0)
-    near._sampler = far._sampler
-    near._marks.append(near._mark(near._marks[-1]))
-    here, there = near.last(), far.last()
+    here, there = measured_at_once(near, far, 15.0)
     assert not far.reporters.doubts
     assert not [*far.unlike_processes()]
     for task in near.tasks:
