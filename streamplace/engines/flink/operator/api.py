@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ TOKEN_SECONDS = 60.0
 _OF_CONTENTS = (AttributeError, KeyError, TypeError, ValueError)
 """Errors of a kubeconfig that is not what it should be."""
 MERGE = "application/merge-patch+json"
-TOO_MANY = 429
-"""Status of a request that the API server may answer later."""
 
 
 class ApiRefusal(FlinkError):
@@ -67,7 +66,7 @@ class KubernetesApi:
         except ValueError:
             parsed = None
         found: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
-        if answer.status_code >= 500 or answer.status_code == TOO_MANY:
+        if answer.status_code >= 500 or answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             raise NoAnswer(f"Kubernetes answers {answer.status_code} at {self.server}")
         if answer.status_code >= 400:
             message = str(found.get("message") or answer.text.strip())

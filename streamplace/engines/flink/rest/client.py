@@ -498,9 +498,9 @@ def only_job(rest: Rest, given: str | None) -> str:
     if given is not None:
         return given.lower()
     states, live = rest.jobs(), rest.live_jobs()
-    if len(live) > 1 and rest.resource is not None and rest.resource.job_id in live:
-        return rest.resource.job_id
     if len(live) > 1:
+        if rest.resource is not None and rest.resource.job_id in live:
+            return rest.resource.job_id
         names = ", ".join(f"{job} ({shown(str(rest.job(job)['name']))})" for job in live[:8])
         raise SettingError(f"{len(live)} jobs are running: {names}; choose one with --job ID")
     if not live and SUSPENDED in states.values():
