@@ -16,6 +16,7 @@ and in `kernel_cache`:
   everything twice, and so would the processes of `streamplace.kernels`.)
 """
 
+import gc
 import logging
 import threading
 import time
@@ -75,7 +76,8 @@ class Kernel:
     def _first(self, *args: Any) -> Any:
         """Compile or load the function for these types of arguments."""
         compiled = _jitted(self.py_func, self._options)
-        with _turn(self.py_func), suppress(OSError):  # compiled, even if it cannot be kept
+        # Compiled, even if it cannot be kept.
+        with _turn(self.py_func), _seldom_collected(), suppress(OSError):
             compiled.compile(tuple(map(numba.typeof, args)))
         self._call = compiled
         return compiled(*args)
@@ -143,6 +145,20 @@ def _turn(function: FunctionType) -> Iterator[None]:
     with turn(function):
         _compiling.waited(time.perf_counter() - since)
         yield
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Look for cycles seldom: numba makes millions of objects, and few become garbage.
+
+    As often as Python does by itself takes a seventh of the time of compiling.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], 100_000) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Compiling(event.Listener):
