@@ -46,9 +46,10 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is there before the first test stays: looking for garbage there takes a twentieth."""
+    """Look for garbage seldom, and not in what is there before the first test."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
