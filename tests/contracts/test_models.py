@@ -52,14 +52,14 @@ def of_all(*quick):
     )
 
 
-of_every_kind = of_all("doppler", "giph", "pilot")
-"""Learners: two with memories of their own, and one of the common kind."""
+of_every_kind = of_all("doppler", "pilot")
+"""Learners: one with a memory of its own, and one of the common kind."""
 with_features = of_all("doppler", "dream", "hdp")
 """Models whose features, or whose first epochs, depend on what they begin with."""
 
 
 EVERY = [
-    pytest.param(name, marks=[GROUPS[name], *([pytest.mark.slow] if name in DEAR[1:] else [])])
+    pytest.param(name, marks=[GROUPS[name], *([pytest.mark.slow] if name in DEAR else [])])
     for name in MODELS
 ]
 
