@@ -19,7 +19,7 @@ INSTALL := UV=$(BIN)/uv ./install.sh
 # Byte code of what is imported is written once, also where the environment says not to.
 PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
-.PHONY: demo test test-all lint versions docs bench bench-once fuzz page jars build release-rehearsal sbom clean pyflink extras
+.PHONY: demo test test-all lint versions docs bench fuzz page jars build release-rehearsal sbom clean pyflink extras
 
 demo: $(READY)
 	@$(PYTHON_HERE) examples/demo.py demo
@@ -51,11 +51,6 @@ docs: $(TOOLS)
 
 bench: $(TOOLS)
 	$(BIN)/pytest benchmarks --benchmark-columns=median,iqr,rounds
-
-# A round of each that does not say itself how many it wants: whether they still run.
-bench-once: $(TOOLS)
-	$(BIN)/pytest benchmarks -m "$(MARKED)" --benchmark-columns=median,rounds \
-		--benchmark-min-rounds=1 --benchmark-max-time=1e-6 --benchmark-min-time=1e-6
 
 # Spoiled files for every reader that is registered, INPUTS of them for each.
 fuzz: $(TOOLS)
