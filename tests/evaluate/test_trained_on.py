@@ -10,15 +10,16 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace.evaluate.trained_on import MAX_GRAPHS, described, graph_number, trained_on
-from streamplace.families.registry import FAMILIES
+from streamplace.families.dataset import read_recipe
+from streamplace.families.registry import graph_of
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_tensors
 from streamplace.learn.model_weights import shipped
 from streamplace.learn.registry import MODELS
-from streamplace.papers.families.giph import Giph
 
-DATA = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
+DATASETS = Path(__file__).parents[2] / "datasets"
+DATA = DATASETS / "branched.jsonl.gz"
 GRAPHS = [chain(), diamond(), fork_join()]
 
 
@@ -64,7 +65,8 @@ def test_all_shipped_weights_tell_their_graphs(name):
 def judged():
     """Graphs of the test splits, by which the pages tell of learned placers."""
     streams = DataSet(DATA, "test", reader=Reader(None))
-    tasks = (p for p in FAMILIES["giph"].generate(Giph(), 0) if in_test(p.graph))
+    recipes = [read_recipe(DATASETS / f"{name}.toml") for name in ("giph", "giph-grid")]
+    tasks = (p for recipe in recipes for p in recipe.generate() if in_test(p.graph))
     return {graph_number(problem.graph) for problem in (*streams, *tasks)}
 
 
@@ -77,6 +79,16 @@ def test_no_shipped_weights_learned_from_what_judges_them(name, judged):
     """Epochs and options are chosen on graphs that were held out of the training split."""
     assert not trained_on([name])[name] & judged
     assert "--split" not in read_tensors(shipped(name))[0]["training"]["command"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["training", "training-more"])
+def test_no_recipe_of_trainings_makes_what_judges_them(name, judged):
+    """Weights keep 20,000 hashes of what they learned from, and one of these makes more."""
+    graphs = map(graph_of, read_recipe(DATASETS / f"{name}.toml").generate())
+    numbers = {graph_number(graph) for graph in graphs if not in_test(graph)}
+    assert len(numbers) > 10_000
+    assert not numbers & judged
 
 
 def test_training_reads_no_test_graph(tmp_path):
