@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -73,7 +73,7 @@ def watch_(
             guards, judge = settings.guards(), settings.judge()
             store = Store.usual()
             if settings.apply and isinstance(engine.rest.resource, FlinkResource):
-                _watch_pods(settings, engine, engine.rest.resource, jar, stack)
+                return _watch_pods(settings, engine, engine.rest.resource, jar, stack)
             job = first_job(engine.rest, store, settings.job)
             document = engine.rest.job(job)
             deployment, may_start = watchable(engine.rest, job), settings.apply or settings.spare
@@ -105,7 +105,7 @@ def _watch_pods(
     resource: "FlinkResource",
     jar: Path | None,
     stack: ExitStack,
-) -> NoReturn:
+) -> None:
     """Let the number of pods of a job that Flink's operator owns follow its rate, by patches."""
     from streamplace.engines.flink.operator.api import usual_api
     from streamplace.engines.flink.operator.modes import check_change

@@ -41,6 +41,8 @@ def test_every_state_has_a_step_that_is_safe():
         PatchStep.KEPT: {SpecificationState.NEW},
         PatchStep.RETURNED: {SpecificationState.OLD},
         PatchStep.NOT_STABLE: {SpecificationState.OLD},
+        PatchStep.ENDED_AS_BEFORE: {SpecificationState.OLD},
+        PatchStep.ENDED_AS_CHANGED: {SpecificationState.NEW},
         PatchStep.GONE: {SpecificationState.GONE},
     }
     for observation in STATES:
@@ -58,7 +60,9 @@ def test_every_state_has_a_step_that_is_safe():
             assert not is_new, observation
         if step in (PatchStep.MEASURE, PatchStep.KEPT):
             assert is_stable, observation
-    assert len(STATES) == 7560
+        if observation.reconciliation is Reconciliation.ENDED:  # it would be started again
+            assert step not in CHANGES, observation
+    assert len(STATES) == 11520
 
 
 def test_every_row_decides_some_state():
@@ -80,10 +84,15 @@ FAULTS = (
     "late",
     "fails",
     "rolls back",
+    "ends",
     "deleted",
 )
 BY_OTHERS = {"other change": SpecificationState.OTHER, "deleted": SpecificationState.GONE}
-BY_OPERATOR = {"fails": Reconciliation.FAILED, "rolls back": Reconciliation.ROLLING_BACK}
+BY_OPERATOR = {
+    "fails": Reconciliation.FAILED,
+    "rolls back": Reconciliation.ROLLING_BACK,
+    "ends": Reconciliation.ENDED,
+}
 NO_EFFECT = {
     "kill before": PatchOutcome.DONE,
     "silent before": PatchOutcome.SILENT,
@@ -93,6 +102,7 @@ NO_EFFECT = {
 NEXT = {state: Reconciliation.STABLE for state in Reconciliation} | {
     Reconciliation.WAITING: Reconciliation.CHANGING,
     Reconciliation.ROLLING_BACK: Reconciliation.ROLLED_BACK,
+    Reconciliation.ENDED: Reconciliation.ENDED,
 }
 
 
@@ -117,6 +127,8 @@ def course(better, faults):
             now = patched(now, step, fault)
         elif step is not PatchStep.MEASURE:
             now = awaited(now, step, fault)
+        elif fault == "ends":
+            now = replace(now, verdict=Verdict.ENDED)
         elif not fault.startswith("kill"):
             now = replace(now, verdict=Verdict.KEEP if better else Verdict.UNDO)
     raise AssertionError(f"no end after {faults}")
@@ -140,7 +152,7 @@ def awaited(now, step, fault):
     """State after a while of the operator."""
     if fault in ("late", "silent before"):
         return replace(now, outcome=PatchOutcome.LATE if fault == "late" else PatchOutcome.SILENT)
-    if step is PatchStep.AWAIT and fault in BY_OPERATOR:
+    if fault == "ends" or (step is PatchStep.AWAIT and fault in BY_OPERATOR):
         return replace(now, reconciliation=BY_OPERATOR[fault])
     return replace(now, reconciliation=NEXT[now.reconciliation])
 

@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from streamplace.engines.flink.decide.candidates import Candidate
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
-from streamplace.engines.flink.operator.modes import ModeTrials, check_change, finish
+from streamplace.engines.flink.operator.modes import ModeTrials, check_change, finish, measured
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
     PatchTransaction,
@@ -224,7 +225,10 @@ class Scripted:
         number, status = self.document["metadata"]["generation"], self.document["status"]
         if (state := self.states[number]) == "REFUSED":
             raise ApiRefusal("log in again", 401)
-        if state:
+        if state in ("FINISHED", "CANCELED"):
+            status |= {"lifecycleState": "STABLE", "observedGeneration": number}
+            status["jobStatus"] = {"state": state}
+        elif state:
             status |= {"lifecycleState": state, "observedGeneration": number}
         return self.document
 
@@ -244,6 +248,41 @@ def test_a_way_back_that_fails_is_waited_for_and_ends(failed, returned):
     result = PatchTransaction(api, claimed(journal()), better, lambda _: None, 1.2).run()
     assert (result.step, api.document["spec"]) == (PatchStep.NOT_STABLE, specification())
     assert api.requests < 20
+
+
+@pytest.mark.parametrize("states", [["FINISHED"], ["STABLE", "FINISHED"], ["STABLE", "CANCELED"]])
+def test_a_job_that_has_ended_is_not_patched_again(states):
+    """The operator would start it again, from its last checkpoint."""
+    api: Any = Scripted(states)
+    result = PatchTransaction(api, claimed(journal()), worse, lambda _: None, 3.0).run()
+    is_new = len(states) == 2
+    assert result.step is (PatchStep.ENDED_AS_CHANGED if is_new else PatchStep.ENDED_AS_BEFORE)
+    assert api.document["spec"] == (journal().after if is_new else specification())
+
+
+def test_a_job_that_ends_while_it_returns_is_not_waited_for():
+    api: Any = Scripted(["STABLE", "STABLE", "FINISHED"])
+    result = PatchTransaction(api, claimed(journal()), worse, lambda _: None, 30.0).run()
+    assert (result.step, api.document["spec"]) == (PatchStep.ENDED_AS_BEFORE, specification())
+
+
+@pytest.mark.parametrize(
+    ("state", "step"),
+    [("FINISHED", PatchStep.ENDED_AS_CHANGED), ("FAILED", PatchStep.RETURNED)],
+)
+def test_a_job_that_ends_while_it_is_measured_is_known_from_flink(state, step):
+    """The operator looks at a stable job once a minute only."""
+
+    def job():
+        raise SettingError("no job is running")
+
+    rest = SimpleNamespace(jobs=lambda: {"0" * 32: state})
+    improver: Any = SimpleNamespace(engine=SimpleNamespace(job=job, rest=rest))
+    api: Any = Scripted(["STABLE", "STABLE", "STABLE"])
+    transaction = PatchTransaction(
+        api, claimed(journal()), lambda _: measured(improver, 3.0), lambda _: None, 3.0
+    )
+    assert transaction.run().step is step
 
 
 def test_a_change_whose_credentials_expire_is_left_to_be_resumed(monkeypatch):

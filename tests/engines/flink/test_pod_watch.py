@@ -28,6 +28,7 @@ from streamplace.engines.flink.watch.deciding import (
 )
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.pods import PodMover, PodRounds
+from streamplace.errors import SettingError
 from streamplace.io.store import Store
 from streamplace.io.watches import MOVED, UNBEGUN, WatchDecision
 from streamplace.model.prediction_intervals import RateInterval
@@ -103,6 +104,31 @@ def test_an_error_that_passes_does_not_end_a_watch(monkeypatch):
     with pytest.raises(FlinkError, match="has failed: Missing JobManager"):
         watching.watch_pods(own, resource(), rounds)
     assert passed == [TITLE, TITLE]
+
+
+def test_a_watch_ends_with_its_job(monkeypatch):
+    status = {"lifecycleState": "STABLE", "jobStatus": {"state": "FINISHED"}}
+    now = replace(resource(), document={**resource().document, "status": status})
+    monkeypatch.setattr(watching, "read_specification", lambda *_: now)
+    told = list[str]()
+    own: Any = SimpleNamespace(is_due=True, log=SimpleNamespace(tell=told.append))
+    watching.watch_pods(own, resource(), own)
+    assert told == [f"the job of {TITLE} has ended"]
+    with pytest.raises(FlinkError, match="has ended"):
+        now.check()
+
+
+def test_a_cluster_that_starts_again_does_not_end_a_watch(monkeypatch):
+    """Its JobManager answers before it has the job."""
+
+    def none(*_):
+        raise SettingError("no job is running")
+
+    monkeypatch.setattr(watching, "only_job", none)
+    own: Any = None
+    rounds = PodRounds(own, own, own, own, own, own)
+    with pytest.raises(FlinkError, match="no job is running"):
+        rounds.pass_round(TITLE)
 
 
 @pytest.mark.parametrize("has_autoscaler", [False, True])

@@ -14,6 +14,7 @@ from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
+    JobEnded,
     Patched,
     PatchJournal,
     PatchTransaction,
@@ -21,12 +22,14 @@ from streamplace.engines.flink.operator.patching import (
     claimed_again,
 )
 from streamplace.engines.flink.operator.resource import (
+    FAILED,
     STABLE,
     FlinkResource,
     nested,
     read_specification,
 )
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import ENDED, FlinkError
+from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import NOISE
 from streamplace.model.units import digits
 
@@ -71,7 +74,8 @@ class ModeTrials:
                 break
             proposal, ended = self.tried(proposal, target)
             if ended.step not in (PatchStep.KEPT, PatchStep.RETURNED):
-                raise FlinkError(f"{self.resource.namespace}/{self.resource.name}: {ended.reason}")
+                owner = f"{self.resource.namespace}/{self.resource.name}"
+                raise FlinkError(f"{owner}: {ended.step.value}, because {ended.reason}")
         return proposal
 
     def tried(self, proposal: Proposal, target: Candidate) -> tuple[Proposal, Patched]:
@@ -146,13 +150,19 @@ def finish(
 
 
 def measured(improver: JobImprover, timeout: float, before: Proposal | None = None) -> Proposal:
-    """Measure the only job where it runs now."""
+    """Measure the only job where it runs now; raise JobEnded if it ends meanwhile."""
     engine = improver.engine
-    job = engine.job()
-    engine.rest.wait_running(job, timeout)
-    if before is None:
-        return improver.propose(job)
-    return improver.propose(job, before.measured.observed, before.trials)
+    try:
+        job = engine.job()
+        engine.rest.wait_running(job, timeout)
+        if before is None:
+            return improver.propose(job)
+        return improver.propose(job, before.measured.observed, before.trials)
+    except StreamplaceError as error:
+        states = {*engine.rest.jobs().values()}
+        if states and states <= ENDED - {FAILED}:
+            raise JobEnded(str(error)) from None
+        raise
 
 
 def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:

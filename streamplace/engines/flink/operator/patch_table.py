@@ -38,6 +38,7 @@ class Reconciliation(Enum):
     ROLLING_BACK = "ROLLING_BACK"
     ROLLED_BACK = "ROLLED_BACK"
     SUSPENDED = "SUSPENDED"
+    ENDED = "STABLE, and the job has ended"
 
 
 class Verdict(Enum):
@@ -46,6 +47,7 @@ class Verdict(Enum):
     NONE = "not measured"
     KEEP = "better"
     UNDO = "not better"
+    ENDED = "the job has ended meanwhile"
 
 
 class PatchOutcome(Enum):
@@ -70,6 +72,8 @@ class PatchStep(Enum):
     KEPT = "the specification is the changed one"
     RETURNED = "the specification is as it was"
     UNCHANGED = "the specification was not changed"
+    ENDED_AS_BEFORE = "the job has ended, and the specification is as it was"
+    ENDED_AS_CHANGED = "the job has ended, and the specification is the changed one"
     CONFLICT = "others have changed the specification, which is left as it is"
     GONE = "the resource was deleted"
     NOT_STABLE = "the specification is as it was, and does not become stable"
@@ -92,6 +96,8 @@ PATCH_ENDS = PATCHES_LEFT | {
     PatchStep.KEPT,
     PatchStep.RETURNED,
     PatchStep.UNCHANGED,
+    PatchStep.ENDED_AS_BEFORE,
+    PatchStep.ENDED_AS_CHANGED,
     PatchStep.CONFLICT,
     PatchStep.GONE,
     PatchStep.NOT_STABLE,
@@ -137,6 +143,13 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
         requested=PatchRequest.TRY, is_patched=True, specification=SpecificationState.OLD),
     row(PatchStep.CONFLICT, "they have changed it again",
         requested=PatchRequest.RETURN, is_patched=True, specification=SpecificationState.NEW),
+    # The operator starts a job that has ended again when its specification changes.
+    row(PatchStep.ENDED_AS_BEFORE, "a patch would start it again",
+        specification=SpecificationState.OLD, reconciliation=Reconciliation.ENDED),
+    row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again",
+        specification=SpecificationState.NEW, reconciliation=Reconciliation.ENDED),
+    row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again, as Flink says before its status",
+        requested=PatchRequest.TRY, specification=SpecificationState.NEW, verdict=Verdict.ENDED),
     # Before the patch: it changes only what runs.
     row(PatchStep.UNCHANGED, "Kubernetes does not allow it",
         outcome=PatchOutcome.REFUSED, specification=SpecificationState.OLD,

@@ -44,6 +44,10 @@ SILENCE_SECONDS = 60.0
 CHANGING = (Reconciliation.WAITING, Reconciliation.CHANGING, Reconciliation.ROLLING_BACK)
 
 
+class JobEnded(FlinkError):
+    """A job has ended while it was to be measured."""
+
+
 class PatchJournal(Claimed):
     """A change of a specification, and how far it is."""
 
@@ -173,6 +177,8 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     found = {state.value: state for state in Reconciliation}.get(resource.lifecycle)
     if found in (Reconciliation.ROLLING_BACK, Reconciliation.ROLLED_BACK):
         return found
+    if resource.has_ended:
+        return Reconciliation.ENDED
     if resource.lifecycle == STABLE:
         state = (status.get("jobStatus") or {}).get("state", RUNNING)
         return Reconciliation.STABLE if state == RUNNING else Reconciliation.CHANGING
@@ -319,7 +325,8 @@ class PatchTransaction:
             if state is Reconciliation.STABLE and is_try:
                 self._seconds = monotonic() - begin
             # The operator may start a failed job again; on the way back, there is no other way.
-            if state is Reconciliation.STABLE or (is_try and state not in CHANGING):
+            has_settled = state in (Reconciliation.STABLE, Reconciliation.ENDED)
+            if has_settled or (is_try and state not in CHANGING):
                 return
             sleep(KUBERNETES_POLL_SECONDS)
         self._outcome = PatchOutcome.LATE
@@ -329,10 +336,13 @@ class PatchTransaction:
         assert self._resource is not None
         try:
             is_better = self.measure(self._resource) > self.journal.least_rate
+            verdict = Verdict.KEEP if is_better else Verdict.UNDO
+        except JobEnded:
+            verdict = Verdict.ENDED
         except StreamplaceError as error:  # also if Flink does not answer there
             self.tell(f"the change cannot be measured: {error}")
-            is_better = False
-        self.claim.save(verdict=Verdict.KEEP if is_better else Verdict.UNDO)
+            verdict = Verdict.UNDO
+        self.claim.save(verdict=verdict)
 
     def _why(self) -> str:
         """What the operator and Kubernetes say of the last failure."""

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from streamplace.engines.flink.deployment import DEPLOYMENT, SESSION_JOB
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.settings import has_autoscaler, savepoint_folder, shown_settings
 from streamplace.errors import SettingError
 from streamplace.model.message_text import counted, shown
@@ -147,6 +147,12 @@ class FlinkResource:
         return has_autoscaler(self.configuration)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the job has finished or was cancelled; a change would start it again."""
+        state = (self.status.get("jobStatus") or {}).get("state")
+        return self.lifecycle == STABLE and state in ENDED
+
+    @property
     def is_suspended(self) -> bool:
         """Whether the job is not to run."""
         return bool(self.job.get("state", "running") == "suspended")
@@ -212,6 +218,8 @@ class FlinkResource:
             raise FlinkError(f"{where} is suspended; set job.state to running")
         if self.error:
             raise FlinkError(f"{where} has failed: {self.error}")
+        if self.has_ended:
+            raise FlinkError(f"the job of {where} has ended; only a running job can be examined")
 
 
 def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, str]:

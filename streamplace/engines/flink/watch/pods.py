@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from math import inf
-from typing import NoReturn
 
 from streamplace.engines.flink.advise.equal_pods import (
     SLOTS_SETTING,
@@ -155,7 +154,12 @@ class PodMover:
         """Carry a change out; the next round measures the rate, which is no condition."""
         change = PatchTransaction(self.api, claim, lambda _: inf, self.log.tell, self.timeout)
         ended = change.run()
-        states = {PatchStep.KEPT: MOVED, PatchStep.UNCHANGED: UNBEGUN, PatchStep.CONFLICT: UNBEGUN}
+        states = {
+            PatchStep.KEPT: MOVED,
+            PatchStep.ENDED_AS_CHANGED: MOVED,
+            PatchStep.UNCHANGED: UNBEGUN,
+            PatchStep.CONFLICT: UNBEGUN,
+        }
         job = self.log.decisions[number].job
         self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
         self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}")
@@ -169,14 +173,18 @@ class PodRounds(JobRounds):
     most: int = 1  # pods
 
     def _observe(self, job: str) -> RoundObservation:
-        found = JobRounds._observe(self, only_job(self.rest, None))
+        try:
+            own = only_job(self.rest, None)
+        except SettingError as error:  # the cluster starts again, or the job has just ended
+            raise FlinkError(str(error)) from None
+        found = JobRounds._observe(self, own)
         layout = numbered(found.sample.layout)
         pods = frozenset(f"pod-{i}" for i in range(max(self.most, len(layout.devices))))
         return replace(found, sample=replace(found.sample, job=job, layout=layout, managers=pods))
 
 
-def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -> NoReturn:
-    """Watch a job until its resource is deleted or suspended, which raises FlinkError."""
+def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -> None:
+    """Watch a job until it ends; that its resource is deleted or suspended raises FlinkError."""
     notices = Notices(rounds.log.tell)
     while True:
         if rounds.is_due:
@@ -185,6 +193,9 @@ def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -
             except NoAnswer as error:
                 notices(str(error))
             else:
+                if now.has_ended:
+                    rounds.log.tell(f"the job of {resource.title} has ended")
+                    return
                 if not now.error or now.lifecycle == FAILED:  # others pass, as of a lost node
                     now.check()
                 try:
