@@ -4,6 +4,7 @@ import json
 import shlex
 import shutil
 from base64 import b64decode
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,27 @@ def test_a_template_of_one_kind_of_pods_is_refused(part):
     """The operator would merge its lists with the common ones by position."""
     with pytest.raises(FlinkError, match=part):
         reporter_patch(resource(**{part: {"podTemplate": {"spec": OWN}}}))
+
+
+def test_a_template_of_one_kind_of_pods_is_merged_by_name():
+    """If the operator is told to, but of two mounts of a volume, it keeps one."""
+    by_name = {"kubernetes.operator.pod-template.merge-arrays-by-name": True}
+    own = {"taskManager": {"podTemplate": {"spec": OWN}}, "flinkConfiguration": by_name}
+    assert reporter_patch(resource(**own))["podTemplate"]["spec"]["volumes"]
+    main = OWN["containers"][1]
+    twice = {"containers": [{**main, "volumeMounts": [{"name": "state"}, {"name": "state"}]}]}
+    own["taskManager"] = {"podTemplate": {"spec": twice}}
+    with pytest.raises(FlinkError, match="twice"):
+        reporter_patch(resource(**own))
+
+
+@pytest.mark.parametrize("template", [None, {"spec": OWN}])
+def test_a_template_in_a_file_is_not_replaced(template):
+    """The operator ignores it where the specification has a template."""
+    file = {"kubernetes": {"pod-template-file.taskmanager": "/opt/pod.yaml"}}
+    own = resource(flinkConfiguration=file, podTemplate=template)
+    with nullcontext() if template else pytest.raises(FlinkError, match="pod-template-file"):
+        reporter_patch(own)
 
 
 @pytest.mark.slow
