@@ -36,7 +36,7 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
 from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
-from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
+from streamplace.engines.flink.decide.slot_assignment import mode_setting
 from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
@@ -56,6 +56,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.settings import USUAL
+from streamplace.engines.flink.versions import version_numbers
 from streamplace.errors import SettingError
 from streamplace.io.files import write_text
 from streamplace.io.ledger import NOISE
@@ -639,7 +640,7 @@ def change_commands(
     if pods is not None:
         sizes = [
             f"# {SLOTS_SETTING}: {pods.slots}",
-            f"# {MODE_SETTING}: {pods.mode}",
+            "# " + ": ".join(mode_setting(pods.mode, version_numbers(deployment.version))),
             f"# parallelism: {pods.parallelism}",
         ]
     if deployment.has_autoscaler:

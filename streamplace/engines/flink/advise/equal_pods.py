@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from streamplace.engines.flink.decide.slot_assignment import (
-    MODE_SETTING,
     MODES,
     Mode,
     known_modes,
     layouts,
+    mode_setting,
     parallelism,
     present_mode,
 )
@@ -160,9 +160,11 @@ class EqualPods:
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
             rows.append(("taskManager/resource/memory", size, present.get("memory")))
+        version = resource.version
+        _, usual_mode = mode_setting(present_mode(settings, version), version)
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
-            (MODE_SETTING, self.mode, present_mode(settings, resource.version)),
+            (*mode_setting(self.mode, version), usual_mode),
         ):
             rows.append(("/".join(resource.setting_path(key)), value, settings.get(key, usual)))
         if resource.counts_pods:

@@ -12,11 +12,11 @@ from typing import Any
 from streamplace.engines.flink.constants import WORTHWHILE
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.decide.slot_assignment import (
-    MODE_SETTING,
     MODES,
     Mode,
     known_modes,
     layouts,
+    mode_setting,
     parallelism,
 )
 from streamplace.engines.flink.layout import Layout
@@ -31,6 +31,7 @@ from streamplace.engines.flink.pin.free_resources import (
 )
 from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.versions import version_of
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
@@ -65,6 +66,7 @@ class Question:
     # configured for it.
     occupied: frozenset[str] = frozenset()
     modes: tuple[Mode, ...] = MODES  # Flink's modes that the cluster supports
+    version: tuple[int, int] = (0, 0)  # major and minor version of Flink; (0, 0) if unknown
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
     is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
@@ -93,6 +95,7 @@ class Question:
             rate,
             occupied_devices(managers),
             known_modes(rest),
+            version_of(rest),
             managers,
             is_placed(job, managers) is True,
             errors,
@@ -198,7 +201,7 @@ def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Cand
     is_sure = (1 + WORTHWHILE) * min(map(rate, possible)) >= rate(best)
     return replace(
         candidate(question, name, pins or best),
-        line=f"{MODE_SETTING}: {mode}" if is_sure else "",
+        line=": ".join(mode_setting(mode, question.version)) if is_sure else "",
         can_be_pinned=pins is not None,
         mode=mode,
         by_flink=candidate(question, name, *possible).predicted,

@@ -36,7 +36,7 @@ Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
 SPREAD_SETTING = "cluster.evenly-spread-out-slots"
-"""Setting of Flink 1 that stands for SLOTS where no mode is set; Flink 2 ignores it."""
+"""Setting of Flink 1 for SLOTS where no mode is set, and the only one before 1.19."""
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 
@@ -45,6 +45,17 @@ def known_modes(rest: Rest) -> tuple[Mode, ...]:
     """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.2."""
     is_new = version_of(rest) >= (2, 2)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
+
+
+def mode_setting(mode: str, version: tuple[int, int]) -> tuple[str, str]:
+    """Setting, and its value, by which a version of Flink has a mode.
+
+    >>> mode_setting("SLOTS", (1, 18)), mode_setting("SLOTS", (1, 19))
+    (('cluster.evenly-spread-out-slots', 'true'), ('taskmanager.load-balance.mode', 'SLOTS'))
+    """
+    if (0, 0) < version < (1, 19):
+        return SPREAD_SETTING, str(mode == "SLOTS").lower()
+    return MODE_SETTING, mode
 
 
 def present_mode(settings: Mapping[str, str], version: tuple[int, int]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
-from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING, present_mode
+from streamplace.engines.flink.decide.slot_assignment import mode_setting, present_mode
 from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
@@ -82,7 +82,8 @@ class ModeTrials:
         """Try a mode; return the measurements with it, and how the change ended."""
         least_rate = (1 + NOISE) * proposal.best.rate
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
-        patch = nested(now.setting_path(MODE_SETTING), target.mode)
+        key, value = mode_setting(target.mode, now.version)
+        patch = nested(now.setting_path(key), value)
         journal = PatchJournal.of(now, patch, self.resume_by, least_rate)
         after: list[Proposal] = []
 
@@ -171,7 +172,12 @@ def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Cand
 
     def modes(question: Question) -> list[Candidate]:
         return [  # none needs pins
-            replace(c, predicted=c.shown, can_be_pinned=True, line=f"{MODE_SETTING}: {c.mode}")
+            replace(
+                c,
+                predicted=c.shown,
+                can_be_pinned=True,
+                line=": ".join(mode_setting(c.mode, resource.version)),
+            )
             for c in candidates(question)
             if c.mode not in ("", present)
         ]
