@@ -3,7 +3,10 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from streamplace.engines.flink.rest.client import Refusal, Rest
 
@@ -29,6 +32,7 @@ _SECONDS: Mapping[tuple[str, ...], float] = {
     ("s", "sec", "secs", "second", "seconds"): 1.0,
     ("m", "min", "minute", "minutes"): 60.0,
     ("h", "hour", "hours"): 3600.0,
+    ("d", "day", "days"): 86_400.0,
     ("µs", "micro", "micros", "microsecond", "microseconds"): 1e-6,
     ("ns", "nano", "nanos", "nanosecond", "nanoseconds"): 1e-9,
 }
@@ -54,10 +58,10 @@ def buffer_timeout(settings: Mapping[str, str]) -> float | None:
 
     >>> buffer_timeout({BUFFER_TIMEOUTS[0]: "5 ms"}), buffer_timeout({BUFFER_TIMEOUTS[1]: "-1"})
     (0.005, None)
+    >>> buffer_timeout({BUFFER_TIMEOUTS[0]: "PT0.02S"})
+    0.02
     """
-    timeout = _amount(
-        next((settings[key] for key in BUFFER_TIMEOUTS if key in settings), ""), _SECONDS
-    )
+    timeout = _seconds(next((settings[key] for key in BUFFER_TIMEOUTS if key in settings), ""))
     is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
     if is_disabled or (timeout is not None and timeout < 0):
         return None
@@ -79,6 +83,14 @@ def memory_bytes(text: str) -> float | None:
     """
     amount = _amount(text, _BYTES)
     return amount if amount is not None and amount > 0 else None
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds of a duration, which from Flink 2.2 on may be written as in ISO 8601."""
+    if (iso := text.strip().upper()).startswith("P"):
+        with suppress(ValueError):
+            return TypeAdapter(timedelta).validate_python(iso).total_seconds()
+    return _amount(text, _SECONDS)
 
 
 def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
