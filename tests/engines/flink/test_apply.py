@@ -212,22 +212,27 @@ def test_a_check_submits_nothing(call, jar):
     assert all(one["flinkConfiguration"] == {"streamplace.check": "true"} for one in requests)
 
 
+FEWER_BUFFERS = {"taskmanager.network.memory.floating-buffers-per-gate": "7"}
+
+
 @pytest.mark.usefixtures("call")
 @pytest.mark.parametrize(
-    ("left", "settings", "message"),
+    ("left", "settings", "version", "message"),
     [
-        (219, {}, "'dev-0' has 219 MiB .* 220.0 MiB"),
-        (220, {}, ""),
-        (None, {}, ""),
-        (439, {"taskmanager.memory.segment-size": "64 kb"}, "440.0 MiB"),
-        (219, {"taskmanager.network.memory.floating-buffers-per-gate": "7"}, ""),
+        (219, {}, "2.3.0", "'dev-0' has 219 MiB .* 220.0 MiB"),
+        (220, {}, "2.3.0", ""),
+        (None, {}, "2.3.0", ""),
+        (439, {"taskmanager.memory.segment-size": "64 kb"}, "2.3.0", "440.0 MiB"),
+        (219, FEWER_BUFFERS, "1.20.5", ""),
+        (219, FEWER_BUFFERS, "2.3.0", "220.0 MiB"),  # which ignores it
     ],
 )
 def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
-    jar, left, settings, message
+    jar, left, settings, version, message
 ):
     """Two buffers of 32 KiB per channel, and eight per input or output, for every slot."""
     answers = healthy("dev-0") | {"GET /jobmanager/config": config(settings)}
+    answers["GET /config"] = {"flink-version": version}
     if left is not None:
         answers["GET /taskmanagers"]["taskmanagers"][0]["totalResource"]["networkMemory"] = left
     document = job("shop", "RUNNING", dict.fromkeys(("src", "sum"), "RUNNING"))

@@ -23,6 +23,7 @@ from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.plan import JobPlan
 from streamplace.engines.flink.rest.settings import BUFFER_SIZE, memory_bytes
+from streamplace.engines.flink.versions import version_of
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.graph import StreamGraph
@@ -37,7 +38,10 @@ BUFFERS = (
     ("taskmanager.network.memory.buffers-per-channel", 2),
     ("taskmanager.network.memory.floating-buffers-per-gate", 8),
 )
-"""Numbers of network buffers per channel, and more of them per input or output; with defaults."""
+"""Numbers of network buffers per channel, and more of them per input or output; with defaults.
+
+Flink 2 has the defaults as constants, and ignores the settings.
+"""
 
 
 def fitted(
@@ -60,7 +64,7 @@ def fitted(
     for group, counts in answer.spread.items():
         for manager in managers:
             _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
-    network = {} if plan is None else _network_bytes(rest.settings(), plan, layout, answer)
+    network = {} if plan is None else _network_bytes(rest, plan, layout, answer)
     _check_slots(managers, _slots(layout, answer), network)
     managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
     if most_mb is not None:
@@ -280,17 +284,17 @@ def _check_slots(
             )
 
 
-def _network_bytes(
-    settings: Mapping[str, str], plan: JobPlan, layout: Layout, answer: Pinning
-) -> dict[str, int]:
+def _network_bytes(rest: Rest, plan: JobPlan, layout: Layout, answer: Pinning) -> dict[str, int]:
     """Group → bytes of network memory that each of its slots needs at least, by Flink's own rule.
 
     A slot gets so many buffers per channel of every input and output of its group, and more of each
     input or output. Only what is certain is counted: neither streams that Flink may replace by
     chains, nor those whose ends get other numbers of subtasks.
     """
+    settings = rest.settings()
     size = int(memory_bytes(settings.get(BUFFER_SIZE, "32kb")) or 0)
-    per_channel, more = (int(settings.get(key, usual)) for key, usual in BUFFERS)
+    numbers = {} if version_of(rest) >= (2, 0) else settings
+    per_channel, more = (int(numbers.get(key, usual)) for key, usual in BUFFERS)
     _, tasks, edges = plan
     task_of, groups = {task.id: task for task in tasks}, {}
     for task in tasks:
