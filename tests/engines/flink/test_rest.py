@@ -34,6 +34,7 @@ from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.access import Access
 from streamplace.engines.flink.rest.answers import parse_answer
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest, only_job
+from streamplace.engines.flink.rest.plan import read_plan
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -450,3 +451,12 @@ def test_a_missing_authorization_is_told(refusal):
         refused = refusal("flink", "cluster", "--rest", flink.url)
     assert "401 Authorization Required" in refused
     assert "--authorization" in refused
+
+
+def test_a_stream_without_a_strategy_is_one_of_a_plan():
+    """Flink 2 writes null for it, and also joins two tasks by several streams."""
+    document = job("shop", "RUNNING", dict.fromkeys(("src", "end"), "RUNNING"))
+    inputs = [{"id": "src", "ship_strategy": kind} for kind in (None, "HASH")]
+    plan = {"nodes": [{"id": "src"}, {"id": "end", "inputs": inputs}]}
+    _, _, edges = read_plan(FakeFlink({"GET /jobs/1": document | {"plan": plan}}).rest, "1")
+    assert [edge.partitioning for edge in edges] == ["rebalance", "hash"]

@@ -136,7 +136,8 @@ def _loose(
     for plan in (low, high):
         for target, node in plan.items():
             for row in node.get("inputs", ()):
-                kinds_of.setdefault((row["id"], target), set()).add(row.get("ship_strategy", ""))
+                kind = row.get("ship_strategy") or ""
+                kinds_of.setdefault((row["id"], target), set()).add(kind)
     return {
         ends
         for ends, strategies in kinds_of.items()

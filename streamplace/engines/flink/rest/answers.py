@@ -48,7 +48,7 @@ class PlanInput(TypedDict):
     """A stream into a task of the plan."""
 
     id: str
-    ship_strategy: NotRequired[str]
+    ship_strategy: NotRequired[str | None]  # Flink 2 writes null where Flink 1 leaves it out
 
 
 class PlanNode(TypedDict):

@@ -151,7 +151,7 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
                 raise FlinkError(
                     f"the plan contains a task that the job does not have: {quoted(row['id'])}"
                 )
-            ship = row.get("ship_strategy", "")
+            ship = row.get("ship_strategy") or ""
             is_broadcast = ship == _BROADCAST
             copies = parallelism[node["id"]] if is_broadcast else 1
             kind = _PARTITIONING.get(ship, "rebalance")
