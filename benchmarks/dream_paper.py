@@ -21,6 +21,7 @@ from streamsim import throughput
 from studies import DATA, markdown, test_problems, workers_options
 
 from streamplace import Cluster, read_graphs, train
+from streamplace.evaluate.paired import half_interval
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.learn.history import History, Watcher
 from streamplace.learn.registry import MODELS
@@ -34,10 +35,6 @@ OF_PAPER = {
     10_000: {"metis": 0.81, "encdec": 0.82, "encdec-gnn": 0.87, "dream": 0.91},
     20_000: {"metis": 0.48, "encdec": 0.45, "encdec-gnn": 0.48, "dream": 0.53},
 }
-
-
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""97.5 % quantiles of Student's distribution by degrees of freedom, from one on."""
 
 
 class Run(NamedTuple):
@@ -139,19 +136,13 @@ def row_of(rate: int, model: str, title: str, values: Floats, metis: Floats) -> 
         "tuples/s": f"{rate:,}",
         "": title,
         "mean": f"{values.mean():.3f}",
-        "over graphs": f"± {half(of_graphs):.3f}",
-        "over seeds": f"± {half(of_seeds):.3f}" if len(of_seeds) > 1 else "–",
+        "over graphs": f"± {half_interval(of_graphs):.3f}",
+        "over seeds": f"± {half_interval(of_seeds):.3f}" if len(of_seeds) > 1 else "–",
         "first quartile": f"{np.quantile(values, 0.25):.3f}",
         "median": f"{np.median(values):.3f}",
         "better than METIS": f"{np.mean(values > metis + 1e-9):.0%}",
         "the paper's mean": f"{OF_PAPER[rate][model]:.2f}",
     }
-
-
-def half(values: Floats) -> float:
-    """Half of the 95 % interval of a mean."""
-    quantile = STUDENT[len(values) - 2] if len(values) - 2 < len(STUDENT) else 1.96
-    return float(quantile * values.std(ddof=1) / np.sqrt(len(values)))
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from dream_graphs import MIPS, Rows, between, cluster_of, dressed
-from dream_paper import half
 from streamsim.jit import kernel
 from studies import markdown
 
 from streamplace.errors import StreamplaceError
+from streamplace.evaluate.paired import half_interval
 from streamplace.families.branched import Branched, branched
 from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.learn.models.pilot.features import (
@@ -342,7 +342,7 @@ def interval(shares: list[float]) -> str:
     """Mean with its 95 % interval."""
     if len(shares) < 2:
         return "–"
-    return f"{np.mean(shares):.3f} ± {half(np.array(shares)):.3f}"
+    return f"{np.mean(shares):.3f} ± {half_interval(np.array(shares)):.3f}"
 
 
 if __name__ == "__main__":

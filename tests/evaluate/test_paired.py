@@ -1,7 +1,7 @@
 """Two placers on the same graphs: ratios with intervals, wins with a sign test."""
 
 import json
-from math import comb, log
+from math import comb, gamma, log, pi
 from statistics import NormalDist
 
 import numpy as np
@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.evaluate.comparison import Comparison
-from streamplace.evaluate.paired import MAX_RESAMPLED, holm, interval_of_mean, paired, sign_test
+from streamplace.evaluate.paired import (
+    MAX_RESAMPLED,
+    STUDENT,
+    holm,
+    interval_of_mean,
+    paired,
+    sign_test,
+)
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ObjectiveResults
 from streamplace.objectives.registry import OBJECTIVES
@@ -53,6 +60,15 @@ def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean():
     assert higher.interval is None
     assert paired(np.array([0.0, 1.0]), np.array([0.0, 2.0])).ratio == pytest.approx(0.5**0.5)
     assert paired(np.array([0.0, 1.0]), np.ones(2)).ratio is None
+
+
+def test_quantiles_of_students_distribution_leave_a_fortieth_above_them():
+    """By the integral of its density from 0 on, which is 0.475."""
+    for freedom, quantile in enumerate(STUDENT, 1):
+        x = np.linspace(0, quantile, 10_001)
+        scale = gamma((freedom + 1) / 2) / gamma(freedom / 2) / (freedom * pi) ** 0.5
+        density = scale * (1 + x**2 / freedom) ** (-(freedom + 1) / 2)
+        assert np.trapezoid(density, x) == pytest.approx(0.475, abs=5e-5)
 
 
 @pytest.mark.parametrize("graphs", [200, MAX_RESAMPLED + 1])
