@@ -11,7 +11,7 @@ import numpy as np
 from streamplace.display.latex import latex_table
 from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.errors import SettingError
-from streamplace.evaluate.paired import CONFIDENCE, Paired, holm
+from streamplace.evaluate.paired import CONFIDENCE, Paired, half_interval, holm
 from streamplace.evaluate.records import Record, problem_hash, problem_number
 from streamplace.evaluate.results import Front, ObjectiveResults, Row, front_of, heading, mean_of
 from streamplace.model.message_text import counted, quoted
@@ -242,7 +242,8 @@ class Comparison(Displayed):
     def document(self) -> dict[str, Any]:
         """All numbers as the JSON document of ``streamplace compare --json``."""
         named = {"aliases": dict(self.aliases), "trained_on": dict(self.trained)}
-        return {**as_document(self.results, self.front), **{k: v for k, v in named.items() if v}}
+        document = as_document(self.results, self.front, self.trainings)
+        return {**document, **{k: v for k, v in named.items() if v}}
 
     def latex(self) -> str:
         """Tables of LaTeX (package booktabs): one per objective and rate, and the statistics."""
@@ -323,18 +324,51 @@ class Comparison(Displayed):
         return f"<Comparison of {placers} on {graphs}>"
 
 
-def as_document(results: Sequence[ObjectiveResults], front: Front | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class OverTrainings:
+    """Several trainings of a learned placer, each by its mean over the graphs.
+
+    Attributes
+    ----------
+    trainings
+        Number of trainings.
+    mean, min, max
+        Mean, least and most of them.
+    interval
+        Ends of the 95 % interval of ``mean``, by Student's distribution.
+    """
+
+    trainings: int
+    mean: float
+    interval: tuple[float, float]
+    min: float
+    max: float
+
+
+def over_trainings(
+    rows: Mapping[str, Row], trainings: Mapping[str, str]
+) -> dict[str, OverTrainings]:
+    """Results of several trainings by the name of the placer without its weights."""
+    found = {}
+    for name in dict.fromkeys(trainings.values()):
+        means = np.array([row.mean for label, row in rows.items() if trainings.get(label) == name])
+        mean, half = float(means.mean()), half_interval(means)
+        ends = mean - half, mean + half
+        found[name] = OverTrainings(len(means), mean, ends, float(means.min()), float(means.max()))
+    return found
+
+
+def as_document(
+    results: Sequence[ObjectiveResults],
+    front: Front | None = None,
+    trainings: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """JSON document of a comparison; for several objectives, a document of documents."""
     documents = [
         {
             "objective": result.judge.name,
             "rates": {
-                _key(rate): {
-                    "placers": {
-                        name: _row_document(row, result.paired[rate][name])
-                        for name, row in rows.items()
-                    }
-                }
+                _key(rate): _rate_document(rows, result.paired[rate], trainings or {})
                 for rate, rows in sorted(result.table.items())
             },
         }
@@ -346,6 +380,14 @@ def as_document(results: Sequence[ObjectiveResults], front: Front | None = None)
         "objectives": {document["objective"]: document for document in documents},
         "pareto": {_key(rate): [asdict(point) for point in row] for rate, row in front.items()},
     }
+
+
+def _rate_document(
+    rows: dict[str, Row], pairs: dict[str, dict[str, Paired]], trainings: Mapping[str, str]
+) -> dict[str, Any]:
+    placers = {name: _row_document(row, pairs[name]) for name, row in rows.items()}
+    means = {name: asdict(mean) for name, mean in over_trainings(rows, trainings).items()}
+    return {"placers": placers, **({"trainings": _finite(means)} if means else {})}
 
 
 def _row_document(row: Row, rivals: dict[str, Paired]) -> dict[str, Any]:
@@ -441,18 +483,19 @@ def _table(cases: Sequence[_Case]) -> Sheet:
     sense = "min" if {case.judge.sense for case in cases} == {"min"} else "max"
     is_proven = any(case.proven for case in cases)
     has_best = sense == "min" or not is_proven
-    optimum = (OF_OPTIMUM[sense], "optimal") if is_proven else ()
-    head = ("placer", "mean", *([OF_BEST[sense]] if has_best else []), *optimum, "ms")
+    best, optimum = [OF_BEST[sense]] * has_best, [OF_OPTIMUM[sense]] * is_proven
+    head = ("placer", "mean", INTERVAL, *best, *optimum, "ms")
     blocks = []
     for case in cases:
-        block = []
+        block, form = [], _form(case.judge)
         for name, row in case.rows.items():
             shares = [_of(case.judge, row.of_best[0])] if has_best else []
             if is_proven:
-                shares += _optimum_cells(case.judge, row)
+                shares.append(_optimum_cells(case.judge, row)[0])
             if sense != case.judge.sense:
                 shares[0] += " ×"
-            block.append((name, cell(row.mean, _form(case.judge)), *shares, _time(row)))
+            mean = cell(row.mean, form), _ends(row.interval, form)
+            block.append((name, *mean, *shares, _time(row)))
         blocks.append(block)
     return _blocks(cases, head, blocks)
 
@@ -460,6 +503,11 @@ def _table(cases: Sequence[_Case]) -> Sheet:
 def _form(judge: Objective) -> Callable[[float], str]:
     """Format of values: those of a maximised objective to three places."""
     return "{:.3f}".format if judge.sense == "max" else judge.format
+
+
+def _ends(interval: tuple[float, float] | None, form: Callable[[float], str]) -> str:
+    """Ends of an interval."""
+    return "—" if interval is None else " to ".join(cell(end, form) for end in interval)
 
 
 def _of(judge: Objective, ratio: float) -> str:
@@ -501,7 +549,7 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
         for name, pair in of_case:
             counts = f"{pair.better} / {pair.equal} / {pair.worse}"
             ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
-            ends = "—" if pair.interval is None else "{:.4f} to {:.4f}".format(*pair.interval)
+            ends = _ends(pair.interval, "{:.4f}".format)
             probability = next(corrected) if pair.graphs else nan
             p = "p < 0.0001" if probability < 1e-4 else cell(probability, "p = {:.2g}")
             block.append((name, counts, p, ratio, ends))
@@ -510,21 +558,22 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
 
 
 def _over_trainings(cases: Sequence[_Case], trainings: Mapping[str, str]) -> Iterator[Sheet]:
-    """Mean over trainings of the means over graphs, with the sample standard deviation."""
+    """Mean over trainings of the means over graphs, with its interval."""
     if not trainings:
         return
     blocks = []
     for case in cases:
-        block = []
-        for name in dict.fromkeys(trainings.values()):
-            means = np.array(
-                [row.mean for label, row in case.rows.items() if trainings.get(label) == name]
-            )
-            ends = means.mean(), means.std(ddof=1), means.min(), means.max()
-            cells = (cell(float(end), _form(case.judge)) for end in ends)
-            block.append((name, str(len(means)), *cells))
-        blocks.append(block)
-    head = ("over seeds", "trainings", "mean", "deviation", "least", "most")
+        form = _form(case.judge)
+        blocks.append(
+            [
+                (
+                    name, str(means.trainings), cell(means.mean, form),
+                    _ends(means.interval, form), cell(means.min, form), cell(means.max, form),
+                )
+                for name, means in over_trainings(case.rows, trainings).items()
+            ]
+        )  # fmt: skip
+    head = ("over seeds", "trainings", "mean", INTERVAL, "least", "most")
     yield _blocks(cases, head, blocks)
 
 
@@ -556,7 +605,6 @@ def _sheet(case: _Case) -> Sheet:
     optimum = (OF_OPTIMUM[sense], "optimal") if case.proven else ()
     rows = []
     for name, row in case.rows.items():
-        ends = "—" if row.interval is None else " to ".join(map(form, row.interval))
         if sense == "max":
             cells = [cell(x, form) for x in (row.q1, row.median, row.min)]
             cells += [] if case.proven else [_of(judge, row.of_best[0])]
@@ -564,7 +612,7 @@ def _sheet(case: _Case) -> Sheet:
             cells = [cell(row.max, form), *(_of(judge, ratio) for ratio in row.of_best)]
         cells += _optimum_cells(judge, row) if case.proven else []
         cells += [cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures]
-        rows.append((name, cell(row.mean, form), ends, *cells, _time(row)))
+        rows.append((name, cell(row.mean, form), _ends(row.interval, form), *cells, _time(row)))
     head = ("placer", "mean", INTERVAL, *columns, *optimum, *measures, "ms")
     return Sheet(head, tuple(rows), names=0)
 
