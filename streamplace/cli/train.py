@@ -100,12 +100,13 @@ def _over_seeds(runs: "list[Trained]") -> None:
     """Print the mean over trainings, and what compares them on other graphs."""
     import numpy as np
 
+    from streamplace.evaluate.paired import half_interval
+
     scores = np.array([trained.history.score for trained in runs])
     noun = "validation" if runs[0].held_out else "reward"
-    mean, deviation = scores.mean(), scores.std(ddof=1)
+    mean = f"{scores.mean():.3f} ± {half_interval(scores):.3f} (95 % interval of the mean)"
     ends = f"{scores.min():.3f} to {scores.max():.3f}"
-    title = f"{runs[0].model}, {len(runs)} seeds"
-    print_line(f"{title}: {noun} {mean:.3f} ± {deviation:.3f} ({ends})")
+    print_line(f"{runs[0].model}, {len(runs)} seeds: {noun} {mean}, {ends}")
     placers = ",".join(f"{trained.model}:weights={trained.weights}" for trained in runs)
     print_line(f"Compare them: streamplace compare DATA --placers {shlex.quote(placers)}")
 

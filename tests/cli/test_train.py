@@ -85,6 +85,7 @@ def test_weights_tell_how_they_came_about(run, data):
 def test_several_seeds_are_trainings_of_their_own_in_one_run(run, data):
     answer = run(*STUB, "--out", "x", "--epochs", "2", "--seed", "3", "--seed", "4")
     assert "stub, 2 seeds: validation " in answer.out
+    assert " (95 % interval of the mean), " in answer.out
     assert "x/seed-3/best.safetensors,stub:weights=x/seed-4/best.safetensors" in answer.out
     run(*STUB, "--out", "alone", "--epochs", "2", "--seed", "4")
     alone, among = (read_weights(Path(name, "best.safetensors")) for name in ("alone", "x/seed-4"))
