@@ -28,7 +28,7 @@ from streamplace.io.datasets import split_of
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.io.weights import Weights, read_weights
-from streamplace.learn.config import Preset
+from streamplace.learn.config import MemoryConfig, Preset
 from streamplace.learn.history import Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.model_weights import shipped
@@ -226,10 +226,11 @@ class TrainingRun:
         request, folder, settings = self.request, self.request.folder, self.request.settings
         solver = Solver(request.objective, request.seed, folder, settings.on, track)
         targets: tuple[Ints | None, ...] = ()
+        options = self.preset.model
         if self.model.supervised:
             targets = solver.targets(self.training)
-        elif evaluations := getattr(self.preset.model, "searched", 0):
-            targets = solver.searched(self.training, evaluations)
+        elif isinstance(options, MemoryConfig) and options.searched:
+            targets = solver.searched(self.training, options.searched)
         history, optima = History(), np.full(len(self.validation), np.nan)
         with ray_connection(settings.on), self._reward() as reward:
             make = partial(built, self.model, self._task(targets, reward), self.preset)
