@@ -155,7 +155,7 @@ def half_interval(values: Floats) -> float:
     """
     freedom = len(values) - 1
     quantile = STUDENT[freedom - 1] if freedom <= len(STUDENT) else NORMAL_QUANTILE
-    return quantile * float(values.std(ddof=1)) / len(values) ** 0.5
+    return float(quantile * values.std(ddof=1) / len(values) ** 0.5)
 
 
 @lru_cache(maxsize=1)
