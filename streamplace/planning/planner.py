@@ -102,8 +102,8 @@ def planned(
     fewest, notes = _with_fewer_machines(useful, cheapest.packed, meter)
     took, budget = now() - start, settings.budget.seconds or inf
     if max(problem.demand.n_operators, len(fewest.kinds)) > LARGE and took > LATE * budget:
-        late = f"took {duration(took)}, as so many operators or machines do"
-        notes = (f"The search was to end after {duration(budget)} and {late}.", *notes)
+        late = f"The search took {duration(took)} instead of {duration(budget)}"
+        notes = (f"{late}, because there are so many operators or machines.", *notes)
     result = result_of(useful, fewest, cheapest.bound)
     result = replace(result, notes=(*notes, *result.notes))
     reason = next(contradictions(problem, result), None)
@@ -127,11 +127,18 @@ def planned_most(
     meter.spend(part.spent)
     if not rate:
         raise ProblemError(refusal(problem, _bound(problem, meter), meter, is_over=meter.late))
-    result = planned(graph.at_rate(rate), machines, replace(settings, budget=meter.some(1.0)))
+    notes = []
     if few is not problem:
         number = max(offer.at_most for offer in few.catalogue.offers)
-        note = f"In this budget, the highest rate was sought with at most {number} machines a type."
-        result = replace(result, notes=(note, *result.notes))
+        notes = [
+            f"In this budget, the highest rate was sought with at most {number} machines a type."
+        ]
+    if part.late:
+        notes.append(
+            "The budget ended the search for the highest rate; a larger one may find more."
+        )
+    result = planned(graph.at_rate(rate), machines, replace(settings, budget=meter.some(1.0)))
+    result = replace(result, notes=(*notes, *result.notes))
     if not isfinite(result.carries):
         raise ProblemError(
             f"the machines carry any rate of {quoted(graph.name)}, so there is no highest one; "

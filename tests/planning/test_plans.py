@@ -226,6 +226,7 @@ def test_the_highest_rate_is_sought_within_the_budget(monkeypatch):
     small = Catalogue.of([Offer("small", 0.1, mips=1000)])
     result = planned_most(graph, small, PlannerSettings(budget=Budget(1.0)))
     assert 1000 * MACHINES_PER_SECOND / 4 <= result.rate <= 1000 * (MACHINES_PER_SECOND + 1)
+    assert "The budget ended the search for the highest rate" in str(result)
     assert carried(result) >= 1 - 1e-8
 
 
