@@ -450,11 +450,12 @@ def _proof(result: PlanResult) -> str:
     plans = "No plan"
     if result.errors is not None:
         plans += " that carries the rate at the lower end of its prediction"
+    less, least = ("costs less", "cheapest") if result.priced else ("needs fewer", "fewest")
     if result.is_cheapest:
-        return f"{plans} costs less."
+        return f"{plans} {less}."
     return (
-        f"{plans} costs less than {floor_digits(result.bound)}; this one is at most "
-        f"{gap_in_words(result.gap)} above the cheapest."
+        f"{plans} {less} than {floor_digits(result.bound)}; this one is at most "
+        f"{gap_in_words(result.gap)} above the {least}."
     )
 
 

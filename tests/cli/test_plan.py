@@ -57,7 +57,7 @@ def test_given_machines_are_used_sparingly(folder, run):
     assert document["cost"] == document["bound"] == 1
     assert document["limit"]["machine"] == "box0"
     assert document["machines"] == {"box0": 1}
-    assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *options[:-1]).out
+    assert "need 1 machine. No plan needs fewer." in run("plan", "graph.json", *options[:-1]).out
 
 
 @pytest.mark.parametrize(
