@@ -164,7 +164,8 @@ class _FewMoves:
                 rows = slice(i * len(steps), (i + 1) * len(steps))
                 moved = (self._home[list(units)] + steps) % (others + 1)
                 places[rows, list(units)] = moved
-            yield from np.array_split(places, -(-len(places) // BATCH))
+            if len(places):  # else there is no other device
+                yield from np.array_split(places, -(-len(places) // BATCH))
 
     def _near(self, place: Ints) -> Ints:
         """Placements of the units that differ from one of the operators in one unit."""

@@ -49,6 +49,12 @@ def test_every_number_of_moves_reaches_what_trying_everything_does(home):
     assert result.steps[-1].moves == (result.placement.index != np.array(home)).sum()
 
 
+def test_on_one_device_nothing_can_move():
+    problem = Problem(small().graph, Cluster.uniform(1))
+    result = place(problem, relocation=at(problem, [0] * problem.n_operators), budget=FEW)
+    assert [(step.moves, step.proven) for step in result.steps] == [(0, True)]
+
+
 def test_what_moves_reach_is_drawn(tmp_path):
     problem = small()
     result = place(problem, relocation=at(problem, [0] * problem.n_operators), budget=FEW)
