@@ -42,8 +42,6 @@ LOG = logging.getLogger(__name__)
 COMMON: Final[dict[str, Any]] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 NOTICEABLE: Final = 0.5
 """Seconds of compiling after which a warning explains the wait."""
-WAITED: Final = 0.01
-"""Seconds more than which it takes to wait for another process; less is a lock that was free."""
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
 """Processes that warn: of workers, which all compile at the same time, only the first."""
 DAMAGED: Final = (EOFError, UnpicklingError, AttributeError, ImportError)
@@ -76,8 +74,10 @@ class Kernel:
     def _first(self, *args: Any) -> Any:
         """Compile or load the function for these types of arguments."""
         compiled = _jitted(self.py_func, self._options)
-        # Compiled, even if it cannot be kept.
-        with _turn(self.py_func), _seldom_collected(), suppress(OSError):
+        with (
+            _making_ready.timing(), turn(self.py_func), _seldom_collected(),
+            suppress(OSError),  # compiled, even if it cannot be kept
+        ):  # fmt: skip
             compiled.compile(tuple(map(numba.typeof, args)))
         self._call = compiled
         return compiled(*args)
@@ -99,7 +99,7 @@ class Within(types.Dispatcher):
         """Compile the kernel for a call, or load it, and return the types of the call."""
         function = cast(Any, self.dispatcher).py_func
         args, kws = tuple(map(_widened, args)), {key: _widened(kws[key]) for key in kws}
-        with _turn(function):
+        with turn(function):
             try:
                 return super().get_call_type(context, args, kws)
             except OSError:
@@ -139,15 +139,6 @@ _locating = threading.Lock()
 
 
 @contextmanager
-def _turn(function: FunctionType) -> Iterator[None]:
-    """Take turns with other processes; waiting for them counts as compiling."""
-    since = time.perf_counter()
-    with turn(function):
-        _compiling.waited(time.perf_counter() - since)
-        yield
-
-
-@contextmanager
 def _seldom_collected() -> Iterator[None]:
     """Look for cycles seldom: numba makes millions of objects, and few become garbage.
 
@@ -161,35 +152,58 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-class _Compiling(event.Listener):
-    """Add up the time spent on compiling, and warn once if it is noticeable."""
+class _Timer:
+    """Seconds of blocks, of which nested ones are counted once."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth, self._since, self._told = 0, 0.0, False
+        self._seconds, self._since, self._depth = 0.0, 0.0, 0
 
-    def on_start(self, event: event.Event) -> None:
-        """Start timing, unless this compilation is nested in another one."""
+    def begin(self) -> None:
+        """Begin a block."""
         if self._depth == 0:
             self._since = time.perf_counter()
         self._depth += 1
-        so_far = self.seconds + time.perf_counter() - self._since
-        if so_far > NOTICEABLE and not self._told:
+
+    def end(self) -> None:
+        """End a block."""
+        self._depth -= 1
+        if self._depth == 0:
+            self._seconds += time.perf_counter() - self._since
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Time a block."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all blocks so far."""
+        now = time.perf_counter() - self._since if self._depth else 0.0
+        return self._seconds + now
+
+
+class _Compiling(event.Listener):
+    """Warns once if compiling takes noticeably long."""
+
+    def __init__(self) -> None:
+        self._timer, self._told = _Timer(), False
+
+    def on_start(self, event: event.Event) -> None:
+        """Time a compilation."""
+        self._timer.begin()
+        if self._timer.seconds > NOTICEABLE and not self._told:
             self._told = True
             if current_process().name in TELLING:
                 kept = folder_of(event.data["dispatcher"].py_func.__module__) is not None
                 LOG.warning(ONCE if kept else ALWAYS)
 
     def on_end(self, event: event.Event) -> None:
-        """Add the time of the outermost compilation."""
-        self._depth -= 1
-        if self._depth == 0:
-            self.seconds += time.perf_counter() - self._since
-
-    def waited(self, seconds: float) -> None:
-        """Add the time in which other processes compile, unless it is being measured."""
-        if self._depth == 0 and seconds > WAITED:
-            self.seconds += seconds
+        """End timing it."""
+        self._timer.end()
 
 
 ONCE: Final = "compiling kernels that were not needed before (kept for the next time) …"
@@ -199,11 +213,12 @@ ALWAYS: Final = (
 )
 _compiling = _Compiling()
 event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
+_making_ready = _Timer()
 
 
-def compiling_seconds() -> float:
-    """Seconds that this process has spent compiling kernels; cached ones cost none."""
-    return _compiling.seconds
+def kernel_seconds() -> float:
+    """Seconds that this process has spent on compiling and loading kernels, and on waiting."""
+    return _making_ready.seconds
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,7 +1,8 @@
 """The clock of budgets, which stands still while libraries, weights and kernels are made ready.
 
-Kernels are compiled on their first call on a machine, and libraries such as torch are imported by
-every process. Both take seconds; a budget of one second would be over before anything was tried.
+Kernels are compiled on their first call on a machine; they are loaded, and libraries such as torch
+imported, by every process. All take seconds; a budget of one second would be over before anything
+was tried.
 """
 
 import time
@@ -37,6 +38,6 @@ _ready = {"seconds": 0.0}
 
 def _clock() -> float:
     """Seconds since some moment, less the time for getting kernels ready."""
-    from streamsim.jit import compiling_seconds
+    from streamsim.jit import kernel_seconds
 
-    return clock() - compiling_seconds()
+    return clock() - kernel_seconds()
