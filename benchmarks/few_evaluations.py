@@ -1,23 +1,25 @@
 """Quality of placers under a budget of evaluations instead of seconds.
 
-Run ``python benchmarks/few_evaluations.py``: every fifth test graph of the standard benchmark, mean
-relative throughput by number of evaluations.
+Run ``python benchmarks/few_evaluations.py``: mean relative throughput by number of evaluations, on
+graphs of the standard topologies that are in no training and no test split.
 """
 
 import numpy as np
-from studies import test_problems
 
-from streamplace import Problem
+from streamplace import Cluster, Problem
+from streamplace.families.branched import Branched, branched
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
 EVALUATIONS = (10, 100, 1000, 3000, 10_000)
+COPIES, SEED = 3, 77
 
 
 def main() -> None:
     """Print one row per rate and number of evaluations."""
+    graphs = [*branched(Branched(copies=COPIES), SEED)]
     for rate in (1e4, 2e4):
-        problems = test_problems(rate)[::5]
+        problems = [Problem(graph.at_rate(rate), Cluster.uniform(5)) for graph in graphs]
         for evaluations in EVALUATIONS:
             budget = Budget(seconds=None, evaluations=evaluations)
             row = "".join(
