@@ -5,16 +5,23 @@ import pytest
 import torch
 from constructive_cases import (
     ALL,
+    NETS,
     PAPER,
     SMALL,
     assert_training_shortens_passes,
     hdp_policy,
     learner_of,
+    one_hot,
+    paper_options,
+    sent_most,
+    standard,
 )
+from giph_reference import ends
 from layers_reference import linear, lstm, parameter
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.tensors.draws import child
+from streamplace.learn.tensors.draws import child, children
+from streamplace.objectives.registry import OBJECTIVES
 
 
 def read_by(encoder, rows, suffix):
@@ -84,6 +91,64 @@ def literally(of, batch, placements, g, s):
     features, may = nodes.features[g, :size].double().numpy(), nodes.open[g, :size].numpy()
     devices = placements[g, s][batch.first[g, :size]].tolist()
     return devices, log_probabilities(of.module, features, may, devices)
+
+
+def features(problems, groups):
+    """Features [V, F] of operators in the order of decision, none of them in a group (section 3).
+
+    Neighbours have the numbers of their places in the order of the graph.
+    """
+    kinds = sorted({kind for p in problems for kind in p.graph.operators.kind})
+    rows = []
+    for problem in problems:
+        order, instance = problem.graph.order.tolist(), problem.instance
+        beside = {v: {u for e in ends(problem) if v in e for u in e if u != v} for v in order}
+        rows.append(
+            [
+                [
+                    *one_hot(problem.graph.operators.kind[v], kinds),
+                    sent_most(problem, v),
+                    np.log(max(instance.full_load[v][instance.device_type].mean(), 1e-9)),
+                    *(float(u in beside[v]) for u in order),
+                    *[0.0] * (groups - len(order)),
+                ]
+                for v in decision_order(problem, "topological").tolist()
+            ]
+        )
+    return standard(rows, [len(kinds), len(kinds) + 1])
+
+
+def test_features_are_kinds_what_is_sent_work_and_neighbours():
+    of = hdp_policy(NETS, **paper_options("hdp", width=8, embedding=3))
+    batch = encoded(of, NETS)
+    for nodes, wanted in zip(batch.read.nodes.features, features(NETS, 256), strict=True):
+        assert nodes[: len(wanted)].numpy() == pytest.approx(np.array(wanted), abs=1e-5)
+        assert not nodes[len(wanted) :].any()
+
+
+def test_the_loss_weighs_decisions_by_roots_of_runtimes():
+    """-Σ (b - √r_k) log P(d_k) in the mean over K samples, with b the moving average of √r.
+
+    Runtimes are makespans in multiples of a bound.
+    """
+    of = hdp_policy([SMALL], **paper_options("hdp", width=8, embedding=3))
+    pupil, rows, bound = learner_of(of), torch.tensor([0]), OBJECTIVES["makespan"].bound(SMALL)
+    average = None
+    for seed in range(3):
+        of_batch, of_samples, _ = children(child(torch.tensor(seed), rows), 3)
+        batch = of.on([SMALL]).encoded(rows, SMALL.n_operators, of_batch)
+        drawn = batch.drawn(4, of_samples)
+        placements = drawn[0].numpy().astype(np.int32)
+        roots = np.sqrt(OBJECTIVES["makespan"].values(SMALL, placements) / bound)
+        average = roots.mean() if average is None else average
+        gained = 0.0
+        for s, root in enumerate(roots):
+            devices, log_p = literally(of, batch, drawn, 0, s)
+            taken = sum(row[d] for row, d in zip(log_p, devices, strict=True))
+            gained += (average - root) * taken / 4
+        loss, _ = pupil.loss(np.array([0]), 0, seed)
+        assert float(loss.detach()) == pytest.approx(-gained, rel=1e-3, abs=1e-6)
+        average = 0.9 * average + 0.1 * roots.mean()
 
 
 def test_the_likeliest_answer_is_likelier_than_its_neighbours():

@@ -7,12 +7,18 @@ import pytest
 import torch
 from constructive_cases import (
     ALL,
+    NETS,
     PAPER,
     SMALL,
     assert_training_shortens_passes,
     hsdag_policy,
     learner_of,
+    one_hot,
+    paper_options,
+    sent_most,
+    standard,
 )
+from giph_reference import ends
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layers_reference import linear, sigmoid
@@ -20,8 +26,9 @@ from problems import PROBLEMS
 from strategies import problems as any_problem
 
 from streamplace.errors import FormatError
-from streamplace.learn.tensors.draws import child, uniform
-from streamplace.papers.groups.nodes import Traits
+from streamplace.learn.tensors.draws import child, children, uniform
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.papers.groups.nodes import Traits, fractal_dimensions
 from streamplace.papers.hsdag.policy import ALONE, DescribedNodes, parse
 
 Groups = list[set[int]]
@@ -111,6 +118,57 @@ def members(units, group):
     return set().union(*(units[v] for v in group))
 
 
+def fractal_dimension(v, edges, n):
+    """Equation 4, from the nodes within every distance of v."""
+    far = {v: 0}
+    while more := {
+        u: far[w] + 1 for a, b in edges for w, u in ((a, b), (b, a)) if w in far and u not in far
+    }:
+        far |= more
+    radii = sorted(set(far.values()) - {0})
+    if len(radii) < 2:
+        return 0.0
+    log_r = [math.log(r) for r in radii]
+    log_n = [math.log(sum(distance <= r for distance in far.values())) for r in radii]
+    mean_r, mean_n = np.mean(log_r), np.mean(log_n)
+    shared = sum((x - mean_r) * (y - mean_n) for x, y in zip(log_r, log_n, strict=True))
+    return shared / sum((x - mean_r) ** 2 for x in log_r)
+
+
+def positional(pos, size=16):
+    """Equation 5."""
+    angles = [pos / 10000 ** (2 * i / size) for i in range(size // 2)]
+    return [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
+
+
+def features(problems):
+    """Features [V, F] of every problem whose operators are nodes of their own (section 2.3)."""
+    graphs = [(p, sorted(set(ends(p)))) for p in problems]
+    kinds = sorted({kind for p in problems for kind in p.graph.operators.kind})
+    degrees = [
+        [[sum(edge[end] == v for edge in edges) for v in range(p.n_operators)] for end in (1, 0)]
+        for p, edges in graphs
+    ]
+    known = [sorted({d for both in degrees for d in both[end]}) for end in (0, 1)]
+    rows = []
+    for (problem, edges), (d_in, d_out) in zip(graphs, degrees, strict=True):
+        n, order = problem.n_operators, problem.graph.order.tolist()
+        rows.append(
+            [
+                [
+                    *one_hot(problem.graph.operators.kind[v], kinds),  # equation 3
+                    *one_hot(d_in[v], known[0]),
+                    *one_hot(d_out[v], known[1]),
+                    fractal_dimension(v, edges, n),
+                    *positional(order.index(v) + 1),
+                    sent_most(problem, v),
+                ]
+                for v in range(n)
+            ]
+        )
+    return standard(rows, [-1, -18])
+
+
 KEYS = child(torch.tensor(4), torch.arange(len(ALL)))
 
 
@@ -135,6 +193,47 @@ def test_groups_grow_as_in_the_paper(data):
     assert groups == grown(edges, [float(np.float32(s)) for s in scores], n)
     lonely = set(range(n)).difference(*map(set, edges))
     assert {v for v in range(n) if found.edge[v] == ALONE} == lonely
+
+
+def test_features_are_those_of_the_paper():
+    """Kinds and degrees of equation 3, equation 4 and, as waves, equation 5; and what is sent."""
+    of = hsdag_policy(NETS, **paper_options("hsdag", width=8))
+    for problem, wanted in zip(NETS, features(NETS), strict=True):
+        part = DescribedNodes.of(problem, of.traits, of.module.config)
+        assert part.features == pytest.approx(wanted, abs=1e-6)
+
+
+@given(st.data())
+def test_fractal_dimensions_are_those_of_equation_4(data):
+    """Of graphs in several parts, too."""
+    n = data.draw(st.integers(1, 9))
+    pairs = [(v, u) for v in range(n) for u in range(v + 1, n)]
+    edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    found = fractal_dimensions(np.array(edges, np.int64).reshape(-1, 2).T.copy(), n)
+    assert found == pytest.approx([fractal_dimension(v, edges, n) for v in range(n)], abs=1e-9)
+
+
+def test_the_loss_is_that_of_equation_14():
+    """-Σ γ^i r_i log p(P_i) over the steps of an episode, in the mean and with i from 0.
+
+    Rewards are the inverse of the makespan, in multiples of a bound.
+    """
+    of = hsdag_policy([SMALL], **paper_options("hsdag", width=8))
+    config, rows = of.module.config, torch.tensor([0])
+    of_batch, of_samples, _ = children(child(torch.tensor(3), rows), 3)
+    drawn = of.on([SMALL]).encoded(rows, SMALL.n_operators, of_batch)
+    placements = drawn.drawn(config.on_policy, of_samples)[0].numpy().astype(np.int32)
+    part = DescribedNodes.of(SMALL, of.traits, config)
+    kept = uniform(of_batch, config.rounds, part.nodes.edges.shape[1]) >= config.dropout
+    latency = OBJECTIVES["makespan"].values(SMALL, placements)
+    reward = OBJECTIVES["makespan"].bound(SMALL) / latency
+    gained = 0.0
+    for i, (groups, rows_of) in enumerate(literally(of.module, part, kept[0].numpy())):
+        pairs = zip(groups, rows_of, strict=True)
+        taken = sum(row[placements[i][min(group)]] for group, row in pairs)
+        gained += config.discount**i * reward[i] * taken
+    loss, _ = learner_of(of).loss(np.array([0]), 0, 3)
+    assert float(loss.detach()) == pytest.approx(-gained / config.on_policy, rel=1e-4)
 
 
 @pytest.mark.parametrize("coarsened", [False, True])

@@ -6,9 +6,10 @@ from adam import train
 from problems import PROBLEMS, fork_join
 
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
-from streamplace.learn.registry import LearningTask
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import one_thread
 from streamplace.model import Problem
+from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.hdp import HdpConfig
 from streamplace.papers.hdp import policy as hdp
@@ -18,6 +19,9 @@ from streamplace.papers.hsdag import policy as hsdag
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
 NAMES = ("diamond", "heterogeneous", "constrained", "disconnected")
 SMALL = Problem(fork_join(3), PROBLEMS["heterogeneous"].cluster)
+CHAIN = next(iter(chainmm(ChainMM(shards=1, devices=3), seed=0)))
+NETS = [CHAIN, PROBLEMS["heterogeneous"]]
+"""Problems without rules, the first with operators of several kinds."""
 ALL = [PAPER, *(PROBLEMS[name] for name in NAMES)]
 
 
@@ -33,6 +37,11 @@ def hsdag_policy(problems=None, **changes):
     return _strong(hsdag, hsdag.traits_of(problems or ALL, config), config)
 
 
+def paper_options(model, **small):
+    """Options of the preset ``paper`` of a model, some of them made small."""
+    return {**MODELS[model].presets["paper"].model.model_dump(), **small}
+
+
 def _strong(model, traits, config):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -41,6 +50,28 @@ def _strong(model, traits, config):
             for parameter in policy.module.parameters():
                 parameter.mul_(2)
     return policy
+
+
+def one_hot(value, values):
+    """1 at the place of the value, else 0."""
+    return [float(value == other) for other in values]
+
+
+def sent_most(problem, v):
+    """Logarithm of the bytes/s on the largest stream that leaves an operator."""
+    sent = problem.instance.traffic[problem.instance.source == v]
+    return np.log(1 + max(sent, default=0))
+
+
+def standard(rows, columns):
+    """Rows [V, F] of several problems, some columns with mean 0 and deviation 1 over all."""
+    every = np.concatenate(rows)
+    mean, deviation = np.zeros(every.shape[1]), np.ones(every.shape[1])
+    mean[columns], deviation[columns] = (
+        every[:, columns].mean(axis=0),
+        every[:, columns].std(axis=0),
+    )
+    return [(np.array(part) - mean) / deviation for part in rows]
 
 
 def learner_of(policy, **changes):
