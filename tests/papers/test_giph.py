@@ -14,6 +14,7 @@ from strategies import problems
 from streamplace.learn.algorithms.kernels import weights_of
 from streamplace.learn.improver import episode_chunks
 from streamplace.learn.parameters import arrays_of
+from streamplace.learn.registry import MODELS
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
@@ -25,13 +26,15 @@ PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 SOME = {name: PROBLEMS[name] for name in ("diamond", "heterogeneous", "constrained", "joined")}
 ALL = [*SOME.values(), PAPER]
+PRINTED, PRINTED_TASKS = (MODELS[name].presets["paper"].model for name in ("giph", "giph-task-eft"))
 CONFIGS = {
     "giph": GiphConfig(),
     "giph-ne": GiphConfig(form="no-edges"),
     "sage": GiphConfig(form="sage"),
     "plain": GiphConfig(form="plain"),
     "tasks alone": GiphConfig(pairs=False),
-    "printed": GiphConfig(printed=True),
+    "printed": PRINTED,
+    "printed tasks alone": PRINTED_TASKS,
     "printed sage": GiphConfig(form="sage", printed=True),
 }
 
@@ -68,18 +71,18 @@ def pairs_of(agent, place):
     return list(zip(graph.task.tolist(), devices.tolist(), strict=True))
 
 
-@pytest.mark.parametrize(("pairs", "printed"), [(True, False), (False, False), (True, True)])
+@pytest.mark.parametrize("name", ["giph", "tasks alone", "printed", "printed tasks alone"])
 @pytest.mark.parametrize("problem", ALL)
-def test_a_walk_sees_every_placements_gpnet(problem, pairs, printed):
+def test_a_walk_sees_every_placements_gpnet(problem, name):
     """Nodes, edges and features, with the criticality that the episode has learned so far."""
-    config = GiphConfig(pairs=pairs, printed=printed)
+    config = CONFIGS[name]
     agent, places, record, _ = reference(problem, config, steps=4)
     criticality = literal.first_criticality(problem)
     assert first_criticality(agent.graph) == pytest.approx(criticality)
     for t, place in enumerate(places):
         criticality = literal.heeded(problem, place, criticality)
-        net = literal.gp_net(problem, place, criticality, pairs=pairs)
-        net = literal.as_printed(net) if printed else net
+        net = literal.gp_net(problem, place, criticality, pairs=config.pairs)
+        net = literal.as_printed(net) if config.printed else net
         nodes = pairs_of(agent, place)
         wanted = literal.scaled(net.nodes)
         assert set(nodes) == set(wanted)
@@ -101,15 +104,14 @@ def test_a_walk_sees_every_placements_gpnet(problem, pairs, printed):
             assert mine[2:] == pytest.approx(theirs[2:], abs=2e-3)
 
 
-@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize("config", [GiphConfig(), PRINTED], ids=["giph", "printed"])
 @pytest.mark.parametrize("problem", ALL)
-def test_scores_are_those_of_the_papers_equation(problem, printed):
-    config = GiphConfig(printed=printed)
+def test_scores_are_those_of_the_papers_equation(problem, config):
     module = module_of(config)
     agent, places, record, _ = reference(problem, config, steps=1, module=module)
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     net = literal.gp_net(problem, places[0], criticality)
-    net = literal.as_printed(net) if printed else net
+    net = literal.as_printed(net) if config.printed else net
     wanted = literal.scores(net, arrays_of(module), problem.graph.order.tolist())
     found = scores(agent.network, agent.graph, agent.state.features)
     assert found == pytest.approx([wanted[p] for p in pairs_of(agent, places[0])], abs=1e-4)
@@ -152,16 +154,16 @@ def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config):
 SEEN = ("nodes", "edges", "source", "target", "open")
 
 
-@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize("config", [GiphConfig(), PRINTED], ids=["giph", "printed"])
 @pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
-def test_steps_neither_stay_nor_move_the_same_task_twice(problem, printed):
+def test_steps_neither_stay_nor_move_the_same_task_twice(problem, config):
     """All of them as the text says; else as many as tasks and one, and then everything is open."""
-    agent, places, record, after = reference(problem, GiphConfig(printed=printed))
+    agent, places, record, after = reference(problem, config)
     n, graph = problem.n_operators, agent.graph
     tasks = graph.task[record.chosen]
     for t in range(len(places)):
         current = places[t][graph.task] == graph.device
-        if printed or t <= n:
+        if config.printed or t <= n:
             last = graph.task == tasks[t - 1] if t else np.zeros(len(graph.task), bool)
             assert (record.open[t] == ~(current | last)).all()
             assert (after[t] != places[t]).sum() == 1

@@ -14,9 +14,10 @@ from streamsim.passes import GIPH, schedule
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.parameters import arrays_of
+from streamplace.learn.registry import MODELS
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.placeto import Order, PlacetoConfig
+from streamplace.papers.placeto import Order
 from streamplace.papers.placeto.network import PlacetoPolicy
 from streamplace.papers.placeto.placing import N_OPERATOR
 
@@ -27,8 +28,9 @@ ORDERS = get_args(Order)
 
 
 def policy(order="topological", devices=24):
-    """A policy with random parameters."""
-    found = PlacetoPolicy(PlacetoConfig(order=order, devices=devices))
+    """A policy of the preset ``paper`` with random parameters."""
+    paper = MODELS["placeto"].presets["paper"].model
+    found = PlacetoPolicy(paper.model_copy(update={"order": order, "devices": devices}))
     seeded(found.module, 0.5, 0.25)
     return found
 

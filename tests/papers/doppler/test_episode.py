@@ -15,6 +15,7 @@ from schedules_reference import ScheduleInProgress, longest_ways, mean_sending
 from seeded import seeded
 
 from streamplace.learn.parameters import arrays_of
+from streamplace.learn.registry import MODELS
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.policy import DopplerModule, DopplerProblem, choices, numbers_of
@@ -129,6 +130,7 @@ CHAIN = next(iter(chainmm(ChainMM(shards=1, devices=3), seed=0)))
 NAMED = [PROBLEMS[n] for n in ("diamond", "heterogeneous", "disconnected", "lone")]
 ALL = [PAPER, CHAIN, *NAMED, PROBLEMS["constrained"]]
 SMALL: dict[str, Any] = {"width": 8, "hidden": 6, "rounds": 2}
+PRESETS = {k: v.model.model_copy(update=SMALL) for k, v in MODELS["doppler"].presets.items()}
 
 
 def module(config):
@@ -150,16 +152,17 @@ def before(record, i, t):
     return list(zip(*pair, strict=True))
 
 
-@pytest.mark.parametrize("unit", ["deviations", "seconds"])
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("problem", ALL)
-def test_devices_are_seen_by_what_runs_there_and_when(problem, unit):
+def test_devices_are_seen_by_what_runs_there_and_when(problem, preset):
     """Appendix D.2, at every step of an episode, as differences from the mean device."""
-    _, _, record, _ = ran(problem, DopplerConfig(device_unit=unit, **SMALL), n=1)
-    seconds = DopplerProblem.of(problem, DopplerConfig(device_unit=unit)).features.unit
+    config = PRESETS[preset]
+    _, _, record, _ = ran(problem, config, n=1)
+    seconds = DopplerProblem.of(problem, config).features.unit
     for t, v in enumerate(record.task[0].tolist()):
         plain = device_features(problem, before(record, 0, t), v)
         scaled = np.stack([standard(column) for column in plain.T], axis=1)
-        if unit == "seconds":
+        if config.device_unit == "seconds":
             scaled = np.where(scaled == 0, 0.0, (plain - plain.mean(axis=0)) / seconds)
         assert record.devices[0, t] == pytest.approx(scaled, rel=1e-4, abs=1e-4)
 
@@ -181,20 +184,20 @@ def test_ready_tasks_are_those_whose_inputs_are_placed(problem):
             assert dict(before(record, i, problem.n_operators)) == dict(enumerate(place.tolist()))
 
 
-@pytest.mark.parametrize("sums", [0.1, 1.0])
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("problem", ALL)
-def test_choices_have_the_probabilities_of_the_equations(problem, sums):
+def test_choices_have_the_probabilities_of_the_equations(problem, preset):
     """Torch for all steps at once, and the paper's definitions step by step, agree."""
-    config = DopplerConfig(sums=sums, **SMALL)
+    config = PRESETS[preset]
     of, outputs, record, _ = ran(problem, config)
     found, tensors = choices(outputs, record, config, 0.0), arrays_of(of)
     h = known(problem, tensors, config.rounds)
     for t in range(0, problem.n_operators, 3):
         ready = np.flatnonzero(record.ready[1, t]).tolist()
         v, a, is_open = int(record.task[1, t]), int(record.device[1, t]), record.open[1, t]
-        tasks = sel(problem, tensors, h, ready, sums)
+        tasks = sel(problem, tensors, h, ready, config.sums)
         looks = record.devices[1, t].astype(float)
-        scores = plc(problem, tensors, h, before(record, 1, t), v, looks, sums)
+        scores = plc(problem, tensors, h, before(record, 1, t), v, looks, config.sums)
         devices = log_softmax(np.where(is_open, scores, -np.inf))
         wanted = tasks[ready.index(v)] + devices[a]
         assert float(found.log_p[1, t].detach()) == pytest.approx(wanted, abs=2e-3)

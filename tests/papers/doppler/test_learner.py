@@ -7,7 +7,7 @@ import pytest
 import torch
 from adam import rows
 
-from streamplace.learn.registry import LearningTask
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import FEATURES
@@ -72,8 +72,8 @@ def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch):
         return choices(*arguments)
 
     monkeypatch.setattr(module, "choices", kept)
-    how = {"drawn": "likeliest", "exploration": 0.2, "sums": 1.0}
-    pupil = learner(imitation=0, episodes=1, entropy=0.25, **how)
+    paper = MODELS["doppler"].presets["paper"].model
+    pupil = learner(**{**paper.model_dump(), **SMALL, "imitation": 0})
     bound = OBJECTIVES["makespan"].bound(PAPER[1])
     costs = []
     for step in range(3):
@@ -85,7 +85,7 @@ def test_the_loss_weighs_choices_by_their_placements_cost(monkeypatch):
         gain = np.mean(costs[:-1]) - costs[-1] if step else 0.0
         found = choices(outputs, record, config, 0.0)
         wanted = gain * found.log_p[0].detach().numpy().sum()
-        wanted += 0.25 * float(found.entropy.detach().sum())
+        wanted += paper.entropy * float(found.entropy.detach().sum())
         assert float(loss.detach()) == pytest.approx(-wanted, rel=1e-4)
         assert report.reward == pytest.approx(1 / costs[-1])
 

@@ -8,7 +8,7 @@ import torch
 from adam import rows
 from problems import PROBLEMS, many_sources
 
-from streamplace.learn.registry import LearningTask
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.reward import reward_of, with_costs
 from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
@@ -17,6 +17,7 @@ from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.network import GiphPolicy
 from streamplace.papers.giph.placing import GiphAgent
+from streamplace.papers.improving import ImprovingConfig
 from streamplace.papers.improving.reinforce import ImprovingLearner
 
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
@@ -45,7 +46,8 @@ def test_the_loss_raises_choices_by_later_gains(monkeypatch):
         return calls[-1]
 
     monkeypatch.setattr(GiphPolicy, "choices", kept)
-    pupil = learner(episodes=1, comparison="running-mean", discount=0.9)
+    paper = MODELS["giph"].presets["paper"].model
+    pupil = learner(**paper.model_dump())
     loss, report = pupil.loss(rows(1), 0, 3)
     places, (chosen, _) = calls
     start = random_placements(PAPER[1], 1, np.random.default_rng(3))
@@ -54,8 +56,8 @@ def test_the_loss_raises_choices_by_later_gains(monkeypatch):
     drops = costs[:-1] - costs[1:]
     wanted = 0.0
     for t, log_p in enumerate(chosen.detach().numpy()):
-        later = sum(0.9**k * drop for k, drop in enumerate(drops[t:]))
-        wanted -= 0.9**t * log_p * (later - (drops[:t].mean() if t else 0.0))
+        later = sum(paper.discount**k * drop for k, drop in enumerate(drops[t:]))
+        wanted -= paper.discount**t * log_p * (later - (drops[:t].mean() if t else 0.0))
     assert float(loss.detach()) == pytest.approx(wanted, rel=1e-4)
     assert report.reward == pytest.approx(1 / costs.min())
 
@@ -76,7 +78,8 @@ def test_walks_may_begin_with_the_best_and_compare(monkeypatch):
     starts: list[Any] = []
     monkeypatch.setattr(GiphPolicy, "choices", kept)
     monkeypatch.setattr(GiphAgent, "recorded", begun)
-    pupil = learner(episodes=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
+    paper = MODELS["placeto"].presets["paper"].model
+    pupil = learner(**paper.model_dump(include=set(ImprovingConfig.model_fields)))
     losses = [float(pupil.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
     met = [
         np.concatenate([begin[None], places])
@@ -87,9 +90,11 @@ def test_walks_may_begin_with_the_best_and_compare(monkeypatch):
     assert starts[0].tolist() == together.tolist()
     assert starts[1].tolist() == met[0][values[0].argmin()].tolist()
     returns = [np.log(v[:-1] / v[-1]) for v in values]
-    assert losses[0] == pytest.approx(0, abs=1e-4)
+    bonus = [paper.entropy * float(entropy.detach().sum()) for _, (_, entropy) in calls]
+    assert losses[0] == pytest.approx(-bonus[0], abs=1e-4)
     log_p = calls[1][1][0].detach().numpy()
-    assert losses[1] == pytest.approx(-(log_p * (returns[1] - returns[0]) / 2).sum(), rel=1e-3)
+    gained = (log_p * (returns[1] - returns[0]) / 2).sum()
+    assert losses[1] == pytest.approx(-gained - bonus[1], rel=1e-3)
 
 
 def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other():
