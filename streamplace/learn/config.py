@@ -80,8 +80,6 @@ class MemoryConfig(ConstructiveConfig):
     exploration_decay: float = Field(default=0.1, ge=0, le=100)
     # number of random samples while no good placement is known; 0 replays the best one instead
     exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
-    # name interchangeable devices by first use: placements in the memory, and those of a policy
-    canonical: bool = True
 
 
 class OptionTables(Config):

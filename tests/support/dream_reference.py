@@ -69,7 +69,7 @@ class Reference:
             nodes[v] = state, cell = lstm(gates + recurrent @ state, cell)
         return torch.stack([nodes[v][0] for v in range(len(nodes))]), state
 
-    def probabilities(self, placement, order, canonical):
+    def probabilities(self, placement, order):
         """P(d_v | decisions before) [N, D], in the order of decision, along a placement (§3.2)."""
         graph = self.has("encoder.pool")
         nodes, state = self.graph_vectors() if graph else self.sequence_vectors(order)
@@ -80,7 +80,7 @@ class Reference:
         rows = []
         for v in order:
             gates = self.linear("decoder.read", nodes[v])
-            is_open = [self.is_open(d, decided, canonical) for d in range(self.n_devices)]
+            is_open = [self.is_open(d, decided) for d in range(self.n_devices)]
             features = self.described(v, decided, order) if described else None
             if features is not None:
                 read = self.summary(v, decided, features, is_open)
@@ -106,7 +106,7 @@ class Reference:
 
     def log_probability(self, placement, order):
         """The logarithm of equation 2."""
-        rows = self.probabilities(placement, order, canonical=True)
+        rows = self.probabilities(placement, order)
         return torch.stack([rows[t, placement[v]].log() for t, v in enumerate(order)]).sum()
 
     def upstream_mean(self, v, decided, devices):
@@ -199,13 +199,13 @@ class Reference:
         mean = torch.stack(of_upstream).mean(0) if upstream else torch.zeros_like(among[0])
         return torch.cat([among.mean(0), among.amin(0), among.amax(0), mean])
 
-    def is_open(self, device, decided, canonical):
-        """If canonical, of interchangeable devices only the first unused is open; without rules."""
+    def is_open(self, device, decided):
+        """Of interchangeable devices only the first unused is open; without rules."""
         if device >= self.problem.n_devices:
             return False
         used, classes = set(decided.values()), self.problem.interchangeable
         alike = [d for d, c in enumerate(classes.tolist()) if c == classes[device]]
-        return not canonical or all(other in used for other in alike if other < device)
+        return all(other in used for other in alike if other < device)
 
 
 def lstm(gates, cell):

@@ -145,9 +145,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return rewards
 
     def _named(self, placements: Tensor, order: Tensor, rows: Tensor) -> Tensor:
-        """Placements [G, S, N], interchangeable devices by first use in the orders if so wished."""
-        if not self._replay.canonical:
-            return placements
+        """Placements [G, S, N], interchangeable devices by first use in the orders."""
         return canonical(placements, order, self._outlines.of_rows(rows))
 
     def _weights(self, rows: Tensor, rewards: Tensor, valid: Tensor) -> Tensor:

@@ -130,8 +130,6 @@ class Graphs:
             for name in single[0]
         }
         columns["allowed"][:, :, 0] |= ~columns["present"]
-        if not config.canonical:
-            columns["lower"][:] = 0
         if not ruled:
             columns["mates"] = columns["rivals"] = None
         made: dict[str, Any] = {
