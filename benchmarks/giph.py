@@ -30,6 +30,8 @@ STEPS = np.array([0, 0.5, 1, 2])
 """Points of a walk, in steps per task."""
 EPOCHS, LEARNED, BATCH = 8, 60, 4
 """Of every training: epochs, problems, and problems in a step."""
+EPOCHS_OF_PAPER = 4
+"""Epochs by the preset ``paper``, of which a step has one problem: the text has 200 episodes."""
 TIE = 1e-9
 
 
@@ -40,6 +42,7 @@ class Variant:
     name: str
     model: str = "giph"
     options: str = ""
+    preset: str = "fast"
 
 
 VARIANTS = (
@@ -49,10 +52,13 @@ VARIANTS = (
     Variant("graphsage-ne", options='form = "sage"'),
     Variant("giph-task-eft", "giph-task-eft"),
     Variant("placeto", "placeto"),
+    Variant("giph, paper's preset", preset="paper"),
+    Variant("giph-task-eft, paper's preset", "giph-task-eft", preset="paper"),
 )
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 SEARCHES = ("random", "eft", "giph-task-eft", "placeto", "giph")
-RIVALS = ("giph", *(v.name for v in VARIANTS[1:5]), "heft", "anneal")
+PAPERS = tuple(v.name for v in VARIANTS if v.preset == "paper")
+RIVALS = ("giph", *(v.name for v in VARIANTS[1:5]), *PAPERS, "heft", "anneal")
 PUBLISHED = {
     "giph-ne": "75 / 2 / 23",
     "giph-ne-pol": "61 / 6 / 33",
@@ -88,8 +94,11 @@ def weights_of(
 
 def trained(variant: Variant, folder: Path, epochs: int, learned: int = LEARNED) -> None:
     """Train a variant, unless it is there."""
-    problems = partial(problems_of, "train", learned)
-    weights_of(folder / variant.name, variant.model, problems, epochs, variant.options)
+    problems, run = partial(problems_of, "train", learned), folder / variant.name
+    if variant.preset == "fast":
+        weights_of(run, variant.model, problems, epochs, variant.options)
+    elif not (run / "best.safetensors").exists():
+        train(variant.model, problems(), run, preset="paper", epochs=EPOCHS_OF_PAPER)
 
 
 def placer_of(name: str, folder: Path) -> str:
