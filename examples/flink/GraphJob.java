@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.operators.SlotSharingGroup;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
@@ -20,6 +21,7 @@ import org.apache.flink.util.OutputTag;
 
 public final class GraphJob {
     static final TypeInformation<byte[]> BYTES = PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO;
+    static final int HEAP_MB = 8;
 
     public static void main(String[] arguments) throws Exception {
         JsonNode graph = new ObjectMapper().readTree(arguments[0]);
@@ -50,9 +52,18 @@ public final class GraphJob {
             }
             SingleOutputStreamOperator<byte[]> made =
                     input == null ? source(env, operator) : input.process(new Work(operator, selectivities));
+            if (operator.has("cores")) {
+                made.slotSharingGroup(group(name, operator.get("cores").asDouble()));
+            }
             done.put(name, made.name(name).setParallelism(operator.path("parallelism").asInt(1)));
         }
         env.execute(graph.path("name").asText("graph"));
+    }
+
+    /** A group of one operator, which asks for so many cores; for 0, as much as any slot has. */
+    static SlotSharingGroup group(String name, double cores) {
+        SlotSharingGroup.Builder group = SlotSharingGroup.newBuilder(name);
+        return (cores > 0 ? group.setCpuCores(cores).setTaskHeapMemoryMB(HEAP_MB) : group).build();
     }
 
     static SingleOutputStreamOperator<byte[]> source(StreamExecutionEnvironment env, JsonNode operator) {
