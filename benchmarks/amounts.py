@@ -22,13 +22,15 @@ from flink_jobs import SOURCES, FlinkJob
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 from studies import markdown
 
+from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.steadiness import steady_profile
 
 DEVICES, CORES, BANDWIDTH_BPS, REPEATS = tuple("abcd"), 0.18, 200e6, 3
 RATE, PATIENCE, START_SECONDS = 200_000.0, 30.0, 100.0
-MODE, SLOTS_PER_DEVICE = "taskmanager.load-balance.mode", 8
+SLOTS = 8
+"""Of all TaskManagers: one for each operator."""
 ROUNDS = (80_000, 10_000, 10_000, 40_000, 20_000, 60_000, 20_000)
 """Work of the operators behind the source."""
 ASKED = len(DEVICES) / 2
@@ -59,8 +61,8 @@ def main() -> None:
         for mode, ways in WAYS.items():
             settings = {
                 **SETTINGS,
-                MODE: mode,
-                "taskmanager.numberOfTaskSlots": SLOTS_PER_DEVICE // len(DEVICES),
+                MODE_SETTING: mode,
+                "taskmanager.numberOfTaskSlots": SLOTS // len(DEVICES),
                 "taskmanager.cpu.cores": 1.0,
             }
             with measured_devices(

@@ -36,7 +36,7 @@ from streamplace.engines.flink.advise.fixed_parallelism import (
 from streamplace.engines.flink.cpu.charging import UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
-from streamplace.engines.flink.decide.slot_assignment import mode_setting
+from streamplace.engines.flink.decide.slot_assignment import mode_line
 from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
@@ -640,7 +640,7 @@ def change_commands(
     if pods is not None:
         sizes = [
             f"# {SLOTS_SETTING}: {pods.slots}",
-            "# " + ": ".join(mode_setting(pods.mode, version_numbers(deployment.version))),
+            f"# {mode_line(pods.mode, version_numbers(deployment.version))}",
             f"# parallelism: {pods.parallelism}",
         ]
     if deployment.has_autoscaler:

@@ -16,7 +16,7 @@ from streamplace.engines.flink.decide.slot_assignment import (
     Mode,
     known_modes,
     layouts,
-    mode_setting,
+    mode_line,
     parallelism,
 )
 from streamplace.engines.flink.layout import Layout
@@ -201,7 +201,7 @@ def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Cand
     is_sure = (1 + WORTHWHILE) * min(map(rate, possible)) >= rate(best)
     return replace(
         candidate(question, name, pins or best),
-        line=": ".join(mode_setting(mode, question.version)) if is_sure else "",
+        line=mode_line(mode, question.version) if is_sure else "",
         can_be_pinned=pins is not None,
         mode=mode,
         by_flink=candidate(question, name, *possible).predicted,

@@ -58,6 +58,11 @@ def mode_setting(mode: str, version: tuple[int, int]) -> tuple[str, str]:
     return MODE_SETTING, mode
 
 
+def mode_line(mode: str, version: tuple[int, int]) -> str:
+    """Line of Flink's configuration by which a version has a mode."""
+    return ": ".join(mode_setting(mode, version))
+
+
 def present_mode(settings: Mapping[str, str], version: tuple[int, int]) -> str:
     """Mode by the settings of a cluster of a version.
 

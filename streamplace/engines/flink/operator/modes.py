@@ -9,7 +9,11 @@ from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
-from streamplace.engines.flink.decide.slot_assignment import mode_setting, present_mode
+from streamplace.engines.flink.decide.slot_assignment import (
+    mode_line,
+    mode_setting,
+    present_mode,
+)
 from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
@@ -176,7 +180,7 @@ def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Cand
                 c,
                 predicted=c.shown,
                 can_be_pinned=True,
-                line=": ".join(mode_setting(c.mode, resource.version)),
+                line=mode_line(c.mode, resource.version),
             )
             for c in candidates(question)
             if c.mode not in ("", present)
