@@ -287,8 +287,8 @@ def main() -> None:
     rows = completed(given.output / "outside.jsonl", list(cases(given.count)))
     shares = shares_of(rows)
     draw(shares, given.output / "outside.svg")
-    for groups in (SMALL, OTHERS):
-        facts, table = facts_of(rows, groups[-1 if groups is OTHERS else 0]), []
+    for groups, timed in ((SMALL, SMALL[0]), (OTHERS, OTHERS[-1])):
+        facts, table = facts_of(rows, timed), []
         for name in PLACERS:
             cells = {group: interval(shares[group, name]) for group in groups}
             table.append({"": name, **cells, **facts[name]})
