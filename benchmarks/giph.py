@@ -1,6 +1,6 @@
 """GiPH beside what its paper compares it with: Figures 4, 6 and 9, and Table 6.
 
-Run ``python benchmarks/giph.py -o out/`` (some twenty minutes on two idle cores, most of them for
+Run ``python benchmarks/giph.py -o out/`` (some five minutes on two idle cores, most of them for
 training; what is trained in ``out/`` already is taken from there). Writes ``giph.json`` and
 ``giph.md``, and prints the tables.
 """
