@@ -182,11 +182,8 @@ class Cluster(Caching, Displayed):
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return reduced(self)
-
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+    __reduce__ = reduced
+    __eq__ = same_fields
 
     def __hash__(self) -> int:
         return hash((self.devices, self.bandwidth_bps.tobytes()))

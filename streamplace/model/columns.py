@@ -264,6 +264,24 @@ def rules_of(noun: type[Any]) -> tuple[tuple[str, FieldRule], ...]:
     return _RULES[noun]
 
 
+def frozen(array: _Array) -> _Array:
+    """Return the array itself, read-only from here on."""
+    array.setflags(write=False)
+    return array
+
+
+def reduced(item: Any) -> tuple[object, ...]:
+    """Return what copies of a dataclass are made from, whose arrays are read-only as well."""
+    return _restored, (type(item), {f.name: getattr(item, f.name) for f in fields(item)})
+
+
+def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    item = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(item, name, frozen(value) if isinstance(value, np.ndarray) else value)
+    return item
+
+
 class CheckedRow:
     """Base of single operators, streams and devices."""
 
@@ -312,11 +330,8 @@ class CheckedColumns(Generic[R]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)}>"
 
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return reduced(self)
+    __reduce__ = reduced
+    __eq__ = same_fields
 
     def _owner(self, i: int) -> str:
         """Row i in messages."""
@@ -455,24 +470,6 @@ def name_column(
         twice = next(name for i, name in enumerate(column) if position[name] != i)
         raise error(f"the name of {what} is not unique: {quoted(twice)} occurs twice; rename one")
     return column, position
-
-
-def frozen(array: _Array) -> _Array:
-    """Return the array itself, read-only from here on."""
-    array.setflags(write=False)
-    return array
-
-
-def reduced(item: Any) -> tuple[object, ...]:
-    """Return what copies of a dataclass are made from, whose arrays are read-only as well."""
-    return _restored, (type(item), {f.name: getattr(item, f.name) for f in fields(item)})
-
-
-def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    item = object.__new__(kind)
-    for name, value in values.items():
-        object.__setattr__(item, name, frozen(value) if isinstance(value, np.ndarray) else value)
-    return item
 
 
 def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:

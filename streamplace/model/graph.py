@@ -275,8 +275,7 @@ class StreamGraph(Caching, Pictured):
     def __reduce__(self) -> tuple[object, ...]:
         return StreamGraph, (self.name, self.operators, self.streams, dict(self.attributes))
 
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+    __eq__ = same_fields
 
     def __hash__(self) -> int:
         return hash((self.name, self.operators, self.streams))

@@ -128,11 +128,8 @@ class Placement(Displayed, Mapping[str, str]):
     def __len__(self) -> int:
         return len(self.operators)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return reduced(self)
-
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+    __reduce__ = reduced
+    __eq__ = same_fields
 
     def __hash__(self) -> int:
         return hash(self.index.tobytes())

@@ -49,11 +49,8 @@ class Moving:
         put("state", _checked("state", state))
         put("startup", _checked("startup", startup))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return reduced(self)
-
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+    __reduce__ = reduced
+    __eq__ = same_fields
 
     def __hash__(self) -> int:
         return hash(self.state.tobytes())
