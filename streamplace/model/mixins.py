@@ -1,4 +1,4 @@
-"""What immutable objects have in common: kept results, equality, calls as ``repr``, and display."""
+"""What immutable objects have in common: kept results, equality, ``repr``, and display."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +90,11 @@ def call_of(row: Any) -> str:
         if value != field.default and value not in ((), {})
     ]
     return shown(f"{type(row).__name__}({', '.join(texts)})", WIDEST)
+
+
+def verdict_of(item: Any) -> str:
+    """Class and verdict of an explanation, on one line."""
+    return shown(f"<{type(item).__name__}: {item.verdict}>", WIDEST)
 
 
 def same_fields(a: object, b: object) -> bool:

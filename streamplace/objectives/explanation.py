@@ -12,8 +12,7 @@ from streamplace.display.report import Names, Report, Sheet, brief_and_detail
 from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import Bools
 from streamplace.model.expansion import operators_by_subtask
-from streamplace.model.message_text import shown
-from streamplace.model.mixins import WIDEST, Displayed
+from streamplace.model.mixins import Displayed, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
@@ -123,8 +122,7 @@ class PlainExplanation(Displayed):
         """Value in words."""
         return self.words
 
-    def __repr__(self) -> str:
-        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
+    __repr__ = verdict_of
 
     def headline(self) -> dict[str, Any]:
         """Facts of the additional objective, or none."""

@@ -28,7 +28,7 @@ from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.message_text import quoted, shown
-from streamplace.model.mixins import WIDEST, data_frame
+from streamplace.model.mixins import data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.objectives.explanation import (
@@ -296,8 +296,7 @@ class OnePass(AdvisingExplanation):
         )
         return f"of {quantity(self.makespan, 's')}: {spent}; {most}"
 
-    def __repr__(self) -> str:
-        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
+    __repr__ = verdict_of
 
     def headline(self) -> dict[str, Any]:
         """Schedule length ratio, and the critical chain by kind."""

@@ -24,8 +24,7 @@ from streamplace.display.report import (
 from streamplace.display.sheets import with_rest
 from streamplace.errors import SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.model.message_text import shown
-from streamplace.model.mixins import WIDEST, Displayed, data_frame
+from streamplace.model.mixins import Displayed, data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
@@ -194,8 +193,7 @@ class Relocated(Displayed):
         """Verdict on the placement, and the moves."""
         return f"{self.reached.verdict}; {self.sentence}"
 
-    def __repr__(self) -> str:
-        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
+    __repr__ = verdict_of
 
     def headline(self) -> dict[str, Any]:
         """Facts for the output of ``place``."""

@@ -35,8 +35,8 @@ from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.expansion import operators_by_subtask, with_parallelism
 from streamplace.model.key_groups import busiest_parts
-from streamplace.model.message_text import counted, shown
-from streamplace.model.mixins import WIDEST, data_frame
+from streamplace.model.message_text import counted
+from streamplace.model.mixins import data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.streams import HASHED
@@ -328,8 +328,7 @@ class Sustained(AdvisingExplanation):
         limits = some(self.limits, lambda part: f"{part.resource.label} for {part.names}", ", ", 2)
         return f"{reached}; the limits are {limits}"
 
-    def __repr__(self) -> str:
-        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
+    __repr__ = verdict_of
 
     def headline(self) -> dict[str, Any]:
         """Throughput and bottleneck."""
