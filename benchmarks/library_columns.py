@@ -13,7 +13,7 @@ import numpy as np
 
 from streamplace.placers.exact.cpsat import Effort, solve_model
 from streamplace.planning.bounds import solve_master
-from streamplace.planning.cuts import WholeCut, solve_counts
+from streamplace.planning.cuts import Cut, solve_counts
 
 WORTH = 10**6
 """Worth that corresponds to a cost of 1."""
@@ -81,7 +81,11 @@ class PlanColumns:
             [kind["price"] for kind in self.kinds],
             [(0, min(kind["at_most"], sum(self.pieces))) for kind in self.kinds],
             [
-                WholeCut(tuple(most), sum(w * a for w, a in zip(worth, self.pieces, strict=True)))
+                Cut(
+                    tuple(most),
+                    sum(w * a for w, a in zip(worth, self.pieces, strict=True)),
+                    "contents",
+                )
                 for worth, most in self.cuts
             ],
             WORK,

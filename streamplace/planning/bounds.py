@@ -37,7 +37,6 @@ from streamplace.placers.exact.cpsat import new_solver
 from streamplace.planning.cuts import (
     MARGIN,
     Cut,
-    WholeCut,
     cheapest_counts,
     item_cuts,
     least_cost,
@@ -478,7 +477,7 @@ def proven_bound(
     counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
     for strength, further in relaxations.items():
         cuts += further(cuts)
-        if not all(WholeCut.of(cut).holds(all_machines) for cut in cuts):
+        if not all(cut.whole().holds(all_machines) for cut in cuts):
             return None  # all machines together are too few; none has a worth below 0
         counts = cheapest_counts(cuts, catalogue) or all_machines
         goal = Prices.of(catalogue).cost(counts)

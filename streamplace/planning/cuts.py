@@ -37,14 +37,17 @@ MANY_TYPES, LITTLE_WORK = 32, 0.2
 """Types of machines above which the solver may use less: it would seldom end, many times over."""
 MOST_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
+Amount = Fraction | int
+Node = tuple[int, int, list[Amount]]
+"""Next type of machine, and the money and the needs that are left for it and all after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Σ worth(t) · x(t) ≥ demand, in exact fractions."""
+    """Σ worth(t) · x(t) ≥ demand, in exact fractions or in integers."""
 
-    worth: tuple[Fraction, ...]  # largest worth of one machine of each type, z
-    demand: Fraction  # worth of all operators together
+    worth: tuple[Amount, ...]  # largest worth of one machine of each type, z
+    demand: Amount  # worth of all operators together
     # What made the cut: "cpu", "memory" or "slots", "cpu items" or "memory items", "network" or
     # "contents"; "machines" if no resource is needed, so that there is a machine all the same.
     origin: str
@@ -53,26 +56,13 @@ class Cut:
         """Whether numbers of machines satisfy the cut."""
         return sum(z * x for z, x in zip(self.worth, counts, strict=True)) >= self.demand
 
-
-@dataclass(frozen=True, slots=True)
-class WholeCut:
-    """A cut in integers: Σ worth(t) · x(t) ≥ demand."""
-
-    worth: tuple[int, ...]
-    demand: int
-
-    @classmethod
-    def of(cls, cut: Cut) -> "WholeCut":
-        """Round a cut so that it excludes no more than before."""
-        if cut.demand <= 0:
-            return cls((0,) * len(cut.worth), 0)
-        scale = SCALE / cut.demand
-        worth = tuple(-int(-min(z, cut.demand) * scale // 1) for z in cut.worth)
-        return cls(worth, SCALE)
-
-    def holds(self, counts: Sequence[int]) -> bool:
-        """Whether numbers of machines satisfy the cut."""
-        return sum(z * x for z, x in zip(self.worth, counts, strict=True)) >= self.demand
+    def whole(self) -> "Cut":
+        """Round to integers, so that the cut excludes no more than before."""
+        if self.demand <= 0:
+            return Cut((0,) * len(self.worth), 0, self.origin)
+        scale = Fraction(SCALE) / self.demand
+        worth = tuple(-int(-min(z, self.demand) * scale // 1) for z in self.worth)
+        return Cut(worth, SCALE, self.origin)
 
 
 class ResourceNeed(NamedTuple):
@@ -179,7 +169,7 @@ def cheapest_counts(
     counts, _ = solve_counts(
         Prices.of(catalogue).numbers,
         [(offer.at_least, offer.at_most) for offer in catalogue.offers],
-        [WholeCut.of(cut) for cut in cuts],
+        [cut.whole() for cut in cuts],
         MOST_WORK if len(catalogue.offers) <= MANY_TYPES else LITTLE_WORK,
         above=above,
         below=below,
@@ -191,18 +181,18 @@ def cheapest_counts(
 def solve_counts(
     prices: Sequence[int],
     limits: Sequence[tuple[int, int]],
-    cuts: Iterable[WholeCut],
+    cuts: Iterable[Cut],
     work: float,
     *,
     above: int = 0,
     below: int | None = None,
     tried: Iterable[Sequence[int]] = (),
 ) -> tuple[tuple[int, ...] | None, float]:
-    """Cheapest numbers of machines that satisfy cuts, and a bound of their cost, by CP-SAT.
+    """Cheapest numbers of machines that satisfy cuts in integers, and a bound of their cost.
 
-    The numbers are None where there are none. Prices of too many digits are rounded down for the
-    solver, so that its bound remains one; the numbers that it finds may then cost slightly more
-    than others.
+    The numbers are None where CP-SAT finds none. Prices of too many digits are rounded down for it,
+    so that its bound remains one; the numbers that it finds may then cost slightly more than
+    others.
 
     ``limits`` are the fewest and most machines of each type, and ``work`` is that of the solver in
     its deterministic seconds; for the others see `cheapest_counts`.
@@ -212,7 +202,8 @@ def solve_counts(
     model = cp_model.CpModel()
     x = [model.new_int_var(low, high, "") for low, high in limits]
     for cut in cuts:
-        model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) >= cut.demand)
+        worth = sum(int(z) * n for z, n in zip(cut.worth, x, strict=True))
+        model.add(worth >= int(cut.demand))
     grain = 1 + sum(n * high for n, (_, high) in zip(prices, limits, strict=True)) // MOST_COST
     cost = sum(n // grain * y for n, y in zip(prices, x, strict=True))
     model.add(cost >= above // grain)
@@ -240,42 +231,31 @@ def least_cost(
     If it needs too many steps or is stopped, the bound is that of the best single cut, or the cost
     of the machines that ``at_least`` requires.
     """
-    prices = Prices.of(catalogue)
-    singles = [_SingleCut.of(WholeCut.of(cut), prices, catalogue) for cut in cuts]
-    costs = (cut.least_cost(0, cut.demand) for cut in singles)
+    prices, whole = Prices.of(catalogue), [cut.whole() for cut in cuts]
+    singles = [_least_cost_of(cut, prices, catalogue) for cut in whole]
+    costs = (least(0, cut.demand) for least, cut in zip(singles, whole, strict=True))
     single = max([0, *(goal if cost is None else cost for cost in costs)])
     fixed = prices.cost([offer.at_least for offer in catalogue.offers])
     floor = min(goal, max(single, fixed))
-    is_refuted = floor < goal and _is_refuted(goal, prices, singles, catalogue, stop)
+    is_refuted = floor < goal and _is_refuted(goal, prices, whole, singles, catalogue, stop)
     return (goal if is_refuted else floor) * prices.unit
 
 
-@dataclass(frozen=True, slots=True)
-class _SingleCut:
-    """A cut, and the types with positive worth, lowest price per worth first."""
+LeastCost = Callable[[int, Amount], int | None]
+"""Least cost at which the types of machines from one on reach a worth; None if all are too few."""
 
-    worth: tuple[int, ...]
-    demand: int
-    # Index, price, worth and ``at_most`` of each of these types.
-    offers: tuple[tuple[int, int, int, int], ...]
 
-    @classmethod
-    def of(cls, cut: WholeCut, prices: Prices, catalogue: Catalogue) -> "_SingleCut":
-        """Sort the types of a cut by price per worth."""
-        columns = zip(prices.numbers, cut.worth, catalogue.offers, strict=True)
-        offers = [(t, n, z, offer.at_most) for t, (n, z, offer) in enumerate(columns) if z]
-        offers.sort(key=lambda row: (Fraction(row[1], row[2]), *row[2:]))
-        return cls(cut.worth, cut.demand, tuple(offers))
+def _least_cost_of(cut: Cut, prices: Prices, catalogue: Catalogue) -> LeastCost:
+    """Least costs by a single cut, of the types with the lowest price per worth first."""
+    columns = zip(prices.numbers, cut.worth, catalogue.offers, strict=True)
+    offers = [(t, n, z, offer.at_most) for t, (n, z, offer) in enumerate(columns) if z]
+    offers.sort(key=lambda row: (row[1] / Fraction(row[2]), *row[2:]))
 
-    def least_cost(self, first: int, need: int) -> int | None:
-        """Least cost at which the types from ``first`` on reach the remaining worth ``need``.
-
-        None if all of their machines together do not reach it.
-        """
+    def least_cost(first: int, need: Amount) -> int | None:
         if need <= 0:
             return 0
         cost = 0
-        for t, number, worth, at_most in self.offers:
+        for t, number, worth, at_most in offers:
             if t < first:
                 continue
             if need <= worth * at_most:
@@ -283,22 +263,24 @@ class _SingleCut:
             cost, need = cost + number * at_most, need - worth * at_most
         return None
 
+    return least_cost
+
 
 def _is_refuted(
     goal: int,
     prices: Prices,
-    cuts: list[_SingleCut],
+    cuts: list[Cut],
+    singles: list[LeastCost],
     catalogue: Catalogue,
     stop: Callable[[], bool],
 ) -> bool:
     """Whether a depth-first search shows that no numbers below the goal satisfy the cuts."""
 
-    def is_too_dear(t: int, money: int, needs: list[int]) -> bool:
-        pairs = zip(cuts, needs, strict=True)
-        costs = (cut.least_cost(t, need) for cut, need in pairs)
+    def is_too_dear(t: int, money: int, needs: list[Amount]) -> bool:
+        costs = (least(t, need) for least, need in zip(singles, needs, strict=True))
         return money < 0 or any(cost is None or cost > money for cost in costs)
 
-    def rests(t: int, money: int, needs: list[int]) -> Iterator[tuple[int, int, list[int]]]:
+    def rests(t: int, money: int, needs: list[Amount]) -> Iterator[Node]:
         """The next type, and money and needs after each number of this one, the largest first."""
         offer, number = catalogue.offers[t], prices.numbers[t]
         for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):
@@ -306,7 +288,7 @@ def _is_refuted(
             yield t + 1, money - n * number, remainder
 
     # A loop, since there may be more types than Python allows calls within calls.
-    waiting: list[Iterator[tuple[int, int, list[int]]]]
+    waiting: list[Iterator[Node]]
     steps, waiting = 0, [iter([(0, goal - 1, [cut.demand for cut in cuts])])]
     while waiting:
         remainder = next(waiting[-1], None)

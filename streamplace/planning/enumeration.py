@@ -16,7 +16,6 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.cuts import WholeCut
 from streamplace.planning.demand import slot_groups, slots_of
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
@@ -89,7 +88,7 @@ class Enumeration:
             if below is None and h < offers[t].at_most
         ]
         untried = min(beyond, default=None)
-        cuts = [WholeCut.of(cut) for cut in bound.cuts]
+        cuts = [cut.whole() for cut in bound.cuts]
         least_open: int | None = None
         for cost, counts in sorted((self._prices.cost(c), c) for c in product(*ranges)):
             if below is not None and cost >= below:
