@@ -15,7 +15,7 @@ from streamplace.model import Cluster, Constraints, Device, Operator, Problem, S
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 from streamplace.placers.exact import peak_bounds, prover
-from streamplace.placers.exact.cpsat import Effort, Goal, solve_assignment
+from streamplace.placers.exact.cpsat import AssignmentModel, Effort
 from streamplace.placers.exact.prover import MOVES, SLICE
 from streamplace.placers.exact.units import contracted, units_of
 from streamplace.placers.incumbent import SearchInterrupt
@@ -61,15 +61,15 @@ def test_the_bound_holds_at_any_budget(sources, data, evaluations):
 def test_cp_sat_agrees_with_trying_everything(problem, cut):
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
     units, unit = units_of(problem), problem.unit
-    goal = Goal(np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32))
-    answer = solve_assignment(units, goal, Effort(10.0, None, 1, 0))
+    full, hint = np.full(units.n_devices, cut), np.zeros(units.n_units, np.int32)
+    place, least = AssignmentModel(units, full, cut, 1.0, hint).solved(Effort(10.0, None, 1, 0))
     peak = 1 / best_of_all(problem)
-    assert answer.least <= max(peak, 1.0) * (1 + 1e-6)
+    assert least <= max(peak, 1.0) * (1 + 1e-6)
     if peak < cut * (1 - 1e-6):
-        assert 1 / THROUGHPUT.evaluate(problem, answer.place[unit][None, :])[0] <= peak * (1 + 1e-6)
+        assert 1 / THROUGHPUT.evaluate(problem, place[unit][None, :])[0] <= peak * (1 + 1e-6)
     else:
-        assert answer.place is None
-        assert answer.least >= cut * (1 - 1e-6)
+        assert place is None
+        assert least >= cut * (1 - 1e-6)
 
 
 @st.composite

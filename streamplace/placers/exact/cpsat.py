@@ -164,69 +164,54 @@ def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:
     )
 
 
-class AssignmentBound(NamedTuple):
-    """Placement found, if any, and a lower bound of the largest load."""
-
-    place: Ints | None
-    least: float
-
-
-class Goal(NamedTuple):
-    """Limits of the search for a placement, and its start."""
-
-    full: Floats  # [D] limit of CPU loads, at most the cut
-    cut: float  # limit of all loads
-    least: float  # load below which placements are not distinguished
-    hint: Ints  # [U] placement to start from
-
-
 def too_large(units: Units) -> bool:
     """Whether the model is too large to solve in any useful time."""
     d = units.n_devices
     return units.n_units * d + len(units.source) * d * d > MOST_PEAK_BOOLEANS
 
 
-def solve_assignment(units: Units, goal: Goal, effort: Effort) -> AssignmentBound:
-    """Search for the placement with the least peak load below the cut."""
-    model = AssignmentModel(units, goal)
-    solution = solve_model(model.cp, effort)
-    if solution.infeasible:
-        return AssignmentBound(None, model.unscaled(model.ceiling))
-    least, value_of = model.unscaled(solution.bound), solution.value_of
-    if value_of is None:
-        return AssignmentBound(None, least)
-    return AssignmentBound(model.devices(value_of), least)
-
-
 class AssignmentModel(PlacementModel):
-    """The CP-SAT model of all placements with loads below a cut."""
+    """The CP-SAT model of all placements with loads below a cut.
 
-    def __init__(self, units: Units, goal: Goal) -> None:
-        super().__init__(goal.cut, PEAK_CLEARANCE)
-        self.units = units
-        floor = min(self.whole(goal.least), self.ceiling)
+    CPU loads are below ``full`` [D], which is at most the cut. Placements with loads below
+    ``least`` are not distinguished, and ``hint`` [U] is the one to start from.
+    """
+
+    def __init__(self, units: Units, full: Floats, cut: float, least: float, hint: Ints) -> None:
+        super().__init__(cut, PEAK_CLEARANCE)
+        self.units, self._full, self._cut = units, full, cut
+        floor = min(self.whole(least), self.ceiling)
         self.peak = self.cp.new_int_var(floor, self.ceiling, "peak")
-        self.x = [self._unit_choices(u, goal) for u in range(units.n_units)]
+        self.x = [self._unit_choices(u, int(hint[u])) for u in range(units.n_units)]
         self.y = [self._flows(e) for e in range(len(units.source))]
         usual = np.where(np.isinf(units.load), 0.0, units.load).mean(axis=1)
         order = np.argsort(-usual, kind="stable").tolist()
         self.open_in_order(units.classes, [self.x[u] for u in order])
-        self._limit_devices(goal)
+        self._limit_devices()
         self._limit_network()
         self.limit_memory(units.memory, units.room)
         self.keep_apart(map(tuple, units.apart.tolist()))
         self.cp.minimize(self.peak)
 
+    def solved(self, effort: Effort) -> tuple[Ints | None, float]:
+        """Return the placement found, if any, and a lower bound of the largest load."""
+        solution = solve_model(self.cp, effort)
+        if solution.infeasible:
+            return None, self.unscaled(self.ceiling)
+        value_of = solution.value_of
+        place = None if value_of is None else self.devices(value_of)
+        return place, self.unscaled(solution.bound)
+
     def whole(self, load: float) -> int:
         """Load as an integer, rounded down, at most the ceiling + 1."""
         return min(int(load * self.scale), self.ceiling + 1)
 
-    def _unit_choices(self, u: int, goal: Goal) -> "Choices":
+    def _unit_choices(self, u: int, hint: int) -> "Choices":
         units = self.units
-        open_to = (units.load[u] < goal.full) & (units.core[u] < goal.cut)
+        open_to = (units.load[u] < self._full) & (units.core[u] < self._cut)
         row = self.choices(u, np.flatnonzero(open_to).tolist())
         for d, literal in row.items():
-            self.cp.add_hint(literal, int(goal.hint[u] == d))
+            self.cp.add_hint(literal, int(hint == d))
             if units.core[u, d] > units.load[u, d]:
                 self.cp.add(self.whole(units.core[u, d]) * literal <= self.peak)
         return row
@@ -240,7 +225,7 @@ class AssignmentModel(PlacementModel):
             self.cp.add(sum(y[a, b] for a in source) == literal)
         return y
 
-    def _limit_devices(self, goal: Goal) -> None:
+    def _limit_devices(self) -> None:
         from ortools.sat.python import cp_model
 
         units = self.units
@@ -251,8 +236,8 @@ class AssignmentModel(PlacementModel):
                 terms += [tax * y[a, b] for a, b in y if a != b and d in (a, b)]
             load = cp_model.LinearExpr.sum(terms)
             self.cp.add(load <= self.peak)
-            if goal.full[d] < goal.cut:
-                self.cp.add(load <= int(np.ceil(goal.full[d] * self.scale)))
+            if self._full[d] < self._cut:
+                self.cp.add(load <= int(np.ceil(self._full[d] * self.scale)))
 
     def _limit_network(self) -> None:
         units = self.units

@@ -100,10 +100,10 @@ def prove_shortest(
 ) -> Found:
     """Return the best schedule found, and a lower bound of the makespan."""
     proof = Proof(problem, objective, start, seed, Meter(budget, QUICK_EVALUATIONS))
-    proof.search(Budget(QUICK_SECONDS, QUICK_EVALUATIONS), 1.0)
+    proof.search(QUICK_SECONDS, QUICK_EVALUATIONS, 1.0)
     with handing_on(proof.found):
         if not (proof.by_stages(workers) or proof.by_windows()):
-            proof.search(Budget(LONG_SECONDS, LONG_EVALUATIONS), LONG_SHARE)
+            proof.search(LONG_SECONDS, LONG_EVALUATIONS, LONG_SHARE)
             if not proof.by_windows():
                 proof.by_solver(workers)
     return proof.found()
@@ -130,14 +130,19 @@ class Proof:
         """Answer of a proof that ends now."""
         return self.best.answer(self.best.solution, min(self.least, self.best.value))
 
-    def search(self, most: Budget, share: float) -> None:
-        """Anneal for a share of the remaining budget, at most ``most``."""
+    def search(self, seconds: float, evaluations: int, share: float) -> None:
+        """Anneal for a share of the remaining budget, at most so many seconds.
+
+        Without a limit of time, at most so many evaluations.
+        """
         part = self.meter.part(share) or Budget(None, 1)
+        if part.seconds is not None:
+            part = Budget(min(part.seconds, seconds), part.evaluations)
+        else:
+            part = Budget(None, min(part.evaluations or evaluations, evaluations))
         search = PLACERS["anneal"].with_options(start=self._start)
         try:
-            result = search.place(
-                self._problem, self._objective, seed=self._seed, budget=_within(part, most)
-            )
+            result = search.place(self._problem, self._objective, seed=self._seed, budget=part)
         except SearchInterrupt as stop:
             found = stop.best.placement
             self._offer(found, self._objective.value(self._problem, found))
@@ -164,9 +169,9 @@ class Proof:
         rank = by_rank(tasks, upward(tasks))
         start = plan_from(self._problem, tasks, rank, self.best.solution)
         classes = self._problem.interchangeable
-        answer = prove_stages(tasks, stages, classes, start, self._seed, self.meter, workers)
-        self.least = max(self.least, answer.least)
-        for plan in answer.plans:
+        least, plans = prove_stages(tasks, stages, classes, start, self._seed, self.meter, workers)
+        self.least = max(self.least, least)
+        for plan in plans:
             self._take(PassPlan(plan.order, self._problem.repaired(plan.place)))
         return self.best.value <= self.least * (1 + CLOSED)
 
@@ -194,15 +199,6 @@ class Proof:
     def _take(self, plan: PassPlan) -> None:
         """Keep a plan if it is better, with its order held or as priorities."""
         self._offer(*judge_plan(self._problem, self._objective, self._tasks, plan))
-
-
-def _within(part: Budget, whole: Budget) -> Budget:
-    """Limit the part by the seconds of ``whole`` or, without a time limit, by its evaluations."""
-    assert whole.seconds is not None
-    assert whole.evaluations is not None
-    if part.seconds is not None:
-        return Budget(min(part.seconds, whole.seconds), part.evaluations)
-    return Budget(None, min(part.evaluations or whole.evaluations, whole.evaluations))
 
 
 class Windows(NamedTuple):
@@ -523,14 +519,6 @@ class BoundsTable:
         return np.asarray(windows.head[-1] + windows.work[-1])
 
 
-class StagesProof(NamedTuple):
-    """Lower bound of a pass from its stages, and schedules."""
-
-    least: float
-    plans: tuple[PassPlan, ...]
-    """Schedules of all tasks; one of them may be better than the initial plan."""
-
-
 def unruled(tasks: Tasks) -> Tasks:
     """Remove the limits of memory and the separations, which concern all stages.
 
@@ -561,8 +549,11 @@ def prove_stages(
     seed: int,
     meter: Meter,
     workers: int,
-) -> StagesProof:
-    """Improve the stages, from a plan, until the budget ends or the best pass is proven."""
+) -> tuple[float, tuple[PassPlan, ...]]:
+    """Improve the stages, from a plan, until the budget ends or the best pass is proven.
+
+    Returns a lower bound of the pass, and schedules of all tasks that may be better than the plan.
+    """
     tables, by_content = [], {}
     for stage in stages.stages:
         key = stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
@@ -585,7 +576,7 @@ def prove_stages(
                 break
     _, path = _shortest_path([table.high for table in tables])
     plans = [table.plan(a, b) for table, (a, b) in zip(tables, pairwise(path), strict=True)]
-    return StagesProof(least, _whole(tasks, stages, plans))
+    return least, _whole(tasks, stages, plans)
 
 
 def _slack(tasks: Tasks) -> Slack:

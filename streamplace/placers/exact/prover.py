@@ -27,7 +27,7 @@ from streamsim.loads import add_flow, flow_loads, handling
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.placers.exact import peak_bounds
-from streamplace.placers.exact.cpsat import Goal, effort_of, solve_assignment, too_large
+from streamplace.placers.exact.cpsat import AssignmentModel, effort_of, too_large
 from streamplace.placers.exact.peak_bounds import Limits, Patterns
 from streamplace.placers.exact.units import Units, are_legal, contracted
 from streamplace.placers.incumbent import Incumbent
@@ -218,11 +218,11 @@ class Prover:
         hint = np.zeros(units.n_units, np.int32)
         hint[group] = self.place
         limits = peak_bounds.limits_below(units, self._cut)
-        effort = effort_of(self._meter, self._seed, self._workers)
-        answer = solve_assignment(units, Goal(limits.full, self._cut, self.least, hint), effort)
-        if answer.place is not None:
-            self._adopt(answer.place[group])
-        self.least = max(self.least, min(answer.least, self.peak))
+        model = AssignmentModel(units, limits.full, self._cut, self.least, hint)
+        place, least = model.solved(effort_of(self._meter, self._seed, self._workers))
+        if place is not None:
+            self._adopt(place[group])
+        self.least = max(self.least, min(least, self.peak))
         return None
 
 

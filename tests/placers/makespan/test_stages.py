@@ -47,10 +47,8 @@ def known_by_stages(problem, evaluations=200_000):
     stages = stages_of(tasks)
     start = plan_of(tasks, by_rank(tasks, upward(tasks)), problem.repaired(np.zeros(tasks.n_tasks)))
     meter = Meter(Budget(None, evaluations), 1)
-    answer = prove_stages(tasks, stages, problem.interchangeable, start, 0, meter, 1)
-    return answer.least, min(
-        MAKESPAN.value(problem, with_priorities(problem, p)) for p in answer.plans
-    )
+    least, plans = prove_stages(tasks, stages, problem.interchangeable, start, 0, meter, 1)
+    return least, min(MAKESPAN.value(problem, with_priorities(problem, p)) for p in plans)
 
 
 @settings(max_examples=25, deadline=None)
