@@ -23,14 +23,13 @@ from streamsim.loads import flow_loads, handling
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
 from streamplace.placers.exact.prover import (
     DEPTH,
-    EXHAUSTED,
     IMPROVED,
     NODES,
-    PAUSED,
     find_leads,
     first_free,
     has_memory,
     meets_rival,
+    next_depth,
 )
 from streamplace.placers.exact.units import Units
 
@@ -144,19 +143,10 @@ def run(flows: LevelLoads, search: OrderSearch, nodes: int) -> int:
         clock[DEPTH] = 0
         _branch(flows, search, 0)
     while True:
-        t = clock[DEPTH]
-        u = search.unit[t]
-        search.place[u] = -1
-        if search.left[t] == 0:
-            if t == 0:
-                return EXHAUSTED
-            clock[DEPTH] = t - 1
-            continue
-        if clock[NODES] >= stop:
-            return PAUSED
-        clock[NODES] += 1
-        search.left[t] -= 1
-        _descend(flows, search, t, u, search.options[t, search.left[t]])
+        t = next_depth(search.place, search.unit, search.left, clock, stop)
+        if t < 0:
+            return t
+        _descend(flows, search, t, search.unit[t], search.options[t, search.left[t]])
         if t + 1 < len(search.place):
             clock[DEPTH] = t + 1
             _branch(flows, search, t + 1)

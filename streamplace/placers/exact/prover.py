@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.equation import egress_at, ingress_at, link_at, n_resources, nic_load
-from streamsim.jit import borrowing_kernel, kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 from streamsim.loads import add_flow, flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
@@ -45,7 +45,8 @@ SWAPS = 0.3
 HOT, COLD = 0.1, 0.002
 """Share of swaps in an annealing, and its temperatures, as shares of the first energy."""
 FREE = -1
-EXHAUSTED, IMPROVED, PAUSED = 0, 1, 2
+EXHAUSTED, PAUSED, IMPROVED = -1, -2, -3
+"""How a search ends; depths are from 0 on."""
 DEPTH, NODES = 0, 1
 
 
@@ -380,23 +381,31 @@ def run(units: Units, limits: Limits, search: Search, nodes: int) -> int:
         clock[DEPTH] = 0
         _branch(units, limits, search, 0)
     while True:
-        t = clock[DEPTH]
-        u = search.unit[t]
-        search.place[u] = -1
-        if search.left[t] == 0:
-            if t == 0:
-                return EXHAUSTED
-            clock[DEPTH] = t - 1
-            continue
-        if clock[NODES] >= stop:
-            return PAUSED
-        clock[NODES] += 1
-        search.left[t] -= 1
-        _descend(units, search, t, u, search.options[t, search.left[t]])
+        t = next_depth(search.place, search.unit, search.left, clock, stop)
+        if t < 0:
+            return t
+        _descend(units, search, t, search.unit[t], search.options[t, search.left[t]])
         if t + 1 == len(search.place):
             return IMPROVED
         clock[DEPTH] = t + 1
         _branch(units, limits, search, t + 1)
+
+
+@inlined_kernel
+def next_depth(place: Ints, unit: Ints, left: Ints, clock: Longs, stop: int) -> int:
+    """Go back up to an option, and take it: the depth of its unit, or how the search ends."""
+    while True:
+        t = clock[DEPTH]
+        place[unit[t]] = -1
+        if left[t] > 0:
+            if clock[NODES] >= stop:
+                return PAUSED
+            clock[NODES] += 1
+            left[t] -= 1
+            return t
+        if t == 0:
+            return EXHAUSTED
+        clock[DEPTH] = t - 1
 
 
 @borrowing_kernel
