@@ -1,7 +1,7 @@
 """Compiled packing of units into device memory, with rivals on different devices."""
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
@@ -34,7 +34,7 @@ def pack(
             if alike and free[d] == tried_free[depth] and tried[depth] >= 0:
                 after = False
             fits = memory[u] <= free[d] + SLACK * capacity[d] or memory[u] == 0
-            if not (after and fits and allowed[u, d]) or _blocked(place, start, rival, u, d):
+            if not (after and fits and allowed[u, d]) or meets_rival(place, start, rival, u, d):
                 continue
             if best < 0 or free[d] < free[best]:
                 best = d
@@ -72,7 +72,7 @@ def make_room(
             d = (place[u] + step) % n_devices
             if memory[u] > free[d] + SLACK * capacity[d] and memory[u] > 0:
                 continue
-            if step == 0 or (allowed[u, d] and not _blocked(place, start, rival, u, d)):
+            if step == 0 or (allowed[u, d] and not meets_rival(place, start, rival, u, d)):
                 device = d
                 break
         place[u] = device
@@ -81,10 +81,11 @@ def make_room(
     return place
 
 
-@kernel
-def _blocked(place: Ints, start: Longs, rival: Longs, u: int, d: int) -> bool:
+@borrowing_kernel
+def meets_rival(place: Ints, start: Ints | Longs, rival: Ints | Longs, u: int, d: int) -> bool:
     """Whether a rival of unit u is on device d."""
-    blocked = False
-    for i in range(start[u], start[u + 1]):
-        blocked |= place[rival[i]] == d
-    return blocked
+    i, end = start[u], start[u + 1]
+    while i < end and place[rival[i]] != d:
+        i += 1
+    met: bool = i < end
+    return met

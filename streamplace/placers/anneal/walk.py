@@ -22,6 +22,7 @@ from streamsim.loads import add_flow, flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs, Words
 from streamplace.model.coarsening import Level
+from streamplace.model.packing import meets_rival
 from streamplace.model.placement import Placement
 from streamplace.model.placement_rules import PlacementRules
 from streamplace.model.problem import Problem
@@ -398,19 +399,11 @@ def _allowed(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b:
 @borrowing_kernel
 def apart(level: Level, walk: UnitWalk, n: int) -> bool:
     """Whether no moved unit shares its device with a rival."""
-    met = False
     for i in range(n):
-        met = met or meets_rival(level, walk, walk.moved[i])
-    return not met
-
-
-@borrowing_kernel
-def meets_rival(level: Level, walk: UnitWalk, u: int) -> bool:
-    """Whether unit u shares its device with a rival."""
-    for i in range(level.rival_start[u], level.rival_start[u + 1]):
-        if walk.place[level.rival[i]] == walk.place[u]:
-            return True
-    return False
+        u = walk.moved[i]
+        if meets_rival(walk.place, level.rival_start, level.rival, u, walk.place[u]):
+            return False
+    return True
 
 
 @inlined_kernel
@@ -633,7 +626,8 @@ def scatter(level: Level, walk: UnitWalk) -> None:
         if len(level.memory) and not has_room(level, walk, 1, 0, old, b):
             continue
         walk.place[u] = b
-        if len(level.rival_start) and meets_rival(level, walk, u):
+        rivals = level.rival_start
+        if len(rivals) and meets_rival(walk.place, rivals, level.rival, u, b):
             walk.place[u] = old
         else:
             take_room(level, walk, 1, 0, old, b)

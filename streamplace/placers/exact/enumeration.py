@@ -10,10 +10,11 @@ import numpy as np
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Bools, Ints, Longs
+from streamplace.model.packing import meets_rival
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
-from streamplace.placers.exact.prover import has_memory, meets_rival
+from streamplace.placers.exact.prover import has_memory
 from streamplace.placers.exact.units import Units, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
@@ -144,7 +145,9 @@ def _list(
 @borrowing_kernel
 def _may(units: Units, allowed: Bools, place: Ints, placed: Ints, u: int, d: int) -> bool:
     """Whether a unit may be placed on a device, which is the first of those that are equal."""
-    if not allowed[u, d] or meets_rival(units, place, u, d) or not has_memory(units, place, u, d):
+    if not allowed[u, d] or meets_rival(place, units.rival_start, units.rivals, u, d):
+        return False
+    if not has_memory(units, place, u, d):
         return False
     earlier = False
     for a in range(d):

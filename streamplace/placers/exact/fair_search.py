@@ -21,6 +21,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
+from streamplace.model.packing import meets_rival
 from streamplace.placers.exact.prover import (
     DEPTH,
     IMPROVED,
@@ -28,7 +29,6 @@ from streamplace.placers.exact.prover import (
     find_leads,
     first_free,
     has_memory,
-    meets_rival,
     next_depth,
 )
 from streamplace.placers.exact.units import Units
@@ -396,7 +396,7 @@ def _may(flows: LevelLoads, search: OrderSearch, t: int, u: int, d: int) -> bool
     """Whether unit u may run on device d, and its subtasks fit a core there."""
     units, place = flows.units, search.place
     fits = flows.allowed[u, d] and has_memory(units, place, u, d)
-    fits &= not meets_rival(units, place, u, d)
+    fits &= not meets_rival(place, units.rival_start, units.rivals, u, d)
     for v in range(flows.core_start[u], flows.core_start[u + 1]):
         fits &= _fits_row(search.region, t, flows.core[v, flows.device_type[d]])
     return fits

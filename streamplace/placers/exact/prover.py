@@ -26,6 +26,7 @@ from streamsim.loads import add_flow, flow_loads, handling
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
+from streamplace.model.packing import meets_rival
 from streamplace.placers.exact import peak_bounds
 from streamplace.placers.exact.cpsat import AssignmentModel, effort_of, too_large
 from streamplace.placers.exact.peak_bounds import Limits, Patterns
@@ -328,9 +329,10 @@ def _energy(loads: Floats, peak: float) -> float:
 @borrowing_kernel
 def _legal(units: Units, place: Ints, u: int) -> bool:
     """Whether unit u may be on its device, given the others."""
-    if np.isinf(units.load[u, place[u]]) or meets_rival(units, place, u, place[u]):
+    d = place[u]
+    if np.isinf(units.load[u, d]) or meets_rival(place, units.rival_start, units.rivals, u, d):
         return False
-    return has_memory(units, place, u, place[u])
+    return has_memory(units, place, u, d)
 
 
 class Search(NamedTuple):
@@ -584,18 +586,9 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
         loads[d] + units.load[u, d] + handling(platform, handled, sent + taken, d) < full[d]
         and loads[egress_at(n, d)] + nic_load(sent, platform.egress[d]) < cut
         and loads[ingress_at(n, d)] + nic_load(taken, platform.ingress[d]) < cut
-        and not meets_rival(units, search.place, u, d)
+        and not meets_rival(search.place, units.rival_start, units.rivals, u, d)
         and has_memory(units, search.place, u, d)
     )
-
-
-@borrowing_kernel
-def meets_rival(units: Units, place: Ints, u: int, d: int) -> bool:
-    """Whether a rival of unit u is on device d."""
-    for i in range(units.rival_start[u], units.rival_start[u + 1]):
-        if place[units.rivals[i]] == d:
-            return True
-    return False
 
 
 @borrowing_kernel
