@@ -148,13 +148,9 @@ def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
 @kernel
 def peak_of(level: Level, place: Ints) -> float:
     """Peak of a placement of the units, from scratch."""
-    loads, worst = np.zeros(_size(level)), 0.0
+    loads = np.zeros(_size(level))
     fill_loads(level, place, loads)
-    for r in range(len(loads)):
-        worst = max(worst, loads[r])
-    for u in range(len(place) if len(level.core) else 0):
-        worst = max(worst, level.core[u, level.device_type[place[u]]])
-    return worst
+    return peak(level, place, loads)
 
 
 @borrowing_kernel
@@ -170,14 +166,14 @@ def energy(level: Level, walk: UnitWalk, target: float) -> float:
 
 
 @inlined_kernel
-def peak(level: Level, walk: UnitWalk) -> float:
+def peak(level: Level, place: Ints, loads: Floats) -> float:
     """Load of the fullest resource or single core."""
     worst = 0.0
-    for r in range(len(walk.loads)):
-        worst = max(worst, walk.loads[r])
+    for r in range(len(loads)):
+        worst = max(worst, loads[r])
     if len(level.core):
-        for u in range(len(walk.place)):
-            worst = max(worst, level.core[u, level.device_type[walk.place[u]]])
+        for u in range(len(place)):
+            worst = max(worst, level.core[u, level.device_type[place[u]]])
     return worst
 
 
@@ -536,7 +532,7 @@ def begin_search(level: Level, walk: UnitWalk, first_round: int) -> None:
     """Evaluate the first placement."""
     fill_loads(level, walk.place, walk.loads)
     count_used(level, walk)
-    walk.numbers[BEST_PEAK] = peak(level, walk)
+    walk.numbers[BEST_PEAK] = peak(level, walk.place, walk.loads)
     walk.numbers[HEAT] = _scale(level) ** 2
     walk.numbers[WIDTH] = USUAL_SLACK
     walk.numbers[TIGHTEN] = 1.0
@@ -581,7 +577,9 @@ def restart(level: Level, walk: UnitWalk, longest: int, random_every: int) -> No
 @borrowing_kernel
 def settle(level: Level, walk: UnitWalk) -> None:
     """Keep the current placement if it is the best."""
-    if walk.counts[ROUND] > 0 and peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - ROUNDING):
+    if walk.counts[ROUND] > 0 and peak(level, walk.place, walk.loads) < walk.numbers[BEST_PEAK] * (
+        1.0 - ROUNDING
+    ):
         _keep(level, walk)
 
 
@@ -596,7 +594,7 @@ def aim(level: Level, walk: UnitWalk) -> None:
 def _keep(level: Level, walk: UnitWalk) -> None:
     for u in range(len(walk.place)):
         walk.best[u] = walk.place[u]
-    walk.numbers[BEST_PEAK] = peak(level, walk)
+    walk.numbers[BEST_PEAK] = peak(level, walk.place, walk.loads)
     walk.counts[COPIED] = walk.counts[STEP]
 
 
@@ -610,7 +608,7 @@ def _notice(level: Level, walk: UnitWalk) -> None:
     since = walk.counts[STEP] - walk.counts[COPIED]
     if 0 <= since * EVERY_COPY < len(walk.place):
         return
-    if peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - ROUNDING):
+    if peak(level, walk.place, walk.loads) < walk.numbers[BEST_PEAK] * (1.0 - ROUNDING):
         _keep(level, walk)
         aim(level, walk)
 

@@ -6,6 +6,7 @@ import numpy as np
 from streamsim.equation import link_loads
 from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.platform import Platform
+from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.keep_apart import rival_columns
@@ -162,14 +163,12 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
 
 def _linked(units: Units) -> Units:
     """Add the lists of streams and of rivals around every unit."""
-    n, ends = units.n_units, np.concatenate((units.source, units.target))
-    start = np.zeros(n + 1, np.int32)
-    np.cumsum(np.bincount(ends, minlength=n), out=start[1:])
-    around = np.argsort(ends, kind="stable") % max(1, len(units.source))
+    n = units.n_units
+    start, ends = group_by(np.concatenate((units.source, units.target)), n)
     rival_start, rivals = rival_columns(units.apart, n)
     return units._replace(
         start=start,
-        around=around.astype(np.int32),
+        around=ends % np.int32(max(1, len(units.source))),
         rival_start=rival_start.astype(np.int32),
         rivals=rivals.astype(np.int32),
     )
