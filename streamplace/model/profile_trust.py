@@ -71,10 +71,7 @@ def profile_spread(graph: StreamGraph) -> float:
 
     It is 0 for a job that was not warm: the windows have the same changes as its `profile_drift`.
     """
-    spread = graph.attributes.get(PROFILE_SPREAD, 0.0)
-    if profile_drift(graph) or not isinstance(spread, float | int):
-        return 0.0
-    return min(1.0, max(0.0, float(spread)))
+    return 0.0 if profile_drift(graph) else min(1.0, _positive(graph, PROFILE_SPREAD))
 
 
 def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
-from math import exp, floor, inf, log, log10, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import SLACK
+from streamplace.model.units import floor_digits
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
@@ -189,7 +190,7 @@ def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     rate, _ = largest_rate(problem, part, most=problem.rate)
     meter.spend(part.spent)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
-        candidate = _rounded_down(share * rate)
+        candidate = float(floor_digits(Fraction(share * rate)))
         if candidate < LOWEST:
             break
         if packed_at(problem.at_rate(candidate).with_useful_offers()) is not None:
@@ -219,7 +220,7 @@ def packed_at(
 
 def _highest_rate(problem: PlanProblem) -> float:
     """Largest rate to try; it has six digits."""
-    return min(HIGHEST, _rounded_down(problem.rate_limit))
+    return min(HIGHEST, float(floor_digits(Fraction(problem.rate_limit))))
 
 
 def _rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
@@ -273,16 +274,3 @@ def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _rounded_down(rate: float) -> float:
-    """Return the largest number of six digits up to a rate.
-
-    >>> _rounded_down(2000 / 3), _rounded_down(0.0)
-    (666.666, 0.0)
-    """
-    if rate <= 0:
-        return 0.0
-    digits = 5 - floor(log10(rate))
-    scaled = Fraction(rate) * Fraction(10) ** digits
-    return float(floor(scaled) / Fraction(10) ** digits)
