@@ -87,22 +87,16 @@ class Cluster(Caching, Displayed):
         put("devices", devices)
         put("defaults", frozenset(defaults))
         check_size(len(devices))
-        network = {
-            "bandwidth_bps": (bandwidth_bps, SLOWEST, np.inf),
-            "latency_s": (latency_s, 0, 0),
-        }
-        for column, (values, least, diagonal) in network.items():
-            put(column, self._checked(column, values, least=least, diagonal=diagonal))
+        put("bandwidth_bps", self._checked("bandwidth_bps", bandwidth_bps, SLOWEST, np.inf))
+        put("latency_s", self._checked("latency_s", latency_s, 0, 0))
         costs = {"overhead_s": overhead_s, "gap_s": gap_s, "joules_per_byte": joules_per_byte}
         costs["overhead_s_per_byte"] = overhead_s_per_byte
         for cost, value in costs.items():
             if not 0 <= value <= LARGEST:
                 raise ClusterError(f"{cost} is {value}; it must be between 0 and {LARGEST:g}")
             put(cost, float(value))
-        put(
-            "interchangeable",
-            frozen(interchangeable(devices, (self.bandwidth_bps, self.latency_s))),
-        )
+        classes = interchangeable(devices, (self.bandwidth_bps, self.latency_s))
+        put("interchangeable", frozen(classes))
 
     @classmethod
     def uniform(
@@ -205,7 +199,7 @@ class Cluster(Caching, Displayed):
             gap=self.gap_s,
         )
 
-    def _checked(self, column: str, values: ArrayLike, *, least: float, diagonal: float) -> Floats:
+    def _checked(self, column: str, values: ArrayLike, least: float, diagonal: float) -> Floats:
         size = len(self.devices)
         try:
             matrix = np.array(values, np.float64) + 0.0  # -0.0 becomes 0.0

@@ -211,11 +211,8 @@ class Objective:
         if self.picture is not None:
             return self.picture(problem, placement)
         title = self.format(self.value(problem, placement))
-        nothing = (
-            np.zeros(problem.n_operators, np.bool_),
-            np.zeros(problem.graph.n_streams, np.bool_),
-        )
-        return Picture(title, "", *nothing)
+        operators = np.zeros(problem.n_operators, np.bool_)
+        return Picture(title, "", operators, np.zeros(problem.graph.n_streams, np.bool_))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,24 +56,19 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
             f"{objective.name} is measured in seconds, so moves cost time and need no other limit; "
             "give passes instead of moves"
         )
-    if not is_timed:
-        return replace(
-            objective,
-            explain=partial(_explain, objective, relocation),
-            refuses=partial(_refuses, objective, relocation),
-            usual=False,
-            base=objective,
-            relocation=relocation,
-        )
-
-    return replace(
+    related = replace(
         objective,
-        name=f"{objective.name} after a move every {exact_digits(relocation.passes)} passes",
-        evaluate=partial(_evaluate, objective, relocation),
         explain=partial(_explain, objective, relocation),
         refuses=partial(_refuses, objective, relocation),
         base=objective,
         relocation=relocation,
+    )
+    if not is_timed:
+        return replace(related, usual=False)
+    return replace(
+        related,
+        name=f"{objective.name} after a move every {exact_digits(relocation.passes)} passes",
+        evaluate=partial(_evaluate, objective, relocation),
     )
 
 
