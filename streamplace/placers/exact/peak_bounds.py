@@ -210,25 +210,24 @@ class Patterns(NamedTuple):
     total: float  # work of all units
 
 
-def _no_patterns() -> Patterns:
-    nothing = np.zeros(0, np.int64)
-    return Patterns(nothing, np.zeros(0), nothing, nothing, 0, 0.0)
+NOTHING = np.zeros(0, np.int64)
+NO_PATTERNS = Patterns(NOTHING, np.zeros(0), NOTHING, NOTHING, 0, 0.0)
 
 
 def patterns_below(units: Units, cut: float) -> Patterns:
     """Patterns for equal devices with all loads below the cut, if they are few; else none."""
     hub = min(hubs_of(units), key=lambda hub: np.prod(hub.counts + 1.0), default=None)
     if hub is None or units.handles:
-        return _no_patterns()
+        return NO_PATTERNS
     hub = _with_itself(hub)
     bits = [int(count).bit_length() + 1 for count in hub.counts]
     if sum(bits) > MOST_BITS:
-        return _no_patterns()
+        return NO_PATTERNS
     shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
     least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - ROUNDING * cut
     word, work = _enumerate(hub, shift, least, cut)
     if len(word) > MOST_WORDS:
-        return _no_patterns()
+        return NO_PATTERNS
     kind = hub.kind
     return Patterns(
         word,

@@ -4,9 +4,7 @@ With several sources rates are max–min fair, which the peak load does not dete
 `several_sources`.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from streamsim import throughput_of
@@ -64,8 +62,9 @@ def prove_throughput(
         return prove_sources(fair, prover, meter, seed, tractable)
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
-        provers = partial(Prover, meter=meter, seed=seed, workers=workers)
-        best, least = _prove_constants(problem, prover, provers if tractable else None)
+        least = max(least, least_times(problem))
+        if tractable:
+            best, least = _prove_constants(problem, best, least, meter, seed, workers)
     place = problem.canonical(best[problem.unit])
     if len(problem.instance.constant) or not objective.usual:  # the search compared peaks alone
         both = np.stack((place, begin))
@@ -121,9 +120,11 @@ def _interrupted(problem: Problem, place: Ints, least: float) -> Found:
 
 
 def _prove_constants(
-    problem: Problem, prover: Prover, provers: Callable[..., Prover] | None
+    problem: Problem, best: Ints, least: float, meter: Meter, seed: int, workers: int
 ) -> tuple[Ints, float]:
     """Best placement of the units with constant loads, and a lower bound of the peak pressure.
+
+    They are no worse than ``best`` and ``least``.
 
     A prover does not know constant loads. They are therefore multiplied by an aim and added to the
     loads: a placement has a slowdown of at most the aim if and only if its peak is at most the aim
@@ -133,16 +134,13 @@ def _prove_constants(
     device by themselves make a peak of the aim, and slow nothing down. It is at most twice the
     lower bound, as peaks tell nothing about loads that are much smaller.
     """
-    best, least = prover.place, max(prover.least, least_times(problem))
-    if provers is None:
-        return best, least
     with handing_on(lambda: _interrupted(problem, best, least)):
         value = throughput_of(problem.instance, best[problem.unit])
         for _ in range(MOST_PROOFS):
             aim = min((1 - CLEARLY) / max(value, LEAST_RATE), 2 * least)
             if aim <= least:
                 break
-            prover = provers(units_of(problem, aim), best)
+            prover = Prover(units_of(problem, aim), best, meter, seed, workers)
             prover.prove()
             refuted = prover.least > aim * (1 + ROUNDING)
             if refuted:
