@@ -11,7 +11,6 @@ from streamplace.model.units import seconds
 from streamplace.placers.oracle import oracle_of
 from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer
 
-TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 MOST = 1_000_000
 """Largest whole number of an option: arrays of so many rows still fit in memory."""
 
@@ -164,10 +163,10 @@ def _converted(placer: Placer, option: str, text: str) -> Any:
     kind, default = placer.kinds()[option], placer.defaults()[option]
     if default is None and text.lower() == "none":
         return None
+    parse, wanted = READABLE[kind or str]
     try:
-        value = TRUTH[text.lower()] if kind is bool else READABLE[kind or str][0](text)
+        value = parse(text)
     except (ValueError, KeyError):
-        wanted = READABLE[kind or str][1]
         raise SettingError(f"option {option} is {quoted(text)}; it must be {wanted}") from None
     if kind is int and abs(value) > MOST:
         raise SettingError(f"option {option} is {quoted(text)}; it must be at most {MOST}")

@@ -217,7 +217,7 @@ class Placer:
 
     def defaults(self) -> dict[str, Any]:
         """Options of this placer, with their defaults."""
-        return dict(_options(self.function))
+        return {name: option.default for name, option in _options(self.function).items()}
 
     def texts(self) -> dict[str, Any]:
         """Options that can be written as a string, with their defaults."""
@@ -226,8 +226,7 @@ class Placer:
 
     def kinds(self) -> dict[str, type | None]:
         """Types of the options; None for options that cannot be written as a string."""
-        parameters = inspect.signature(self.function).parameters
-        return {name: _kind(parameters[name]) for name in self.defaults()}
+        return {name: _kind(option) for name, option in _options(self.function).items()}
 
     def with_options(self, **options: Any) -> "Placer":
         """Return the same placer with some options set."""
@@ -244,18 +243,19 @@ class Placer:
 
 
 @lru_cache
-def _options(function: PlacerFunction) -> Mapping[str, Any]:
+def _options(function: PlacerFunction) -> Mapping[str, inspect.Parameter]:
     """Options of an algorithm; cached, because reading a signature takes longer than a cut."""
     reserved = {"seed", "budget"}
     return {
-        name: parameter.default
+        name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY and name not in reserved
     }
 
 
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 READABLE: dict[type, tuple[Callable[[str], Any], str]] = {
-    bool: (bool, "true or false"),
+    bool: (lambda text: TRUTH[text.lower()], "true or false"),
     int: (int, "a whole number"),
     float: (float, "a number"),
     str: (str, "a text"),
