@@ -11,22 +11,18 @@ from streamplace.cli._options import FILE
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 from streamplace.settings.convert import ClusterFile, Count
-from streamplace.settings.option import WHERE, option
+from streamplace.settings.option import WHERE, names_in, option
 from streamplace.settings.shared import UnderRules
 
 LOG = logging.getLogger(__name__)
 
 
-def _exports() -> list[str]:
-    from streamplace.engines.registry import EXPORTS
-
-    return list(EXPORTS)
-
-
 class ExportSettings(UnderRules):
     """What is exported, and for which devices."""
 
-    to: str | None = option("--to NAME", "Export to write.", choices=_exports)
+    to: str | None = option(
+        "--to NAME", "Export to write.", choices=names_in("streamplace.engines.registry:EXPORTS")
+    )
     graph: Path | None = option(
         "--graph FILE",
         "Graph that the placement is for.  [default: NAME.json or graph.json beside it]",

@@ -10,13 +10,7 @@ from streamplace.cli._options import with_json
 from streamplace.cli._output import counted, print_json, print_line, print_report, progress, say
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import Texts
-from streamplace.settings.option import WHERE, option
-
-
-def _sizes() -> tuple[str, ...]:
-    from streamplace.library.folder import SIZES
-
-    return SIZES
+from streamplace.settings.option import WHERE, names_in, option
 
 
 class OfLibrary(VerbSettings):
@@ -41,7 +35,7 @@ class CheckedEntries(OfLibrary):
         "--size NAME…",
         "Only entries of this size class: open where the proven bound leaves a gap, else by the "
         "time of the proof. May be repeated.",
-        choices=_sizes,
+        choices=names_in("streamplace.library.folder:SIZES"),
     )
     objective: Literal["throughput", "makespan", "plan"] | None = option(
         "--objective NAME", "Only entries for this objective: throughput, makespan or plan."

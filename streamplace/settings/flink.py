@@ -31,7 +31,7 @@ from streamplace.settings.convert import (
     Whole,
     in_tuple,
 )
-from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, option
+from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, file_key, names_in, option
 from streamplace.settings.plan import OFFERS, OWN_MACHINES, Headroom, OffersFile, headroom_option
 from streamplace.settings.shared import SEED
 
@@ -51,12 +51,6 @@ def _cards(value: Any) -> Any:
 
     texts = in_tuple(value)
     return parse_cards(texts) if all(isinstance(text, str) for text in texts) else texts
-
-
-def _policies() -> list[str]:
-    from streamplace.control.policy import POLICIES
-
-    return list(POLICIES)
 
 
 Window = Annotated[Seconds, Interval(ge=2, le=3600)]
@@ -282,7 +276,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         "--policy NAME",
         "Rule that chooses the number of TaskManagers.",
         default="work-function",
-        choices=_policies,
+        choices=names_in("streamplace.control.policy:POLICIES"),
     )
     spare: Texts = option(
         "--spare DEVICE…", "TaskManager to replace a lost one. May be repeated.", WHERE

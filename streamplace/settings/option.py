@@ -11,6 +11,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
 WHAT, WHERE, HOW_LONG, OUTPUT = "What", "Where", "How long", "Output"
@@ -61,6 +62,11 @@ def option(
     field = OptionField(words, value.rstrip("…"), is_repeatable, help, group, key, choices)
     extra: Any = {"option": field}
     return Field(default=default, json_schema_extra=extra)
+
+
+def names_in(table: str) -> Callable[[], Iterable[str]]:
+    """Choices of an option: the names in a ``module:TABLE``, which the help loads."""
+    return lambda: resolve_name(table)
 
 
 def file_key(value: str, help: str, *, default: Any = None, key: str = "") -> Any:

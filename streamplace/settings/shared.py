@@ -23,18 +23,11 @@ from streamplace.settings.convert import (
     Texts,
     Whole,
 )
-from streamplace.settings.option import HOW_LONG, WHERE, file_key, option
+from streamplace.settings.option import HOW_LONG, WHERE, file_key, names_in, option
 
 SEED: int = option("--seed N", "The same seed gives the same result.", HOW_LONG, default=0)
 SPLIT: str | None = option("--split TEXT", "Use only the graphs of this split, such as test.")
 JOBS: int | None = option("--jobs N", "Number of processes.  [default: all cores]", HOW_LONG)
-
-
-def objective_names() -> list[str]:
-    """Names of all objectives."""
-    from streamplace.objectives.registry import OBJECTIVES
-
-    return list(OBJECTIVES)
 
 
 class ObjectiveSettings(VerbSettings):
@@ -45,7 +38,7 @@ class ObjectiveSettings(VerbSettings):
         "What to optimise (see: streamplace objectives), with options after colons, as in "
         "makespan:network=link.  [default: makespan for task graphs, else throughput]",
         default="",
-        choices=objective_names,
+        choices=names_in("streamplace.objectives.registry:OBJECTIVES"),
     )
     rate: Rate | None = option(
         "--rate RATE", "Total rate of the sources. Replaces the rate of the graph."

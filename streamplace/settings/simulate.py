@@ -1,8 +1,7 @@
 """Settings of ``simulate``, with and without queues."""
 
-from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 from streamplace.errors import SettingError
 from streamplace.settings.convert import (
@@ -13,24 +12,12 @@ from streamplace.settings.convert import (
     Relocation,
     Seconds,
 )
-from streamplace.settings.option import HOW_LONG, file_key, option
+from streamplace.settings.option import HOW_LONG, file_key, names_in, option
 from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
 
 if TYPE_CHECKING:
     from streamsim.engine import GivenSettings
     from streamsim.engine.settings import Policy
-
-
-def _presets() -> Iterable[str]:
-    from streamsim.pass_rules import PRESETS
-
-    return PRESETS
-
-
-def _policies() -> Iterable[str]:
-    from streamsim.engine.settings import Policy
-
-    return cast(tuple[str, ...], get_args(Policy))
 
 
 class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
@@ -52,7 +39,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     preset: str | None = option(
         "--preset NAME",
         "Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
-        choices=_presets,
+        choices=names_in("streamsim.pass_rules:PRESETS"),
     )
     engine: bool = option(
         "--engine", "Also simulate with queues, which gives latencies and transients."
@@ -72,7 +59,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         "--policy NAME",
         "How a device shares its CPU among its operators, with queues.",
         default="dynamic",
-        choices=_policies,
+        choices=names_in("streamsim.engine.settings:POLICIES"),
     )
 
     def check(self) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from streamsim.engine.generators import Generator
 
 Policy = Literal["dynamic", "uniform", "weighted"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,8 @@ class Settings:
             raise ValueError(f"iterations is {self.iterations}; give a whole number of at least 1")
         if self.capacity is not None and not 0 < self.capacity <= inf:
             raise ValueError(f"capacity is {self.capacity}; give a number of tuples above 0")
-        if self.policy not in get_args(Policy):
-            raise ValueError(
-                f"policy is {self.policy!r}; choose one of {', '.join(get_args(Policy))}"
-            )
+        if self.policy not in POLICIES:
+            raise ValueError(f"policy is {self.policy!r}; choose one of {', '.join(POLICIES)}")
         self._check_warm_up()
         if self.weights is not None and not all(0 <= w < inf for w in self.weights):
             raise ValueError(f"weights are {self.weights}; give finite numbers of at least 0")
