@@ -127,22 +127,16 @@ def checked_relocation(relocation: "Relocation | None") -> "Relocation | None":
     raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
 
 
-def placer_of(placer: "str | Placer", weights: FilePath | None = None) -> "Placer":
-    """Placer itself or by name, with weights if there are any."""
-    from streamplace.placers.named import named_placer, with_weights
+def _placer(placer: "str | Placer") -> "str | Placer":
+    """Placer or its name; raise SettingError for anything else."""
+    from streamplace.placers.named import named_placer
     from streamplace.placers.registry import Placer
 
     if isinstance(placer, str):
-        chosen = named_placer(placer)
-    elif isinstance(placer, Placer):
-        chosen = placer
-    else:
+        named_placer(placer)
+    elif not isinstance(placer, Placer):
         raise wrong("placer", placer, "a name, as in 'metis:k=3', or a Placer")
-    if weights is None:
-        return chosen
-    if not is_path(weights):
-        raise wrong("weights", weights, "the path of a weights file")
-    return with_weights(chosen, Path(weights))
+    return placer
 
 
 def path_of(argument: str, path: FilePath) -> Path:
@@ -203,11 +197,6 @@ def _rate(value: Any) -> float:
 
 def _without_repeats(values: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(dict.fromkeys(values))
-
-
-def _placer(value: Any) -> "str | Placer":
-    placer_of(value)
-    return value  # type: ignore[no-any-return]
 
 
 def _placers(names: tuple[str, ...]) -> tuple[str, ...]:
