@@ -35,20 +35,20 @@ class Call(NamedTuple):
         return sum(tensor.elements for tensor in self.made)
 
 
-def _conv(call: Call, weights: int = 1) -> float:
-    return 2 * call.results * math.prod(call.taken[weights].shape[1:])
+def _convolution(
+    weights: int = 1, first: int = 1, *, is_transposed: bool = False
+) -> Callable[[Call], float]:
+    """Product of each result, or each input of a transposed one, with the weights of a channel.
 
+    ``weights`` is their number among the inputs, and ``first`` the first of their lengths that
+    counts.
+    """
 
-def _group_conv(call: Call) -> float:
-    return 2 * call.results * math.prod(call.taken[1].shape[2:])
+    def work(call: Call) -> float:
+        values = call.taken[0].elements if is_transposed else call.results
+        return 2 * values * math.prod(call.taken[weights].shape[first:])
 
-
-def _conv_transpose(call: Call) -> float:
-    return 2 * call.taken[0].elements * math.prod(call.taken[1].shape[1:])
-
-
-def _group_conv_transpose(call: Call) -> float:
-    return 2 * call.taken[0].elements * math.prod(call.taken[1].shape[2:])
+    return work
 
 
 def _matmul(call: Call) -> float:
@@ -84,31 +84,29 @@ def _pool(call: Call) -> float:
     return call.made[0].elements * math.prod(kernel)  # a second output would be their indices
 
 
-def _nothing(call: Call) -> float:
-    return 0.0
-
-
 def _times(factor: int) -> Callable[[Call], float]:
     return lambda call: factor * call.made[0].elements
 
 
 SCALED, NORMALISED = _times(2), _times(5)
 """A product and a sum per element; mean, variance and both of these."""
+NORMALISATIONS = (
+    "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization", "LRN",
+    "MVN", "SoftMax", "Softmax", "LogSoftmax",
+)  # fmt: skip
+WITHOUT_WORK = (
+    "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "Size", "ShapeOf",
+    "Parameter", "Constant", "Result",
+)  # fmt: skip
 
 WORK: dict[str, Callable[[Call], float]] = {
-    "Conv": _conv,
-    "ConvInteger": _conv,
-    "QLinearConv": lambda call: _conv(call, 3),
-    "Convolution": _conv,
-    "GroupConvolution": _group_conv,
-    "ConvTranspose": _conv_transpose,
-    "ConvolutionBackpropData": _conv_transpose,
-    "GroupConvolutionBackpropData": _group_conv_transpose,
+    **dict.fromkeys(("Conv", "ConvInteger", "Convolution"), _convolution()),
+    "QLinearConv": _convolution(3),
+    "GroupConvolution": _convolution(first=2),
+    **dict.fromkeys(("ConvTranspose", "ConvolutionBackpropData"), _convolution(is_transposed=True)),
+    "GroupConvolutionBackpropData": _convolution(first=2, is_transposed=True),
     **dict.fromkeys(("Attention", "ScaledDotProductAttention"), _attention),
-    "Gemm": _matmul,
-    "MatMul": _matmul,
-    "MatMulInteger": _matmul,
-    "QLinearMatMul": _matmul,
+    **dict.fromkeys(("Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"), _matmul),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent(1)),
     "LSTMSequence": _recurrent(4),
     **dict.fromkeys(("GRUSequence", "RNNSequence"), _recurrent(3)),
@@ -116,37 +114,8 @@ WORK: dict[str, Callable[[Call], float]] = {
     **dict.fromkeys(("GRUCell", "RNNCell"), _recurrent(2, lengths=1)),
     **dict.fromkeys(("MaxPool", "AveragePool", "AvgPool", "LpPool"), _pool),
     "BatchNormalization": SCALED,
-    **dict.fromkeys(
-        (
-            "LayerNormalization",
-            "InstanceNormalization",
-            "GroupNormalization",
-            "RMSNormalization",
-            "LRN",
-            "MVN",
-            "SoftMax",
-            "Softmax",
-            "LogSoftmax",
-        ),
-        NORMALISED,
-    ),
-    **dict.fromkeys(
-        (
-            "Reshape",
-            "Flatten",
-            "Squeeze",
-            "Unsqueeze",
-            "Identity",
-            "Dropout",
-            "Shape",
-            "Size",
-            "ShapeOf",
-            "Parameter",
-            "Constant",
-            "Result",
-        ),
-        _nothing,
-    ),
+    **dict.fromkeys(NORMALISATIONS, NORMALISED),
+    **dict.fromkeys(WITHOUT_WORK, lambda call: 0.0),
 }
 
 
