@@ -33,6 +33,10 @@ class SettingError(StreamplaceError, ValueError):
     """An option or parameter outside its range, or a name that is not registered."""
 
 
+class OptionError(SettingError):
+    """An option of a placer that is outside its range, whatever the problem."""
+
+
 class MissingPackageError(SettingError):
     """An optional package that is needed is not installed, or cannot be imported."""
 

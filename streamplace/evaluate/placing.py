@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import ConfigDict
 
-from streamplace.errors import FormatError, StreamplaceError
+from streamplace.errors import FormatError, OptionError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.runner import error_line, terms_of
 from streamplace.io.clusters import cluster_to_tables
@@ -78,6 +78,8 @@ class Placing:
         name = problem.graph.name
         try:
             return self._placed(problem, line)
+        except OptionError:
+            raise
         except StreamplaceError as error:
             return self._failed(line, name, str(error))
         except Exception as error:

@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamplace.errors import MissingPackageError, StreamplaceError
+from streamplace.errors import MissingPackageError, OptionError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.records import (
     Key,
@@ -223,6 +223,8 @@ class Runner:
         blank = attempt.record
         try:
             return Outcome(_measured(self._placed(attempt), attempt))
+        except OptionError:
+            raise
         except MissingPackageError as error:  # it may be installed before the next run
             return attempt.failed(str(error))
         except StreamplaceError as error:  # a refusal is a result

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from streamplace.errors import SettingError
+from streamplace.errors import OptionError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -31,7 +31,7 @@ def critical_path(
         Schedules made; the best of them counts.
     """
     if runs < 1:
-        raise SettingError(f"runs is {runs}; it must be at least 1")
+        raise OptionError(f"runs is {runs}; it must be at least 1")
     meter = Meter(budget, 1)
     best = Incumbent[Placement](objective.better, meter)
     schedules = critical_paths(tasks_of(problem), np.random.default_rng(seed))

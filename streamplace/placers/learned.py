@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamplace.errors import SettingError
+from streamplace.errors import OptionError
 from streamplace.io.extras import importing_torch
 from streamplace.learn.improver import CHUNK, Improver, episode_chunks
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
@@ -53,7 +53,7 @@ def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]
         from streamplace.learn.model_weights import shipped
 
         if samples < 0:
-            raise SettingError(f"samples is {samples}; it must be at least 0")
+            raise OptionError(f"samples is {samples}; it must be at least 0")
         with starting_up(), importing_torch():
             allocator = read(Path(weights) if weights else shipped(model.name))
         start = now()

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from streamplace.errors import SettingError
+from streamplace.errors import OptionError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.message_text import quoted
 from streamplace.model.placement import Placement
@@ -60,9 +60,9 @@ def metis(
         Recursive bisection or direct k-way cuts; "auto" bisects up to 8 parts.
     """
     if ufactor is not None and not 1 <= ufactor <= 10**6:
-        raise SettingError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
+        raise OptionError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
     if method not in METHODS:
-        raise SettingError(f"method is {quoted(method)}; it must be one of {', '.join(METHODS)}")
+        raise OptionError(f"method is {quoted(method)}; it must be one of {', '.join(METHODS)}")
     parts = partition_graph.checked_parts(problem, k)
     power = partition_graph.power(problem)
     devices = partition_graph.strongest(power, parts)

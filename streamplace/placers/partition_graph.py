@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.errors import SettingError
+from streamplace.errors import OptionError, SettingError
 from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -43,7 +43,8 @@ def checked_parts(problem: Problem, k: int | None) -> int:
     if k is None:
         return most
     if not 1 <= k <= most:
-        raise SettingError(f"k is {k}; it must be between 1 and the number of devices, {most}")
+        error = SettingError if k > most else OptionError
+        raise error(f"k is {k}; it must be between 1 and the number of devices, {most}")
     return k
 
 

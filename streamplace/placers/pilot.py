@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamplace.errors import SettingError
+from streamplace.errors import OptionError
 from streamplace.learn.models.pilot import ROLLOUTS, SWEEPS
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
@@ -66,7 +66,7 @@ def pilot(
         Placer that goes on from there, or ``none``.
     """
     if min(sweeps, rollouts) < 1 or (samples or 0) < 0:
-        raise SettingError(
+        raise OptionError(
             f"rollouts={rollouts}, sweeps={sweeps}, samples={samples}; rollouts and sweeps are "
             "at least 1, samples 0"
         )
@@ -130,7 +130,7 @@ def pilot_makespan(
         Placer that goes on from there, or ``none``.
     """
     if sweeps < 1 or (samples or 0) < 0:
-        raise SettingError(f"sweeps={sweeps}, samples={samples}; sweeps are at least 1, samples 0")
+        raise OptionError(f"sweeps={sweeps}, samples={samples}; sweeps are at least 1, samples 0")
     check_refiner(refine)
     return _rebuilt(problem, objective, seed, budget, weights, sweeps, samples, refine)
 

@@ -77,6 +77,7 @@ MISTAKES = [
     ("place graph.json --constraints two.toml", "two.toml: constraints; --cluster"),
     ("plan graph.json --rate 5 --offers two.toml", "two.toml: offers; --cluster"),
     ("compare set.jsonl --placers metis,heft -o out", "'heft' --objective makespan"),
+    ("compare set.jsonl --placers random,metis:k=-1", "k -1"),
     ("compare set.jsonl --placers metis,dream:weights=x -o out", "x:"),
     ("place set.jsonl --placer dream:weights=x -o out.jsonl", "x:"),
     ("place set.jsonl --require throughput>=0 --placer heft -o out.jsonl", "'heft' throughput"),

@@ -5,7 +5,7 @@ device, link, NIC or core; `prover` minimises it. For several sources see `sever
 the pass `makespan`.
 """
 
-from streamplace.errors import SettingError
+from streamplace.errors import OptionError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -36,7 +36,7 @@ def exact(
         Placements to begin with; the answer is never worse than any of them.
     """
     if not 1 <= workers <= 256:
-        raise SettingError(f"workers is {workers}; it must be between 1 and 256")
+        raise OptionError(f"workers is {workers}; it must be between 1 and 256")
     if objective.kind == "pass":
         from streamplace.placers.exact.makespan import prove_shortest
 
