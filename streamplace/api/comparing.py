@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, no_graph
+from streamplace.io.files import make_folder
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
@@ -118,7 +119,6 @@ def compared(
     """
     from streamplace.evaluate.comparison import Comparison, GraphResults
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.records import results_file
     from streamplace.evaluate.results import ObjectiveResults
     from streamplace.evaluate.runner import check_placer, records_of
     from streamplace.evaluate.trained_on import trainings_of
@@ -136,10 +136,12 @@ def compared(
         for placer in run.aliased:
             check_placer(named_placer(placer.spec), run.judges)
         results = tuple(map(ObjectiveResults, run.judges))
+        if out is not None:
+            make_folder(out)
         records = records_of(
             run,
             problems,
-            None if out is None else results_file(out),
+            None if out is None else out / "results.jsonl",
             jobs=settings.jobs,
             on=settings.on,
             on_failure=refusals.fail,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.results import Front, ObjectiveResults
 
 REPORT, TABLE = "report.html", "table.tex"
@@ -45,29 +44,20 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
     is reported and left out.
     """
     from streamplace.api.comparing import compared
+    from streamplace.io.files import write_text
 
     failures, of_split = FailedGraphs(), f" of split {settings.split}" if settings.split else ""
     with resumable(output):
         comparison, n_graphs = compared(settings, data, output, failures)
     title = f"{data.name}: {counted(n_graphs, 'graph')}{of_split}"
-    _report(comparison, title, output, as_json)
-    return failures.status
-
-
-def _report(comparison: "Comparison", title: str, output: Path | None, as_json: bool) -> None:
-    """Print the results, and write them to a folder if there is one."""
-    from streamplace.io.files import write_text
-
     document, report = comparison.document(), comparison.report()
     if output is not None:
         save_json(document, output / "table.json")
         write_text(output / TABLE, comparison.latex())
         replace(report, title=title).save(output / REPORT)
         _plots(comparison.results, comparison.front, title, output)
-    if as_json:
-        print_json(document)
-        return
-    print_report(report)
+    print_json(document) if as_json else print_report(report)
+    return failures.status
 
 
 def _plots(

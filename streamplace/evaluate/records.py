@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from streamplace.io.fields import STRICT, Finite
-from streamplace.io.files import appending, make_folder, read_lines, spot
+from streamplace.io.files import appending, read_lines, spot
 from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Array, Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
@@ -103,12 +103,6 @@ def with_result(record: Record, result: Result) -> Record:
         queue=result.placement.queue,
         steps=tuple(steps[power] for power in sorted(steps)),
     )
-
-
-def results_file(folder: Path) -> Path:
-    """File of the results of a comparison in a folder, which is created if it is missing."""
-    make_folder(folder)
-    return folder / "results.jsonl"
 
 
 def read_records(path: Path) -> Iterator[Record]:
