@@ -17,6 +17,7 @@ from streamplace.api.arguments import (
     problem_of,
 )
 from streamplace.errors import SettingError
+from streamplace.io.files import check_suffix
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
@@ -69,11 +70,11 @@ def draw(
     >>> draw(graph, {"a": "d0", "b": "d1"}).svg().startswith("<svg")
     True
     """
-    from streamplace.drawing.graphs import check_drawing, draw_graph, draw_placements
+    from streamplace.drawing.graphs import SUFFIXES, draw_graph, draw_placements
 
     target = None if out is None else path_of("out", out)
     if target is not None:
-        check_drawing(target)
+        check_suffix(target, "a drawing", *SUFFIXES)
     named = _by_name(placements)
     if named:
         problem = problem_of(graph, cluster, rate=rate)

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import Output, check_output, spare_inputs
+from streamplace.cli._options import Output
 from streamplace.cli._settings import options_of, with_settings
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
@@ -62,18 +61,12 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with its settings.
-
-        Raise SettingError if ``-o`` names an input, or a file where a folder is written.
-        """
+        """Run the command with its settings, if it may write to what ``-o`` names."""
         if self.settings is not None:
             ctx.params = with_settings(ctx, self.settings)
         for param in self.params:
-            path = ctx.params.get(param.name or "")
-            if isinstance(param, Output) and isinstance(path, Path):
-                spare_inputs(path)
-                if param.folder is not None:
-                    check_output(path, is_folder=param.folder)
+            if isinstance(param, Output):
+                param.check(ctx.params.get(param.name or ""))
         return super().invoke(ctx)
 
 

@@ -199,7 +199,7 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
     "flink history --job clicks",
 )
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
-@writes("Picture of the watches to write (.svg, .png or .pdf).")
+@writes("Picture of the watches to write (.svg, .png or .pdf).", suffixes=(".svg", ".png", ".pdf"))
 @AS_JSON
 def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.
@@ -212,14 +212,12 @@ def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     moves over time.
     """
     from streamplace.display.report import Report
-    from streamplace.drawing.figures import check_suffix, save
+    from streamplace.drawing.figures import save
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import user_runs
     from streamplace.io.store import Store
     from streamplace.io.watches import read_watches
 
-    if output is not None:
-        check_suffix(output)
     history = PredictionHistory(user_runs(), job)
     records = read_watches(Store.usual())
     watches = WatchHistory([record for record in records if job in (None, record.name)])

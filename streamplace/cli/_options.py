@@ -50,10 +50,34 @@ FILE = File()
 class Output(click.Option):
     """``-o``, which must not name an input of the same command."""
 
-    def __init__(self, *arguments: Any, folder: bool | None = False, **facts: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        folder: bool | None = False,
+        suffixes: tuple[str, ...] = (),
+        is_needed: bool = False,
+        **facts: Any,
+    ) -> None:
         super().__init__(*arguments, **facts)
         self.folder = folder
         """Whether the command writes a folder (True), a file (False), or one of them (None)."""
+        self.suffixes = suffixes
+        """What the name of a file may end in; empty for anything."""
+        self.is_needed = is_needed
+
+    def check(self, path: Path | None) -> None:
+        """Raise an error for an output that is missing, an input, of the wrong kind or name."""
+        from streamplace.io.files import check_suffix, is_special
+
+        if path is None:
+            if self.is_needed:
+                raise SettingError(f"the output file is missing; add -o FILE{self.suffixes[0]}")
+            return
+        spare_inputs(path)
+        if self.folder is not None:
+            check_output(path, is_folder=self.folder)
+        if self.suffixes and not is_special(path):
+            check_suffix(path, "the file", *self.suffixes)
 
 
 def check_output(path: Path | None, *, is_folder: bool) -> None:
@@ -106,9 +130,9 @@ AS_JSON = click.option(
 )
 
 
-def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
+def common(output: str, **facts: Any) -> Callable[[F], F]:
     """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
-    return lambda function: with_each(function, verbose, writes(output, folder=folder), AS_JSON)
+    return lambda function: with_each(function, verbose, writes(output, **facts), AS_JSON)
 
 
 def with_json(function: F) -> F:

@@ -42,7 +42,7 @@ class DescribeSettings(VerbSettings):
     settings=DescribeSettings,
 )
 @click.argument("data", type=FILE, nargs=-1, required=True)
-@common("Draw the histograms to this .png, .svg or .pdf file.")
+@common("Draw the histograms to this .png, .svg or .pdf file.", suffixes=(".png", ".svg", ".pdf"))
 def command(
     data: tuple[Path, ...], settings: DescribeSettings, as_json: bool, output: Path | None
 ) -> None:

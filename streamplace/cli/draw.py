@@ -19,13 +19,17 @@ class DrawSettings(ObjectiveSettings, OnDevices):
 @verb("draw", "", "draw graph.json placement.json -o placement.svg", settings=DrawSettings)
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1)
-@common("File to write: a drawing (.svg), or a report (.html).")
+@common(
+    "File to write: a drawing (.svg), or a report (.html).",
+    suffixes=(".svg", ".html"),
+    is_needed=True,
+)
 def command(
     graph: Path,
     placements: tuple[Path, ...],
     settings: DrawSettings,
     as_json: bool,
-    output: Path | None,
+    output: Path,
 ) -> None:
     """Draw GRAPH alone, or PLACEMENTS of it side by side.
 
@@ -35,11 +39,7 @@ def command(
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
     from streamplace.api import draw
-    from streamplace.drawing.graphs import check_drawing
 
-    if output is None:
-        raise SettingError("the output file is missing; add -o FILE.svg")
-    check_drawing(output)
     if not placements and settings.inputs.keys() - {"rate"}:
         raise SettingError(
             "a graph alone has no devices and no value; add a placement, or drop --objective and "

@@ -10,7 +10,6 @@ import click
 from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._options import FILE, common
 from streamplace.cli._output import counted, print_json, progress, say
-from streamplace.errors import SettingError
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import Count, Whole
 from streamplace.settings.option import HOW_LONG, option
@@ -23,7 +22,11 @@ if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
-WHERE = "File to write: .jsonl or .jsonl.gz for a data set, .json for one graph."
+WRITES = common(
+    "File to write: .jsonl or .jsonl.gz for a data set, .json for one graph.",
+    suffixes=(".jsonl.gz", ".jsonl", ".json", ".json.gz"),
+    is_needed=True,
+)
 EXAMPLES = {
     "branched": "generate branched --seed 0 -o b.jsonl.gz",
     "giph": "generate giph --setting grid --problems 50 -o grid.jsonl.gz",
@@ -92,8 +95,8 @@ class OfFamily(InShards):
     settings=InShards,
 )
 @click.argument("file", type=FILE)
-@common(WHERE)
-def recipe(file: Path, settings: InShards, as_json: bool, output: Path | None) -> None:
+@WRITES
+def recipe(file: Path, settings: InShards, as_json: bool, output: Path) -> None:
     """Generate the data set that the TOML file FILE describes, with the seed that it names."""
     from streamplace.families.dataset import read_recipe
 
@@ -104,7 +107,7 @@ def recipe(file: Path, settings: InShards, as_json: bool, output: Path | None) -
 def _family_command(family: "Family") -> click.Command:
     from streamplace.families.parameters import options, parameters_of
 
-    def run(settings: OfFamily, as_json: bool, output: Path | None, **values: Any) -> None:
+    def run(settings: OfFamily, as_json: bool, output: Path, **values: Any) -> None:
         inputs = {name: value for name, value in values.items() if value is not None}
         parameters = parameters_of(family.parameters, inputs)
         _write(family.name, parameters, settings.seed, output, as_json, settings)
@@ -112,7 +115,7 @@ def _family_command(family: "Family") -> click.Command:
     run.__doc__ = family.summary
     example = EXAMPLES.get(family.name) or _example(family)
     decorated = verb(family.name, family.summary, example, settings=OfFamily)
-    made = decorated(common(WHERE)(run))
+    made = decorated(WRITES(run))
     for parameter in options(family.parameters):
         flags = [f"--{parameter.name.replace('_', '-')}", parameter.name]
         shown = parameter.default is not None
@@ -136,12 +139,10 @@ def _write(
     family: str,
     parameters: "Parameters",
     seed: int,
-    output: Path | None,
+    output: Path,
     as_json: bool,
     settings: InShards,
 ) -> None:
-    if output is None:
-        raise SettingError("the output file is missing; add -o FILE.jsonl.gz or -o FILE.json")
     if settings.shards is not None:
         manifest, noun = _in_parallel(family, parameters, seed, output, settings), "graph"
     else:

@@ -33,26 +33,20 @@ class Import(GroupedCommand):
 )
 @click.argument("format_name", metavar="FORMAT")
 @click.argument("source", type=FILE)
-@common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
-def command(
-    format_name: str, source: Path, as_json: bool, output: Path | None, **options: bool
-) -> None:
+@common(
+    "Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.",
+    suffixes=(".json", ".jsonl", ".jsonl.gz", ".json.gz"),
+    is_needed=True,
+)
+def command(format_name: str, source: Path, as_json: bool, output: Path, **options: bool) -> None:
     """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs.
 
     A PyTorch model (torch) is named as package.module:function instead.
     """
-    from streamplace.io.files import is_special, spot
     from streamplace.io.lines import LINES
     from streamplace.io.problems import write_problem, write_problems
     from streamplace.io.registry import FORMATS
 
-    if output is None:
-        raise SettingError("the output file is missing; add -o FILE.json or -o FILE.jsonl.gz")
-    if not (output.name.endswith((*LINES, ".json", ".json.gz")) or is_special(output)):
-        raise SettingError(
-            f"-o {spot(output)}: the name must end in .json for one graph, or in .jsonl or "
-            ".jsonl.gz for a data set"
-        )
     chosen = [name for name, is_set in options.items() if is_set]
     graphs = FORMATS[format_name].with_options(chosen).read(source)
     if output.name.endswith(LINES):

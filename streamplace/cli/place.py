@@ -45,7 +45,8 @@ NOUNS = {".json": "placement", ".html": "report", ".svg": "picture"}
 @click.argument("graph", type=FILE)
 @_options.common(
     "File to write: the placement (.json), a report (.html), a picture (.svg), or "
-    "the placements of a data set (.jsonl)."
+    "the placements of a data set (.jsonl).",
+    suffixes=(*NOUNS, ANSWERS),
 )
 def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | None) -> int:
     """Place the operators of GRAPH on devices.
@@ -60,7 +61,8 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     """
     request = settings.request()
     if output is None or not output.name.endswith(ANSWERS):
-        _check_single(settings, output)
+        for name in OF_DATA_SETS:
+            settings.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")
         _place(request, settings, graph, output, as_json)
         return 0
     from streamplace.evaluate.runner import check_placer
@@ -75,19 +77,6 @@ def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | 
     judge = request.judge(data.reader(next(data.lines())).graph)
     check_placer(request.algorithm, (judge,))
     return _place_all(request, data, total, settings, output, as_json)
-
-
-def _check_single(settings: PlaceSettings, output: Path | None) -> None:
-    """Refuse files for a data set, and settings of one."""
-    from streamplace.io.files import is_special, spot
-
-    if output is not None and output.suffix not in NOUNS and not is_special(output):
-        raise SettingError(
-            f"-o {spot(output)}: the name must end in .json for a placement, .html for a report, "
-            ".svg for a picture, or .jsonl for the placements of a data set"
-        )
-    for name in OF_DATA_SETS:
-        settings.refuse(name, "is for data sets; add -o FILE.jsonl, or drop it")
 
 
 def _place(

@@ -48,7 +48,8 @@ TRACE = ".trace.json"
 @common(
     "File to write: the JSON document (.json), a report (.html), the Gantt chart of one pass "
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
-    ".svg or .pdf)."
+    ".svg or .pdf).",
+    suffixes=(".json", ".html", ".png", ".svg", ".pdf"),
 )
 def command(
     graph: Path, placement: Path, settings: SimulateSettings, as_json: bool, output: Path | None

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamplace.errors import FormatError
-from streamplace.io.files import spot, writing
+from streamplace.io.files import check_suffix, writing
 from streamplace.model.message_text import shown
 
 if TYPE_CHECKING:
@@ -60,16 +59,9 @@ def empty_figure(width: float = 4.0, height: float = 3.0) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def check_suffix(path: Path, *pages: str) -> None:
-    """Raise FormatError unless a file's suffix is that of a picture, or of a page (``.html``)."""
-    if path.suffix not in (*SUFFIXES, *pages):
-        ends = ", ".join((*SUFFIXES, *pages))
-        raise FormatError(f"{spot(path)}: a figure's name must end in {ends}")
-
-
 def save(figure: "Figure", path: Path) -> None:
     """Write a figure in the format of its file's suffix; equal figures give equal bytes."""
-    check_suffix(path)
+    check_suffix(path, "a figure", *SUFFIXES)
     import matplotlib as mpl
 
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix, {})

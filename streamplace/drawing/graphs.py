@@ -40,8 +40,8 @@ from streamplace.drawing.scene import (
     as_svg,
 )
 from streamplace.drawing.style import Scale, cut_to, text_width
-from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import spot, write_text
+from streamplace.errors import SettingError
+from streamplace.io.files import check_suffix, write_text
 from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
@@ -53,6 +53,7 @@ from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 from streamplace.placers.result import Result
 
+SUFFIXES = (".svg", ".html")
 MOST_OPERATORS = 5_000
 MOST_SHOWN = 1000
 """Most operators of a graph that notebooks draw by default."""
@@ -118,7 +119,7 @@ class Drawing:
     def save(self, name: str | Path) -> None:
         """Write a .svg file, or a report as .html, the same bytes every time."""
         path = Path(name)
-        check_drawing(path)
+        check_suffix(path, "a drawing", *SUFFIXES)
         if path.suffix == ".html":
             self.subject.report().save(path)
         else:
@@ -126,12 +127,6 @@ class Drawing:
 
     def _repr_svg_(self) -> str:
         return self.svg()
-
-
-def check_drawing(path: Path) -> None:
-    """Raise FormatError unless a file's suffix is that of a drawing or of a report."""
-    if path.suffix not in (".svg", ".html"):
-        raise FormatError(f"{spot(path)}: a drawing's name must end in .svg or .html")
 
 
 class Entry(NamedTuple):

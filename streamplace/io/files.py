@@ -73,6 +73,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     return parse_toml_text(read_bytes(path, LARGEST_TOML), spot(path))
 
 
+def check_suffix(path: Path, noun: str, *suffixes: str) -> None:
+    """Raise FormatError unless the name of a file ends in one of these suffixes."""
+    if not path.name.endswith(suffixes):
+        raise FormatError(f"{spot(path)}: the name of {noun} must end in {' or '.join(suffixes)}")
+
+
 def is_folder(path: Path) -> bool:
     """Whether a path leads to a folder; False if that cannot be determined."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises errors for names that are too long

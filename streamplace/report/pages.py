@@ -13,8 +13,7 @@ from typing import Any
 from streamplace.display.assumptions import assumed, assumptions
 from streamplace.display.report import Bar, Cell, Heading, Names, Report, Sheet, percent
 from streamplace.drawing.graphs import NamedPlacements
-from streamplace.errors import FormatError
-from streamplace.io.files import spot, write_text
+from streamplace.io.files import check_suffix, write_text
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import printable
 from streamplace.placers.result import Result, bound_in_words, verdict
@@ -29,7 +28,6 @@ from streamplace.report.problems import (
 )
 
 SCRIPT, STYLE = "page.js", "page.css"
-SUFFIX = ".html"
 HEIGHT = 720
 """Height of a report in a notebook, in pixels."""
 NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
@@ -39,8 +37,7 @@ _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 def save_page(report: Report, path: Path) -> None:
     """Write the page of a report to a file whose name ends in .html."""
-    if path.suffix != SUFFIX:
-        raise FormatError(f"{spot(path)}: the name of a report must end in {SUFFIX}")
+    check_suffix(path, "a report", ".html")
     write_text(path, page_of(report))
 
 

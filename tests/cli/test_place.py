@@ -112,7 +112,7 @@ def test_a_graph_can_be_drawn_alone_at_a_rate(run, graph):
 def test_a_figure_is_drawn_in_its_format(run, refusal, graph):
     assert run("describe", graph, "-o", "figure.png").status == 0
     assert Path("figure.png").read_bytes().startswith(b"\x89PNG")
-    assert ".png, .svg, .pdf" in refusal("describe", graph, "-o", "figure.bmp")
+    assert ".png or .svg or .pdf" in refusal("describe", graph, "-o", "figure.bmp")
 
 
 def test_a_file_of_several_graphs_is_refused_with_the_way_to_place_all(run, refusal):
