@@ -88,15 +88,8 @@ def covering_streams(layers: Layers, rng: np.random.Generator) -> Rows:
     )
 
 
-def parallel_streams(layers: Layers, size: int, rng: np.random.Generator) -> Rows:
-    """Further streams [2, size] between random pairs, which may repeat."""
-    return _pairs(layers, rng.integers(layers.n_pairs, size=size)) if size else _none()
-
-
 def distinct_streams(layers: Layers, taken: Rows, size: int, rng: np.random.Generator) -> Rows:
     """Further streams [2, size] between random pairs, none twice and none of those taken."""
-    if not size:
-        return _none()
     used = np.sort(_numbers(layers, taken))
     if 2 * (size + len(used)) > layers.n_pairs:
         free = np.delete(np.arange(layers.n_pairs), used)
@@ -123,10 +116,6 @@ def _numbers(layers: Layers, streams: Rows) -> Rows:
     source, target = streams
     first = (np.cumsum(layers.pool_size) - layers.pool_size)[target]
     return np.asarray(first + source - layers.pool_start[target])
-
-
-def _none() -> Rows:
-    return np.empty((2, 0), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +262,12 @@ def _drawn_streams(parameters: RandomDag, layers: Layers, rng: np.random.Generat
     """Streams [2, M], sorted by source and target."""
     cover = covering_streams(layers, rng)
     size = parameters.n_streams - cover.shape[1]
-    if parameters.parallel:
-        more = parallel_streams(layers, size, rng)
-    else:
-        more = distinct_streams(layers, cover, size, rng)
-    streams = np.concatenate([cover, more], axis=1)
+    streams = cover
+    if size and parameters.parallel:
+        pairs = _pairs(layers, rng.integers(layers.n_pairs, size=size))
+        streams = np.concatenate([cover, pairs], axis=1)
+    elif size:
+        streams = np.concatenate([cover, distinct_streams(layers, cover, size, rng)], axis=1)
     return np.array(
         np.divmod(np.sort(streams[0] * len(layers.layer) + streams[1]), len(layers.layer))
     )
