@@ -18,7 +18,7 @@ def as_html(report: Report, picture: str | None = None) -> str:
     >>> as_html(Report(("Fine & well.",)))
     '<div style="overflow-x:auto"><p style="margin:0.2em 0">Fine &amp; well.</p></div>'
     """
-    title = f'<p style="{LINE}"><b>{_text(report.title)}</b></p>' if report.title else ""
+    title = f'<p style="{LINE}"><b>{escaped(report.title)}</b></p>' if report.title else ""
     drawn = f"<div>{picture}</div>" if picture else ""
     parts = "".join(map(_part, report.main_parts))
     return f'<div style="overflow-x:auto">{title}{drawn}{parts}</div>'
@@ -26,12 +26,12 @@ def as_html(report: Report, picture: str | None = None) -> str:
 
 def _part(part: str | Sheet | Heading) -> str:
     if isinstance(part, Sheet):
-        head = "".join(f'<th style="{CELL}">{_text(name)}</th>' for name in part.head)
+        head = "".join(f'<th style="{CELL}">{escaped(name)}</th>' for name in part.head)
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in part.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     if isinstance(part, Heading):
-        return f'<p style="{LINE}"><b>{_text(part.name)}</b>{_text(part.rest)}</p>'
-    return f'<p style="{LINE}">{_text(part)}</p>'
+        return f'<p style="{LINE}"><b>{escaped(part.name)}</b>{escaped(part.rest)}</p>'
+    return f'<p style="{LINE}">{escaped(part)}</p>'
 
 
 def _cell(cell: Cell) -> str:
@@ -39,7 +39,7 @@ def _cell(cell: Cell) -> str:
         return f'<td style="{CELL}">{_bar(cell.load)}</td>'
     text = cell.text() if isinstance(cell, Names) else cell
     style = f"{CELL};white-space:nowrap" if len(text) <= LEAST_TEXT else CELL
-    return f'<td style="{style}">{_text(text)}</td>'
+    return f'<td style="{style}">{escaped(text)}</td>'
 
 
 def _bar(load: float) -> str:
@@ -52,5 +52,6 @@ def _bar(load: float) -> str:
     )
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text of an element, with what is not printable shown."""
     return escape(printable(text))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.display.assumptions import assumed, assumptions
+from streamplace.display.html import escaped
 from streamplace.display.report import Bar, Cell, Heading, Names, Report, Sheet, percent
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.io.files import check_suffix, write_text
@@ -123,16 +124,16 @@ def words_as_html(words: Report) -> str:
     >>> words_as_html(Report((Heading("x", ": y"),), "a < b"))
     '<h1>a &lt; b</h1><p><strong>x</strong>: y</p>'
     """
-    title = f"<h1>{_text(words.title)}</h1>" if words.title else ""
+    title = f"<h1>{escaped(words.title)}</h1>" if words.title else ""
     return title + "".join(map(_element, words.all_parts))
 
 
 def _element(part: str | Sheet | Heading) -> str:
     if isinstance(part, Heading):
-        return f"<p><strong>{_text(part.name)}</strong>{_text(part.rest)}</p>"
+        return f"<p><strong>{escaped(part.name)}</strong>{escaped(part.rest)}</p>"
     if not isinstance(part, Sheet):
-        return f"<p>{_text(part)}</p>"
-    head = "".join(f"<th>{_text(text)}</th>" for text in part.head)
+        return f"<p>{escaped(part)}</p>"
+    head = "".join(f"<th>{escaped(text)}</th>" for text in part.head)
     rows = "".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part.rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -140,11 +141,7 @@ def _element(part: str | Sheet | Heading) -> str:
 def _data(cell: Cell) -> str:
     if isinstance(cell, Bar):
         return f"<td>{percent(cell.load)}</td>"
-    return f"<td>{_text(cell.text() if isinstance(cell, Names) else cell)}</td>"
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))
+    return f"<td>{escaped(cell.text() if isinstance(cell, Names) else cell)}</td>"
 
 
 def as_page(document: ReportDocument, words: Report) -> str:
