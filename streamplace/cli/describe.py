@@ -61,10 +61,8 @@ def command(
         of_split = f" of split {settings.split}" if settings.split else ""
         save(draw_statistics(found, f"{names}: {graphs}{of_split}"), output)
         say(f"figure → {output}")
-    if as_json:
-        print_json(as_document(found))
-    else:
-        print_report(Report((Heading(title, f": {graphs}"), *found.report().parts)))
+    report = Report((Heading(title, f": {graphs}"), *found.report().parts))
+    print_json(as_document(found)) if as_json else print_report(report)
 
 
 def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | Problem]":

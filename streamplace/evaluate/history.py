@@ -1,6 +1,6 @@
 """Histories of predictions and of watches: intervals that held, moves, and reasons of decisions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from statistics import median
@@ -50,7 +50,12 @@ class PredictionHistory(Displayed):
             return Report(("No run has been recorded yet.",))
         rows = tuple(map(_row, runs))
         head = ("job", "when", "predicted", "interval", "measured", "of predicted", "held")
-        parts: list[Part] = [Sheet(head, rows, names=0), *self._sentences()]
+        parts: list[Part] = [Sheet(head, rows, names=0)]
+        if judged := self.judged:
+            held = sum(entry.held is True for entry in judged)
+            aims = [entry.confidence for entry in judged if entry.confidence is not None]
+            aim = f", whose median confidence was {percent(median(aims))}" if aims else ""
+            parts.append(f"{held} of {counted(len(judged), 'interval')} held{aim}.")
         return Report(tuple(parts))
 
     def to_json(self) -> dict[str, Any]:
@@ -62,14 +67,6 @@ class PredictionHistory(Displayed):
             "judged": len(judged),
             "coverage": held / len(judged) if judged else None,
         }
-
-    def _sentences(self) -> Iterable[str]:
-        judged = self.judged
-        if judged:
-            held = sum(entry.held is True for entry in judged)
-            aims = [entry.confidence for entry in judged if entry.confidence is not None]
-            aim = f", whose median confidence was {percent(median(aims))}" if aims else ""
-            yield f"{held} of {counted(len(judged), 'interval')} held{aim}."
 
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:
