@@ -118,7 +118,7 @@ def compared(
     placer fails, and the reasons; a refusal is a result, unless the placer refuses all of them.
     """
     from streamplace.evaluate.comparison import Comparison, GraphResults
-    from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.on_ray import connected
     from streamplace.evaluate.results import ObjectiveResults
     from streamplace.evaluate.runner import check_placer, records_of
     from streamplace.evaluate.trained_on import trainings_of
@@ -130,7 +130,7 @@ def compared(
         for result in results:
             result.add_saved(record)
 
-    with ray_connection(settings.on):
+    with connected(settings.on):
         scan, problems = _scanned(settings, data, Reader(settings.machines(), settings.constraints))
         run, graphs = _run_of(settings, scan), GraphResults()
         for placer in run.aliased:

@@ -134,13 +134,13 @@ def _place_all(
     as_json: bool,
 ) -> int:
     """Place all graphs, a line for each; return the exit status."""
-    from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.on_ray import connected
     from streamplace.evaluate.placing import Placing, place_all
 
     jobs, on = settings.jobs, settings.on
     placing = Placing(request, data.reader)
     failures, values, graphs = FailedGraphs(), list[float](), 0
-    with resumable(output), ray_connection(on), progress("placing", total) as tick:
+    with resumable(output), connected(on), progress("placing", total) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1
             if placed.value is None:

@@ -21,13 +21,16 @@ LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @contextmanager
-def connected(on: str) -> Iterator[Any]:
+def connected(on: str | None) -> Iterator[Any]:
     """Connect to Ray; a Ray that was started here ends with the block, any other continues.
 
-    If this process is connected to a cluster already, that cluster is used. Ray runs any code that
-    it receives, so a Ray that is started here listens on the loopback interface alone. It requires
-    the token in the user's home, unless RAY_AUTH_MODE is set.
+    For None, nothing is done. If this process is connected to a cluster already, that cluster
+    is used. Ray runs any code that it receives, so a Ray that is started here listens on the
+    loopback interface alone. It requires the token in the user's home, unless RAY_AUTH_MODE is set.
     """
+    if on is None:
+        yield
+        return
     if on == LOCAL and "ray" not in sys.modules:
         os.environ.setdefault(LOOPBACK, "0")
     ray = extra("ray")

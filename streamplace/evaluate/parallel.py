@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -72,11 +72,6 @@ def parallel_map(
     if jobs == 1 or len(first) <= few:
         return map(function, coming)
     return _map_on_processes(function, coming, jobs or available_cores(), lost or _refuse)
-
-
-def ray_connection(on: str | None) -> AbstractContextManager[Any]:
-    """Stay connected to Ray within the block, for all work that is mapped there."""
-    return nullcontext() if on is None else connected(on)
 
 
 def _refuse(item: Any, why: str) -> Any:

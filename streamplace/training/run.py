@@ -20,7 +20,7 @@ import numpy as np
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.parallel import ray_connection
+from streamplace.evaluate.on_ray import connected
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described, graph_number
 from streamplace.families.draws import generator
@@ -232,7 +232,7 @@ class TrainingRun:
         elif isinstance(options, MemoryConfig) and options.searched:
             targets = solver.searched(self.training, options.searched)
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with ray_connection(settings.on), self._reward() as reward:
+        with connected(settings.on), self._reward() as reward:
             make = partial(built, self.model, self._task(targets, reward), self.preset)
             learner = make()
             if self.start is not None:
