@@ -50,11 +50,11 @@ from moving_flink import (
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move.journal import (
+    MOVES,
     Journal,
     MoveClaim,
     MoveUnderWay,
     broken_off,
-    forget,
     unfinished,
 )
 from streamplace.engines.flink.move.move import FlinkMove
@@ -139,7 +139,7 @@ class MoveCase:
             resume_by="move --resume",
             began=datetime.now(UTC) - timedelta(seconds=60),
         ).model_copy(update=facts)
-        forget(OLD)
+        MoveClaim(MOVES, OLD, journal).end()
         return self._transaction(MoveClaim.begin(journal), settings)
 
     def resume(self):
@@ -812,7 +812,7 @@ def test_nothing_is_started_from_the_state_of_an_unfinished_move(case, path):
     refuse_moved("/s/savepoint-2")
     with pytest.raises(CopyRuns, match=rf"{OLD} .*: move --resume$"):
         refuse_moved(path)
-    forget(OLD)
+    claim.end()
     refuse_moved(path)
 
 

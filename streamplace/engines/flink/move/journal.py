@@ -103,12 +103,6 @@ def unfinished() -> list[Journal]:
     return [*Store.usual().rows(MOVES).values()]
 
 
-def forget(job: str) -> None:
-    """Delete the row of a move that has ended."""
-    with Store.usual().transaction() as rows:
-        rows.delete(MOVES, job)
-
-
 class MoveClaim(Claim[Journal]):
     """The claim of this process on a move."""
 

@@ -13,12 +13,12 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.source_lag import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.decision_table import Stop
 from streamplace.engines.flink.move.journal import (
+    MOVES,
     Journal,
     MoveClaim,
     MovePlan,
     MoveUnderWay,
     broken_off,
-    forget,
     unfinished,
 )
 from streamplace.engines.flink.move.running_settings import (
@@ -293,7 +293,7 @@ class FlinkMove:
             journal.refuse_held()
             if has_to_go_on(self.rest, journal):
                 raise journal.interrupted()
-            forget(journal.job)
+            MoveClaim(MOVES, journal.job, journal).end()
 
     def _next_trigger(self, job: str) -> str:
         """Id of the request that stops a job: the same for all commands that would stop it now.
