@@ -113,7 +113,8 @@ def _family_command(family: "Family") -> click.Command:
         _write(family.name, parameters, settings.seed, output, as_json, settings)
 
     run.__doc__ = family.summary
-    example = EXAMPLES.get(family.name) or _example(family)
+    suffix = "json" if family.parameters().n_graphs == 1 else "jsonl.gz"
+    example = EXAMPLES.get(family.name, f"generate {family.name} -o {family.name}.{suffix}")
     decorated = verb(family.name, family.summary, example, settings=OfFamily)
     made = decorated(WRITES(run))
     for parameter in options(family.parameters):
@@ -128,11 +129,6 @@ def _family_command(family: "Family") -> click.Command:
             )
         )
     return made
-
-
-def _example(family: "Family") -> str:
-    suffix = "json" if family.parameters().n_graphs == 1 else "jsonl.gz"
-    return f"generate {family.name} -o {family.name}.{suffix}"
 
 
 def _write(

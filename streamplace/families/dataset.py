@@ -137,13 +137,16 @@ def write_dataset(
     splits: Counter[str] = Counter()
     graphs = _watched(FAMILIES[family].generate(parameters, seed), splits, on_graph)
     if path.name.endswith(_ONE_GRAPH):
-        _write_only_graph(graphs, parameters.n_graphs, path)
-        count = 1
-    else:
-        count = write_problems(graphs, path)
-    manifest = manifest_of(family, parameters, seed, path, count, splits)
-    if not path.name.endswith(_ONE_GRAPH):
-        write_manifest(manifest, manifest_path(path))
+        if parameters.n_graphs != 1:
+            raise SettingError(
+                f"{spot(path)}: can contain only one graph, but the parameters generate "
+                f"{parameters.n_graphs}; name a .jsonl or .jsonl.gz file"
+            )
+        for item in graphs:
+            write_problem(item, path)
+        return manifest_of(family, parameters, seed, path, 1, splits)
+    manifest = manifest_of(family, parameters, seed, path, write_problems(graphs, path), splits)
+    write_manifest(manifest, manifest_path(path))
     return manifest
 
 
@@ -185,16 +188,6 @@ def count_split(item: StreamGraph | Problem, splits: Counter[str]) -> None:
     """Count a graph in its split, if it has one."""
     if (split := split_of(graph_of(item).attributes)) is not None:
         splits[split] += 1
-
-
-def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:
-    if n_graphs != 1:
-        raise SettingError(
-            f"{spot(path)}: can contain only one graph, but the parameters generate {n_graphs}; "
-            "name a .jsonl or .jsonl.gz file"
-        )
-    for item in graphs:
-        write_problem(item, path)
 
 
 def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:

@@ -71,7 +71,11 @@ def check(parameters: Any) -> None:
             object.__setattr__(parameters, f.name, float(value))
         elif type(value) is not kind:
             raise SettingError(f"{f.name} is {quoted(value)}; it must be {_MEANING[kind]}")
-        _check_range(f.name, value, f.metadata.get("least"), f.metadata.get("most"))
+        least, most = f.metadata.get("least"), f.metadata.get("most")
+        if least is not None and most is not None and not least <= value <= most:
+            raise SettingError(
+                f"{f.name} is {quoted(value)}; it must be between {least:g} and {most:g}"
+            )
 
 
 def parameters_of(kind: type, values: Mapping[str, Any]) -> Any:
@@ -93,8 +97,3 @@ def _plain_type(hint: Any) -> type:
     if isinstance(hint, UnionType):
         return next(kind for kind in get_args(hint) if kind is not type(None))  # type: ignore[no-any-return]
     return hint  # type: ignore[no-any-return]
-
-
-def _check_range(name: str, value: Any, least: float | None, most: float | None) -> None:
-    if least is not None and most is not None and not least <= value <= most:
-        raise SettingError(f"{name} is {quoted(value)}; it must be between {least:g} and {most:g}")

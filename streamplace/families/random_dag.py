@@ -235,7 +235,8 @@ def _graph(parameters: RandomDag, name: str, rng: np.random.Generator) -> Stream
     layers = parameters.make_layers()
     source, target = _drawn_streams(parameters, layers, rng)
     rate = np.zeros(parameters.operators)
-    rate[: parameters.sources] = _shared_out(parameters.rate, parameters.sources, rng)
+    parts = 0.5 + rng.random(parameters.sources)  # the smallest is over a third of the largest
+    rate[: parameters.sources] = parts * (parameters.rate / parts.sum())
     selectivity = _selectivities(parameters, source, target, rng)
     tuples, input_rate = _rates(rate, source, target, selectivity)
     cpu = parameters.devices * parameters.mips * 1e6
@@ -271,12 +272,6 @@ def _drawn_streams(parameters: RandomDag, layers: Layers, rng: np.random.Generat
     return np.array(
         np.divmod(np.sort(streams[0] * len(layers.layer) + streams[1]), len(layers.layer))
     )
-
-
-def _shared_out(total: float, size: int, rng: np.random.Generator) -> Floats:
-    """A total in random parts, the smallest at least a third of the largest."""
-    parts = 0.5 + rng.random(size)
-    return np.asarray(parts * (total / parts.sum()))
 
 
 def _selectivities(
