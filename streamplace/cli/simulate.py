@@ -81,10 +81,7 @@ def command(
     run = _Simulated(problem, placed, judge, explanation, queues, figure, offered)
     if output is not None:
         _write(output, run)
-    if as_json:
-        print_json(_document(run))
-    else:
-        _print(run)
+    print_json(_document(run)) if as_json else _print(run)
     return 0 if queues is None or queues.valid else 1
 
 

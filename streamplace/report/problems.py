@@ -17,7 +17,6 @@ from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, printable, shown
 from streamplace.model.placement import Placement
-from streamplace.model.placement_rules import PlacementRules
 from streamplace.model.prediction_intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
@@ -104,9 +103,13 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
         part["network"] = network_part(cluster, group)
     else:
         part["what_if"] = f"the cluster has {cluster.n_devices} devices with links of their own"
-    if problem.rules is not None:
-        part["operators"]["unit"] = problem.rules.unit.tolist()
-        part["constraints"] = _constraints(problem.rules)
+    if (rules := problem.rules) is not None:
+        part["operators"]["unit"] = rules.unit.tolist()
+        limited = np.flatnonzero(~rules.allowed.all(axis=1)).tolist()
+        part["constraints"] = ConstraintsPart(
+            allowed=[(u, np.flatnonzero(rules.allowed[u]).tolist()) for u in limited],
+            apart=[(a, b) for a, b in rules.apart.tolist()],
+        )
     if problem.seconds is not None:
         seconds = problem.instance.seconds
         part["seconds"] = [column(seconds[:, d]) for d in range(problem.n_devices)]
@@ -372,14 +375,6 @@ def _by_group(matrix: Floats, group: Ints) -> list[list[float]]:
 def objective_part(judge: Objective) -> ObjectivePart:
     """Describe an objective."""
     return ObjectivePart(name=judge.name, sense=judge.sense, unit=judge.unit)
-
-
-def _constraints(rules: PlacementRules) -> ConstraintsPart:
-    limited = np.flatnonzero(~rules.allowed.all(axis=1)).tolist()
-    return ConstraintsPart(
-        allowed=[(u, np.flatnonzero(rules.allowed[u]).tolist()) for u in limited],
-        apart=[(a, b) for a, b in rules.apart.tolist()],
-    )
 
 
 def groups_of(graph: StreamGraph, places: Sequence[Ints], unit: Ints | None) -> list[GroupsPart]:
