@@ -65,7 +65,14 @@ def command(graph: Path, settings: PlanSettings, as_json: bool, output: Path | N
         else:
             answer = request.single(settings)
     say_doubts(whole)
-    _print(answer, as_json, output)
+    written = "" if output is None else answer.write(output)
+    if as_json:
+        print_json(answer.to_json())
+    else:
+        print_report(answer.report())
+        _say_next(answer, output)
+    if output is not None:
+        say_written(written, output)
     return 0
 
 
@@ -88,20 +95,6 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
         check_suffix(output, "the figure", *SUFFIXES, ".html")
     else:
         _options.spare_inputs(*(output / name for name in {*FILES, *SCHEDULE_FILES}))
-
-
-def _print(
-    answer: "PlanResult | PlanCurve | PlanSchedule", as_json: bool, output: Path | None
-) -> None:
-    """Write and print a plan, a curve or a schedule."""
-    written = "" if output is None else answer.write(output)
-    if as_json:
-        print_json(answer.to_json())
-    else:
-        print_report(answer.report())
-        _say_next(answer, output)
-    if output is not None:
-        say_written(written, output)
 
 
 def _say_next(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path | None) -> None:
