@@ -139,11 +139,6 @@ class EqualPods:
         """Names of the pods, which are numbered."""
         return [f"{self.offer.name}-{i}" for i in range(self.number)]
 
-    def layouts(self, deployed: StreamGraph) -> list[Layout]:
-        """Layouts that Flink may choose for a graph that is deployed on them."""
-        slots = dict.fromkeys(self.names, self.slots)
-        return layouts(deployed, slots, cast(Mode, self.mode))
-
     def changes(
         self, resource: FlinkResource, mips: float, memory: float | None
     ) -> list[tuple[str, Any, str]]:
@@ -228,24 +223,26 @@ class JobOnOffer:
         constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
 
-    def carried(self, pods: EqualPods) -> float:
+    def on(self, pods: EqualPods) -> tuple[float, list[Layout]]:
         """Least tuples/s that the job carries on pods, over the layouts that Flink may choose.
 
-        0 if they have too few slots.
+        0, and no layouts, if they have too few slots.
         """
+        deployed = self.deployed(pods.parallelism)
+        slots = dict.fromkeys(pods.names, pods.slots)
+        possible = layouts(deployed, slots, cast(Mode, pods.mode))
         cluster = Cluster.of(
             [pods.offer.device(name) for name in pods.names],
             bandwidth=UNLIMITED_BPS,
             overhead=self.only.overhead,
             overhead_per_byte=self.only.overhead_per_byte,
         )
-        deployed = self.deployed(pods.parallelism)
         known = self.shares if pods.parallelism == self.job.parallelism else {}
-        rates = [capacity(deployed, cluster, layout, known) for layout in pods.layouts(deployed)]
-        return self.graph.source_rate * min(rates, default=0.0)
+        rates = [capacity(deployed, cluster, layout, known) for layout in possible]
+        return self.graph.source_rate * min(rates, default=0.0), possible
 
-    def fitting(self, number: int, settings: PlannerSettings) -> EqualPods | None:
-        """So many pods on which the job carries the rate; None if there are none.
+    def fitting(self, number: int, settings: PlannerSettings) -> tuple[EqualPods, float] | None:
+        """So many pods that carry the rate, with the rate that they carry; None if there are none.
 
         What changes least comes first: the present parallelism, few slots, the present mode.
         """
@@ -272,8 +269,9 @@ class JobOnOffer:
                 continue
             for mode in modes:
                 pods = EqualPods(offer, number, slots, parallel, mode)
-                if self.carried(pods) >= needed:
-                    return pods
+                carried, _ = self.on(pods)
+                if carried >= needed:
+                    return pods, carried
         return None
 
 
@@ -288,7 +286,7 @@ def planned_pods(
 
     ``shares``: operator → shares of its subtasks at the present parallelism, if they are uneven.
     """
-    best: tuple[JobOnOffer, EqualPods] | None = None
+    best: tuple[JobOnOffer, EqualPods, float] | None = None
     bounds, refusal = [], None
     seconds = settings.budget.seconds
     part = None if seconds is None else seconds / (len(catalogue.offers) + 1)
@@ -306,14 +304,14 @@ def planned_pods(
             if best is not None and number * offer.price >= best[1].number * best[1].offer.price:
                 break
             if (found := on_offer.fitting(number, settings)) is not None:
-                best = on_offer, found
+                best = on_offer, *found
                 break
     if best is None:
         raise refusal or ProblemError(
             f"no number of equal pods was found that carries {digits(graph.source_rate, 6)} "
             "tuples/s in the layouts that Flink may choose; add larger offers, or lower the rate"
         )
-    on_offer, pods = best
+    on_offer, pods, carried = best
     exact = replace(pods.offer, at_least=pods.number, at_most=pods.number)
     plan = planned(
         on_offer.deployed(pods.parallelism),
@@ -321,5 +319,4 @@ def planned_pods(
         replace(settings, keep_parallelism=True),
     )
     slots = replace(plan.slots, machines={pods.offer.name: pods.slots})
-    carried = on_offer.carried(pods)
     return pods, replace(plan, bound=min(bounds), carries=carried, slots=slots)

@@ -86,29 +86,26 @@ class PodModeller:
         on_offer = JobOnOffer(graph, only, facts, measured.shares)
         slots, errors = int(rest.settings().get(SLOTS_SETTING, "1")), errors_for(graph)
 
-        def has_slots(number: int) -> bool:  # also for operators whose program sets more
-            pods = EqualPods(offer, number, slots, number * slots, facts.mode)
-            return bool(pods.layouts(on_offer.deployed(pods.parallelism)))
+        def on_pods(number: int, parallel: int) -> tuple[float, list[Layout]]:
+            return on_offer.on(EqualPods(offer, number, slots, parallel, facts.mode))
 
-        def option(number: int, parallel: int) -> LayoutOption:
-            pods = EqualPods(offer, number, slots, parallel, facts.mode)
-            rate = on_offer.carried(pods)
+        def option(rate: float, layout: Layout) -> LayoutOption:
             interval = RateInterval(rate, rate, rate)
             if errors is not None:
                 interval = errors.interval(rate)._replace(low=errors.at_least(rate))
-            layout = pods.layouts(on_offer.deployed(parallel))[0]
             return LayoutOption(layout, interval, is_known=rates.contradiction is None)
 
         now = len(present.devices)
-        here = replace(option(now, facts.parallelism), layout=numbered(present))
+        rate, _ = on_pods(now, facts.parallelism)
         limits = [n for n in graph.operators.max_parallelism.tolist() if n]
-        limit = min(limits, default=self.most * slots)
-        sizes = [n for n in plan_sizes(self.most) if n * slots <= limit and has_slots(n)]
-        sizes = [] if graph.kept_parallelism else sizes
+        limit = 0 if graph.kept_parallelism else min(limits, default=self.most * slots)
+        found = {n: on_pods(n, n * slots) for n in plan_sizes(self.most) if n * slots <= limit}
+        # there may be too few slots for operators whose program sets more subtasks
+        options = {n: option(rate, places[0]) for n, (rate, places) in found.items() if places}
         return JobModel(
-            here,
-            tuple(option(n, n * slots) for n in sizes if n != now),
-            tuple(sorted({*sizes, now})),
+            option(rate, numbered(present)),
+            tuple(own for n, own in options.items() if n != now),
+            tuple(sorted({*options, now})),
             limit_of(measured, present.by_task(graph)),
             float(rates.sustained.sum()) / graph.source_rate,
         )
