@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.placements import Prediction
-from streamplace.io.store import WHOLE, Store, Table
-from streamplace.io.watches import utc_now
+from streamplace.io.store import WHOLE, Store, Table, utc_now
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.message_text import counted, quoted
 from streamplace.model.prediction_intervals import (

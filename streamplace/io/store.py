@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -279,3 +280,14 @@ def _started(process: int) -> int | None:
         os.kill(process, 0)
         return 0
     return None
+
+
+def utc_now() -> str:
+    """Time of a row, for display: UTC in ISO 8601 format."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def seconds_since(at: str) -> float:
+    """Seconds since such a time, by the clock of the day; at least 0."""
+    began = datetime.fromisoformat(at)
+    return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())

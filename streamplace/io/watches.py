@@ -1,7 +1,6 @@
 """Watches in the user's store: jobs, rounds, and decisions with their outcomes."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import ClassVar
 
 from pydantic import TypeAdapter
@@ -113,14 +112,3 @@ def read_watches(store: Store) -> list[WatchRecord]:
         )
         for number, watch in store.rows(WATCHES).items()
     ]
-
-
-def utc_now() -> str:
-    """Time for display."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def seconds_since(at: str) -> float:
-    """Seconds since such a time, by the clock of the day; at least 0."""
-    began = datetime.fromisoformat(at)
-    return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())

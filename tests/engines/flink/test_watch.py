@@ -53,8 +53,8 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.prometheus import WatchMetrics, served
 from streamplace.engines.flink.watch.watch import Watch, finish_earlier, first_job
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Store
-from streamplace.io.watches import WatchDecision, WatchRound, read_watches, utc_now
+from streamplace.io.store import Store, utc_now
+from streamplace.io.watches import WatchDecision, WatchRound, read_watches
 from streamplace.model.prediction_intervals import RateInterval
 
 OLD, NEW, NEXT = chain_of(JOB, 3)

@@ -38,8 +38,8 @@ from streamplace.engines.flink.watch.deciding import (
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
-from streamplace.io.store import Holder, Store, StoreError
-from streamplace.io.watches import MOVED, WatchDecision, WatchRound, utc_now
+from streamplace.io.store import Holder, Store, StoreError, utc_now
+from streamplace.io.watches import MOVED, WatchDecision, WatchRound
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
 ONE, TWO, THREE = "dev-0 dev-0 dev-0", "dev-0 dev-0 dev-1", "dev-0 dev-1 dev-2"

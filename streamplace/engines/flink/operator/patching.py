@@ -33,8 +33,7 @@ from streamplace.engines.flink.operator.resource import (
 )
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken
-from streamplace.io.watches import utc_now
+from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken, utc_now
 from streamplace.model.message_text import shown
 
 KUBERNETES_POLL_SECONDS = 0.5

@@ -27,7 +27,8 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import note_in_ledger
 from streamplace.io.placements import Prediction
-from streamplace.io.watches import FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED, WatchDecision, utc_now
+from streamplace.io.store import utc_now
+from streamplace.io.watches import FAILED, MOVED, RETURNED, UNBEGUN, UNSAVED, WatchDecision
 
 BY = "flink watch"
 CHECK_SECONDS = 1.0

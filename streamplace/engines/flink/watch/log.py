@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import SettingError
-from streamplace.io.store import Holder, Rows, Store, StoreError
+from streamplace.io.store import Holder, Rows, Store, StoreError, utc_now
 from streamplace.io.watches import (
     BEGUN,
     DECISIONS,
@@ -20,7 +20,6 @@ from streamplace.io.watches import (
     WatchDecision,
     WatchedJob,
     WatchRound,
-    utc_now,
 )
 from streamplace.model.message_text import quoted
 from streamplace.model.units import digits

@@ -34,7 +34,8 @@ from streamplace.engines.flink.watch.deciding import (
 )
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.errors import StreamplaceError
-from streamplace.io.watches import BEGUN, WatchDecision, WatchRound, seconds_since, utc_now
+from streamplace.io.store import seconds_since, utc_now
+from streamplace.io.watches import BEGUN, WatchDecision, WatchRound
 
 MeasureJob = Callable[[str, Set[str], Sequence[Trial]], JobModel]
 """Measures a job, given the TaskManagers that are there, and the layouts that were tried before."""
