@@ -9,8 +9,7 @@ A watch first finishes a move that an earlier watch of the job has begun.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from streamplace.engines.flink.constants import FAULT_SECONDS
 from streamplace.engines.flink.deployment import JobDeployment, deployment_of
@@ -53,25 +52,6 @@ FAILED = "FAILED"
 
 
 @dataclass(slots=True)
-class _WatchRun:
-    """What a watch knows of its job."""
-
-    id: str
-    layout: Layout  # where it is placed
-    troubled_since: float | None = None  # since when it has failed or lacked TaskManagers
-    has_lost: bool = False  # whether it has lacked a TaskManager since it ran last
-    checked: "_ProgramCheck | None" = None  # the last check of its program
-
-
-class _ProgramCheck(NamedTuple):
-    """A check whether the program of a job fits a layout."""
-
-    layout: Layout
-    why: str  # why it does not fit; empty if it does
-    at: float  # when it was made
-
-
-@dataclass(frozen=True, slots=True)
 class Watch:
     """Watches a job, until it ends or a user ends it."""
 
@@ -84,6 +64,13 @@ class Watch:
     moved: Callable[[str, Layout], None] = lambda job, layout: None
     # Seconds within which a lost TaskManager may return.
     patience: float = 30.0
+    job: str = field(default="", init=False)
+    layout: Layout = field(default_factory=Layout, init=False)  # where it is placed
+    # Since when it has failed or lacked TaskManagers.
+    _troubled_since: float | None = field(default=None, init=False)
+    _has_lost: bool = field(default=False, init=False)  # a TaskManager since it ran last
+    # The layout that its program was checked with last, when, and why it does not fit.
+    _checked: tuple[Layout, float, str] | None = field(default=None, init=False)
 
     def begin(self, job: str, placement: Layout | None = None) -> str:
         """Finish the move that an earlier watch has begun, and watch the job that runs then.
@@ -106,28 +93,29 @@ class Watch:
         JobManager no longer knows it. Raises JobWatched when another process has taken over the
         watch.
         """
-        self._check(job, layout)
-        run, notices = _WatchRun(job, layout), Notices(self.log.tell)
+        self.job, self.layout = job, layout
+        self._check()
+        notices, rest = Notices(self.log.tell), self._patient_rest
         while True:
-            state, lost = self._health(run)
+            state, lost = self._health()
             if state in ENDED and (state != FAILED or self.mover is None):
-                return self._end(run.id, state)
-            if lost and state == RUNNING and (present := layout_there(self._patient_rest, run.id)):
+                return self._end(state)
+            if lost and state == RUNNING and (present := layout_there(rest, self.job)):
                 # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
                 # needed any more when all of its subtasks have ended.
-                self.log.tell(f"job {run.id} continues without {listed(lost)}")
-                run.layout = present
+                self.log.tell(f"job {self.job} continues without {listed(lost)}")
+                self.layout = present
             elif lost or state == FAILED:
-                words = self._waits(run, lost)
-                if not words and not run.has_lost:
-                    return self._end(run.id, state)
-                notices(words or self._start_again(run, state, lost))
+                words = self._waits(lost)
+                if not words and not self._has_lost:
+                    return self._end(state)
+                notices(words or self._start_again(state, lost))
             else:
-                if run.troubled_since is not None:
+                if self._troubled_since is not None:
                     notices("")
-                run.troubled_since, run.has_lost = None, run.has_lost and state != RUNNING
+                self._troubled_since, self._has_lost = None, self._has_lost and state != RUNNING
                 if state == RUNNING:
-                    self._pass_round(run, notices)
+                    self._pass_round(notices)
             time.sleep(CHECK_SECONDS)
 
     @property
@@ -135,20 +123,20 @@ class Watch:
         """Interface that waits for an answer for as long as it takes."""
         return self.rest.patient(math.inf, self.log.tell)
 
-    def _check(self, job: str, layout: Layout) -> None:
+    def _check(self) -> None:
         """Raise an error if a named spare could not replace a TaskManager."""
         if self.mover is None or not (names := self.mover.spares.names):
             return
         offered = self._patient_rest.offered()
         for spare in [] if self.log.has_started else names:  # later, some may be in use, or lost
-            if spare in layout.devices:
+            if spare in self.layout.devices:
                 raise PlacementError(f"{quoted(spare)} is not a spare: operators are placed on it")
             if spare not in offered:
                 raise PlacementError(f"spare {quoted(spare)} is not a TaskManager of the cluster")
-        if why := unkept(self._patient_rest, job):
+        if why := unkept(self._patient_rest, self.job):
             raise FlinkError(why)
 
-    def _health(self, run: _WatchRun) -> tuple[str, list[str]]:
+    def _health(self) -> tuple[str, list[str]]:
         """State of the job, and the TaskManagers that it lacks, as soon as Flink answers.
 
         A new leading JobManager does not know the job at once.
@@ -156,29 +144,29 @@ class Watch:
         since = time.monotonic()
         while True:
             try:
-                state = str(self._patient_rest.job(run.id)["state"])
-                return state, sorted(run.layout.devices.difference(self._patient_rest.offered()))
+                state = str(self._patient_rest.job(self.job)["state"])
+                return state, sorted(self.layout.devices.difference(self._patient_rest.offered()))
             except FlinkError as error:
                 if time.monotonic() - since > FAULT_SECONDS:
                     raise (
-                        _forgotten(self.rest, run.id) if NOT_FOUND in str(error) else error
+                        _forgotten(self.rest, self.job) if NOT_FOUND in str(error) else error
                     ) from None
             time.sleep(CHECK_SECONDS)
 
-    def _waits(self, run: _WatchRun, lost: list[str]) -> str:
+    def _waits(self, lost: list[str]) -> str:
         """Why the watch does not start a troubled job elsewhere yet; empty if it should now."""
-        run.troubled_since = run.troubled_since or time.monotonic()
-        waited = time.monotonic() - run.troubled_since
-        run.has_lost |= bool(lost)
+        self._troubled_since = self._troubled_since or time.monotonic()
+        waited = time.monotonic() - self._troubled_since
+        self._has_lost |= bool(lost)
         if lost and self.mover is None:
             return f"lost: {listed(lost)}; to replace it, give --apply or --spare"
         if lost and waited <= self.patience:
             return f"lost: {listed(lost)}; waiting {self.patience:g} s for it"
-        if not run.has_lost and waited <= NOTICE_SECONDS:
-            return f"job {run.id} has failed; waiting for Flink to notice a lost TaskManager"
+        if not self._has_lost and waited <= NOTICE_SECONDS:
+            return f"job {self.job} has failed; waiting for Flink to notice a lost TaskManager"
         return ""
 
-    def _start_again(self, run: _WatchRun, state: str, lost: list[str]) -> str:
+    def _start_again(self, state: str, lost: list[str]) -> str:
         """Start a job without lost TaskManagers, or where it was if they are back.
 
         Returns why that has to wait; empty if it was attempted. Everything that could prevent the
@@ -187,71 +175,72 @@ class Watch:
         mover, rest = self.mover, self._patient_rest
         assert mover is not None
         try:
-            path = resumable(rest, run.id)
-            why = "" if state == FAILED else unkept(rest, run.id)
-            layout = mover.spares.without_lost(run.id, run.layout)
+            path = resumable(rest, self.job)
+            why = "" if state == FAILED else unkept(rest, self.job)
+            layout = mover.spares.without_lost(self.job, self.layout)
         except NoAnswer as error:
             return f"{error}; trying again"
         if path is None and state == FAILED:
-            raise FlinkError(f"job {run.id} failed: {rest.failure(run.id)}; it {LEFT_NOTHING}")
+            raise FlinkError(f"job {self.job} failed: {rest.failure(self.job)}; it {LEFT_NOTHING}")
         if path is None or why:
-            why = why or f"job {run.id} has no checkpoint or savepoint yet"
+            why = why or f"job {self.job} has no checkpoint or savepoint yet"
             return f"{why}; it is not started elsewhere"
         if layout is None:
             return f"no spare is left for {listed(lost)}; waiting for it"
         try:
             mover.check_program()
-            fitted(rest, layout, mover.move.program.managed_mb, [run.id])
-            if why := self._misfit(run, layout):
+            fitted(rest, layout, mover.move.program.managed_mb, [self.job])
+            if why := self._misfit(layout):
                 return f"{why}; the job is not started elsewhere"
-            job = mover.start_again(run.id, run.layout, layout)
+            job = mover.start_again(self.job, self.layout, layout)
         except JobWatched:
             raise
         except StreamplaceError as error:
             return f"{error}; the job is not started elsewhere"
-        run.troubled_since = None
+        self._troubled_since = None
         mover.spares.names.extend(device for device in lost if device not in mover.spares.names)
-        self._follow(run, job)
+        self._follow(job)
         return ""
 
-    def _misfit(self, run: _WatchRun, layout: Layout) -> str:
+    def _misfit(self, layout: Layout) -> str:
         """Why the program does not fit a layout; empty if it does.
 
         The check is repeated after `FAULT_SECONDS`, as a reason such as a full disk may pass.
         """
         assert self.mover is not None
-        last, now = run.checked, time.monotonic()
-        if last is not None and last.layout == layout and now - last.at <= FAULT_SECONDS:
-            return last.why
-        why, run.checked = "", None
+        if self._checked is not None:
+            checked, at, why = self._checked
+            if checked == layout and time.monotonic() - at <= FAULT_SECONDS:
+                return why
+        why, self._checked = "", None
         try:
-            self.mover.move.check(run.id, layout)
+            self.mover.move.check(self.job, layout)
         except NoAnswer:
             raise
         except StreamplaceError as error:
             why = str(error)
-        run.checked = _ProgramCheck(layout, why, time.monotonic())
+        self._checked = layout, time.monotonic(), why
         return why
 
-    def _pass_round(self, run: _WatchRun, notices: Notices) -> None:
+    def _pass_round(self, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""
         if self.rounds is None or not self.rounds.is_due:
             return
         try:
-            job = self.rounds.pass_round(run.id)
+            job = self.rounds.pass_round(self.job)
         except NoAnswer:  # the next check of its health reports it, and waits
             return
         except FlinkError as error:  # it may be restarting, or have ended
             notices(str(error))
             return
         notices("")
-        self._follow(run, job)
+        self._follow(job)
 
-    def _follow(self, run: _WatchRun, job: str) -> None:
+    def _follow(self, job: str) -> None:
         """Continue with the job that runs now."""
-        if job != run.id:
-            run.id, run.layout = job, self._layout(self._patient_rest, job) or run.layout
-            self.moved(job, run.layout)
+        if job != self.job:
+            self.job, self.layout = job, self._layout(self._patient_rest, job) or self.layout
+            self.moved(job, self.layout)
 
     def _layout(self, rest: Rest, job: str) -> Layout:
         """Layout of a job that a watch has started; empty if unknown.
@@ -260,9 +249,9 @@ class Watch:
         """
         return layout_there(rest, job) or self.log.placed(job)
 
-    def _end(self, job: str, state: str) -> str:
+    def _end(self, state: str) -> str:
         """Log how the job has ended; raise FlinkError if it failed, or another user ended it."""
-        rest = self._patient_rest
+        job, rest = self.job, self._patient_rest
         if state == FAILED:
             where = "" if self.mover is None else " although all of its devices are available"
             raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
