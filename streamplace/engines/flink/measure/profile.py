@@ -404,7 +404,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
     doubts += [
         Remedy(f"the threads that the reporter of {shown(device)} shows used another CPU than it")
-        for device in windows.unlike_processes(number)
+        for device in interval.unlike
     ]
     origin = _origin(interval, cpu, windows.pools)
     if origin.error and not windows.devices <= windows.processes.keys() | windows.pools.keys():
@@ -428,7 +428,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         # the threads of tasks wait for Python's processes
         waiting={} if is_python else _waiting_limits(tasks, interval),
         subtasks=interval.subtasks,
-        throttled=windows.throttled(number),
+        throttled=interval.throttled,
     )
 
 

@@ -285,7 +285,10 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     shares = cpu_shares(processes, used)
     full = {device for device, share in shares.items() if share.is_full}
     visible = {device for device, share in shares.items() if share.shows_full_threads}
-    lasting, devices = _lasting_names(document), {v: _devices(rest, job, v) for v in running}
+    lasting, devices = _lasting_names(document), dict[str, set[str]]()
+    for v in running:
+        rows = rest.get(job_path(job, "vertices", v))["subtasks"]
+        devices[v] = {str(row.get("taskmanager-id")) for row in rows}
     flows = {
         v: flow_of(
             lasting.get(v, name),
@@ -337,12 +340,6 @@ def _error(activity: Activity, metric: str) -> float:
     pairs = itertools.pairwise(activity.values(metric))
     rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
     return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
-
-
-def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
-    """TaskManagers with subtasks of a vertex."""
-    answer = rest.get(job_path(job, "vertices", vertex))
-    return {str(row.get("taskmanager-id")) for row in answer["subtasks"]}
 
 
 def _lasting_names(document: Job) -> dict[str, str]:

@@ -72,6 +72,10 @@ class JobInterval:
     flows: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
     # Source → partitions of Kafka that it reads, as far as known.
     partitions: Mapping[str, int] = field(default_factory=dict)
+    # TaskManager → part of the time for which its quota has stopped it, where that is known.
+    throttled: Mapping[str, float] = field(default_factory=dict)
+    # TaskManagers whose reported threads used another CPU than their process.
+    unlike: Sequence[str] = ()
 
 
 class JobWindows:
@@ -145,6 +149,8 @@ class JobWindows:
             interval,
             flows=self._flows(first, last, interval),
             partitions={source: sum(map(len, of.values())) for source, of in last.offsets.items()},
+            throttled=_throttled(first, last),
+            unlike=[*_unlike_processes(first.reports, last.reports)],
         )
 
     def _flows(
@@ -206,28 +212,6 @@ class JobWindows:
         """CPU that limits each TaskManager that has a reporter."""
         return {device: report.pool for device, report in self._marks[-1].reports.items()}
 
-    def throttled(self, number: int = 1) -> dict[str, float]:
-        """Part of the time for which the quota of each TaskManager has stopped it."""
-        end = len(self._marks) - 1
-        first, last = self._marks[end - number], self._marks[end]
-        seconds = last.moment - first.moment
-        return {
-            device: min(1.0, max(0.0, last.throttled[device] - stopped) / seconds)
-            for device, stopped in first.throttled.items()
-            if device in last.throttled and seconds > 0
-        }
-
-    def unlike_processes(self, number: int = 1) -> Iterator[str]:
-        """TaskManagers whose reported threads used another CPU than their process."""
-        end = len(self._marks) - 1
-        first, last = self._marks[end - number].reports, self._marks[end].reports
-        for device in first.keys() & last.keys():
-            seconds = last[device].moment - first[device].moment
-            whole = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
-            loads = thread_loads(first[device].threads, last[device].threads)
-            if abs(sum(load.cores for load in loads) - whole) > max(UNLIKE * whole, LEAST_UNLIKE):
-                yield device
-
     def _pending(self, source: FlinkTask) -> list[float]:
         """Records that wait for each subtask of a source; empty if no subtask reports any.
 
@@ -272,6 +256,26 @@ class JobWindows:
             except Refusal:
                 return {}
         return values if all(map(math.isfinite, values.values())) else {}
+
+
+def _throttled(first: _Mark, last: _Mark) -> dict[str, float]:
+    seconds = last.moment - first.moment
+    return {
+        device: min(1.0, max(0.0, last.throttled[device] - stopped) / seconds)
+        for device, stopped in first.throttled.items()
+        if device in last.throttled and seconds > 0
+    }
+
+
+def _unlike_processes(
+    first: Mapping[str, CpuReport], last: Mapping[str, CpuReport]
+) -> Iterator[str]:
+    for device in first.keys() & last.keys():
+        seconds = last[device].moment - first[device].moment
+        whole = (last[device].cpu - first[device].cpu) / seconds if seconds > 0 else math.nan
+        loads = thread_loads(first[device].threads, last[device].threads)
+        if abs(sum(load.cores for load in loads) - whole) > max(UNLIKE * whole, LEAST_UNLIKE):
+            yield device
 
 
 def _requests(names: Sequence[str], length: int) -> Iterator[str]:
