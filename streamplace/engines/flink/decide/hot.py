@@ -206,27 +206,18 @@ def why_hot(
     gain, unused = None, list[str]()
     if profile.flow.is_limited:
         try:
-            gain, unused = _elsewhere(engine, job, profile, graph)
+            measured, rest = engine.measurement(profile, graph), engine.rest
+            layout = layout_of(rest, job, rest.running_job(job))
+            question = Question.of(rest, job, measured, layout, None, errors_for(graph, by=MOVE))
+            found = candidates(question, Budget(evaluations=EVALUATIONS))
+            gain = max((c.predicted for c in found), key=lambda rate: rate.value, default=None)
+            unused = [d for d in measured.cluster.devices.name if d not in layout.devices]
         except StreamplaceError as error:  # it may have ended since; its profile is still of use
             profile.doubts.append(f"what a move would gain is not known: {error}")
     return hot_causes(hot_job(profile, gain, unused))
 
 
-def _elsewhere(
-    engine: FlinkEngine, job: str, profile: JobProfile, graph: StreamGraph
-) -> tuple[RateInterval | None, list[str]]:
-    """Rate of the best predicted layout, and TaskManagers without the job."""
-    measured, rest = engine.measurement(profile, graph), engine.rest
-    layout = layout_of(rest, job, rest.running_job(job))
-    question = Question.of(rest, job, measured, layout, None, errors_for(graph, by=MOVE))
-    found = candidates(question, Budget(evaluations=EVALUATIONS))
-    gain = max((c.predicted for c in found), key=lambda rate: rate.value, default=None)
-    return gain, [name for name in measured.cluster.devices.name if name not in layout.devices]
-
-
-def hot_job(
-    profile: JobProfile, gain: RateInterval | None = None, unused: Sequence[str] = ()
-) -> HotJob:
+def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str]) -> HotJob:
     """Derive what the causes rest on from a profile.
 
     ``unused``: TaskManagers without the job.
