@@ -1,7 +1,7 @@
 """Verify a running job: compare the device of every subtask with the placement."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,14 +100,12 @@ def verify(rest: Rest, job: str, layout: Layout) -> Verification:
     every = dict.fromkeys((*actual, *layout))
     checks = (OperatorCheck(name, expected.counts(name), actual.counts(name)) for name in every)
     uncounted = (name for name in layout if name in layout.uncounted)
-    return Verification(tuple(checks), tuple(_problems(rest, document)), tuple(uncounted))
-
-
-def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
+    problems = []
     if (state := document["state"]) != RUNNING:
-        yield f"the job is {state}; only a running job has a placement"
+        problems.append(f"the job is {state}; only a running job has a placement")
     if fault := job_fault(rest, document):
-        yield fault
+        problems.append(fault)
+    return Verification(tuple(checks), tuple(problems), tuple(uncounted))
 
 
 def check_placed(rest: Rest, job: str, layout: Layout) -> bool:

@@ -233,14 +233,6 @@ class WatchChoice:
     returns: bool = False  # whether a trial is over, and the job goes back
 
 
-class MeasuredMove(NamedTuple):
-    """The rate that was measured first after a move."""
-
-    decision: WatchDecision
-    rate: float  # tuples/s
-    is_limited: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Measure:
     """Step: measure the job, and observe it again."""
@@ -262,7 +254,9 @@ class Conclude:
     here: LayoutOption
     choice: WatchChoice
     moves: bool  # whether the choice is carried out, which has a target then
-    measured_move: MeasuredMove | None = None  # to be written beside what was predicted
+    # The last move, and the tuples/s that were measured first after it, to be written beside what
+    # was predicted.
+    measured_move: tuple[WatchDecision, float] | None = None
     failure: str = ""  # why the job was not measured, if it was not for this reason before
 
 
@@ -313,7 +307,7 @@ def _concluded(
         facts = _with_predictions(facts, model, here, others)
     machines = rules.policy.choose(facts)
     measured_move = _measured_move(state, observation, facts) if rules.may_move else None
-    ends_trial = measured_move is not None and measured_move.decision.kind == WatchDecision.MOVE
+    ends_trial = measured_move is not None and measured_move[0].kind == WatchDecision.MOVE
     is_trial = ends_trial or state.returning == sample.job
     choice = choose(here, others, machines, facts, is_trial=is_trial)
     state = replace(state, returning=sample.job if choice.returns else "")
@@ -504,7 +498,7 @@ def _with_predictions(
 
 def _measured_move(
     state: WatchState, observation: RoundObservation, facts: WatchRound
-) -> MeasuredMove | None:
+) -> tuple[WatchDecision, float] | None:
     """The rate after the last move; None if it was measured before, or is not known yet."""
     sample, decisions = observation.sample, [decision for _, decision in observation.moves]
     last = next((move for move in reversed(decisions) if move.after == sample.job), None)
@@ -513,7 +507,7 @@ def _measured_move(
     if last.state != MOVED or last.measured is not None:
         return None
     rate = state.sustained(sample) if facts.shows_capacity else sample.rate
-    return MeasuredMove(last, rate, facts.shows_capacity)
+    return last, rate
 
 
 def choose(

@@ -134,7 +134,7 @@ class JobRounds:
         rules = WatchRules(self.guards, self.policy, self.mover is not None)
         state, step = decide(self.state, observation, rules)
         if isinstance(step, Conclude) and step.measured_move and self.mover is not None:
-            self.mover.note_rate(*step.measured_move)
+            self.mover.note_rate(*step.measured_move, step.facts.shows_capacity)
         self.state = state
         return step
 
