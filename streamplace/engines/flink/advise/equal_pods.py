@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil, inf
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamplace.engines.flink.decide.slot_assignment import (
     MODES,
-    Mode,
     known_modes,
     layouts,
     mode_setting,
@@ -66,7 +65,7 @@ class JobOnPods(NamedTuple):
 
     parallelism: int  # of operators whose program sets none
     mode: str  # balance mode
-    modes: tuple[Mode, ...]  # those that its Flink supports; none if its scheduler has none
+    modes: tuple[str, ...]  # those that its Flink supports; none if its scheduler has none
     memory: float  # bytes of a pod for each of its slots
     keeps_parallelism: bool = False  # whether Flink's autoscaler chooses the parallelism
     fills_slots: bool = False  # whether the number of pods decides on the parallelism
@@ -230,7 +229,7 @@ class JobOnOffer:
         """
         deployed = self.deployed(pods.parallelism)
         slots = dict.fromkeys(pods.names, pods.slots)
-        possible = layouts(deployed, slots, cast(Mode, pods.mode))
+        possible = layouts(deployed, slots, pods.mode)
         cluster = Cluster.of(
             [pods.offer.device(name) for name in pods.names],
             bandwidth=UNLIMITED_BPS,
@@ -282,10 +281,7 @@ def planned_pods(
     job: JobOnPods,
     shares: Shares,
 ) -> tuple[EqualPods, PlanResult]:
-    """Plan the cheapest equal pods for the rate of a graph, and the bound of their cost.
-
-    ``shares``: operator → shares of its subtasks at the present parallelism, if they are uneven.
-    """
+    """Plan the cheapest equal pods for the rate of a graph, and the bound of their cost."""
     best: tuple[JobOnOffer, EqualPods, float] | None = None
     bounds, refusal = [], None
     seconds = settings.budget.seconds

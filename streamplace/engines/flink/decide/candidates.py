@@ -13,7 +13,6 @@ from streamplace.engines.flink.constants import WORTHWHILE
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.decide.slot_assignment import (
     MODES,
-    Mode,
     known_modes,
     layouts,
     mode_line,
@@ -65,7 +64,7 @@ class Question:
     # Devices on which nothing can be placed: other jobs use them exclusively, or they are not
     # configured for it.
     occupied: frozenset[str] = frozenset()
-    modes: tuple[Mode, ...] = MODES  # Flink's modes that the cluster supports
+    modes: tuple[str, ...] = MODES  # Flink's modes that the cluster supports
     version: tuple[int, int] = (0, 0)  # major and minor version of Flink; (0, 0) if unknown
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
@@ -190,7 +189,7 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     return sorted(found, key=lambda c: -c.predicted.value)
 
 
-def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Candidate:
+def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candidate:
     """The best of the layouts that Flink may choose, which is the one to pin.
 
     The line of configuration is given only if the others carry about as much.

@@ -203,10 +203,8 @@ class JobRates:
         """Tuples/s of sources that keep up while others are held back; 0 if all are one flow."""
         if not self.is_open:
             return 0.0
-        operators, total = self.measured.graph.operators, self.measured.graph.source_rate
-        rates = zip(operators.name, operators.rate.tolist(), strict=True)
-        held_back = self.measured.flow.held_back
-        held = sum(rate for name, rate in rates if name in held_back)
+        graph = self.measured.graph
+        total, held = graph.source_rate, sum(graph.operators.rate[self._held_back].tolist())
         return total - held if NEGLIGIBLE_RATE < held / total < 1 - NEGLIGIBLE_RATE else 0.0
 
     @cached_property

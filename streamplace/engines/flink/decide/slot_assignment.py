@@ -21,7 +21,6 @@ fills one TaskManager after another, so it balances tasks only among those that 
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from streamplace.engines.flink.versions import version_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.streams import FORWARD, RESCALED
 
-Mode = Literal["NONE", "SLOTS", "TASKS"]
-MODES: tuple[Mode, ...] = get_args(Mode)
+MODES = ("NONE", "SLOTS", "TASKS")
 MODE_SETTING = "taskmanager.load-balance.mode"
 SPREAD_SETTING = "cluster.evenly-spread-out-slots"
 """Setting of Flink 1 for SLOTS where no mode is set, and the only one before 1.19."""
@@ -41,7 +39,7 @@ Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 
 
-def known_modes(rest: Rest) -> tuple[Mode, ...]:
+def known_modes(rest: Rest) -> tuple[str, ...]:
     """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.2."""
     is_new = version_of(rest) >= (2, 2)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
@@ -73,7 +71,7 @@ def present_mode(settings: Mapping[str, str], version: tuple[int, int]) -> str:
     return settings.get(MODE_SETTING, "SLOTS" if is_spread else "NONE").upper()
 
 
-def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
+def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: str) -> list[Layout]:
     """Return layouts that Flink may choose for a job; empty if there are too few slots.
 
     The graph is in topological order; ``slots`` has the free slots of each device.
@@ -161,7 +159,7 @@ def _layout(
     graph: StreamGraph,
     bundles: Sequence[Bundle],
     slots: Mapping[str, int],
-    mode: Mode,
+    mode: str,
     random: np.random.Generator,
 ) -> Layout:
     order = [str(device) for device in random.permutation(list(slots))]
@@ -178,7 +176,7 @@ def _layout(
     return Layout(layout)
 
 
-def _slots(number: int, slots: Mapping[str, int], mode: Mode) -> Iterator[str]:
+def _slots(number: int, slots: Mapping[str, int], mode: str) -> Iterator[str]:
     """Devices of this number of slots, one for each slot."""
     left = dict(slots)
     for _ in range(number):

@@ -58,8 +58,6 @@ def sample_of(rest: Rest, job: str, at: float) -> JobSample:
     """Read the metrics of a running job for some seconds.
 
     Raises FlinkError when it does not run, or its sources report no rate.
-
-    ``at``: the time at which that begins.
     """
     document = rest.running_job(job)
     flow = source_flow(rest, job)
@@ -129,22 +127,18 @@ class JobRounds:
 
     def _decide(self, observation: RoundObservation) -> Measure | FinishMove | Conclude:
         """Decide on the next step, and write the rate after the last move."""
-        if self.state is None:
-            self.state = self._resumed(observation)
+        if self.state is None:  # continue after an earlier process, from what it has written
+            rounds = self.log.rounds(self.policy.remembered)
+            for facts in rounds:
+                self.policy.remember(facts)
+            watched = rounds[-1].time + self.policy.seconds if rounds else 0.0
+            self.state = WatchState.resumed(watched, observation.moves, observation.sample.at)
         rules = WatchRules(self.guards, self.policy, self.mover is not None)
         state, step = decide(self.state, observation, rules)
         if isinstance(step, Conclude) and step.measured_move and self.mover is not None:
             self.mover.note_rate(*step.measured_move, step.facts.shows_capacity)
         self.state = state
         return step
-
-    def _resumed(self, observation: RoundObservation) -> WatchState:
-        """Continue after an earlier process, from what it has written."""
-        rounds = self.log.rounds(self.policy.remembered)
-        for facts in rounds:
-            self.policy.remember(facts)
-        watched = rounds[-1].time + self.policy.seconds if rounds else 0.0
-        return WatchState.resumed(watched, observation.moves, observation.sample.at)
 
     def _measured(self, job: str, trials: Sequence[Trial]) -> JobModel | str:
         """Measure a job; return its model, or why it has none."""
