@@ -218,10 +218,7 @@ def why_hot(
 
 
 def hot_job(profile: JobProfile, gain: RateInterval | None, unused: Sequence[str]) -> HotJob:
-    """Derive what the causes rest on from a profile.
-
-    ``unused``: TaskManagers without the job.
-    """
+    """Derive what the causes rest on from a profile, and from TaskManagers without the job."""
     names, subtasks = {task.id: task.name for task in profile.tasks}, list[SubtaskTime]()
     sources = frozenset(task.name for task in profile.sources)
     for task, own in profile.subtasks.items():

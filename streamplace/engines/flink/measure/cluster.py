@@ -324,10 +324,7 @@ def _cards(managers: list[str], given: Mapping[str, str], usual: str) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A measured job and its cluster, as input of placers.
-
-    ``shares``: operator → shares of its subtasks in the tuples that it reads, if they are uneven.
-    """
+    """A measured job and its cluster, as input of placers."""
 
     graph: StreamGraph  # with measured rates, CPU and payloads
     cluster: Cluster  # the devices, with the resources that are available to this job
@@ -372,7 +369,6 @@ def placed(
     Chained operators run on the device of the first of them.
 
     ``devices``: operator → device of each of its subtasks.
-    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
     """
     expansion = expand(graph, shares)
     problem = Problem(expansion.graph, cluster)
@@ -416,9 +412,6 @@ def fast_enough(
 
     Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
     no assumed link is slower than an assumed card.
-
-    ``graph``: the job with its measured rates.
-    ``layout``: operator → TaskManagers of its subtasks.
     """
     from streamsim import resource_loads
 

@@ -140,8 +140,6 @@ def constant_cores(
     All CPU of a task that read nothing is constant. Without the CPU of its threads, all is per
     tuple.
 
-    ``cores``: CPU of the task.
-    ``tuples``: tuples/s that it processed.
     ``subtasks``: rates and CPU of its subtasks, in any number of windows.
 
     >>> constant_cores(0.2, 0.0, [], 1), constant_cores(0.2, 9.0, [], 1)

@@ -262,12 +262,9 @@ def agreement(
 
     It is None if the threads of a TaskManager of the job cannot be read here, or it uses no CPU.
 
-    ``graph``: graph of the profile.
     ``sending``: cost of remote tuples; None if there are none.
-    ``is_limited``: whether a source was held back.
     ``sustained``: measured rate that the sources sustain, if it differs from that which they emit:
     predictions are of the rate at which no subtask falls behind.
-    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
     """
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:

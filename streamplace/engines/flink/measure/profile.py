@@ -311,7 +311,6 @@ def steady_profile(
 ) -> JobProfile:
     """Measure a running job until it is steady; return its profile of all windows since then.
 
-    ``seconds``: length of a window.
     ``patience``: seconds after which a job is measured although it is not steady; the ``drift`` of
     its profile is the change to be expected. 0 for a single window.
     """
@@ -555,10 +554,7 @@ def present_of(
     processes: Mapping[str, int],
     reported: Mapping[str, CpuPool] = MappingProxyType({}),
 ) -> Present:
-    """Layout of a job, and CPU usage of its TaskManagers.
-
-    ``processes``, ``reported``: processes and pools, as of `cpu_shares`.
-    """
+    """Layout of a job, and CPU usage of its TaskManagers, as by `cpu_shares`."""
     own = sorted(subtask for subtask in interval.cluster.subtasks if subtask.job == job)
     devices = {
         task.id: [subtask.device for subtask in own if subtask.vertex == task.id] for task in tasks

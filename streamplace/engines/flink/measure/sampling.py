@@ -211,10 +211,7 @@ def sample(
     seconds: float,
     further: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Activity]:
-    """Activity of the vertices, each measured for at least ``seconds``.
-
-    ``further``: vertex → additional metrics to read.
-    """
+    """Activity of the vertices, each measured for at least ``seconds``, as by `Sampler`."""
     sampler = Sampler(rest, job, vertices, further)
     sampler.measure(seconds)
     return sampler.between(0, 1)

@@ -82,8 +82,6 @@ class JobWindows:
     """A running job, measured window by window.
 
     Tasks that have ended before are not measured: they count as idle.
-
-    ``plan``: its plan, if it was already read.
     """
 
     def __init__(self, rest: Rest, job: str, plan: JobPlan | None = None) -> None:

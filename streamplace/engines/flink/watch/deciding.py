@@ -655,8 +655,6 @@ class Guards:
         A job returns from a trial at any time, unless its last return has failed. One that falls
         behind does not wait for the least time to get more TaskManagers, or to go where the
         arriving rate is expected to be carried.
-
-        ``machines``: number of TaskManagers on which the job is.
         """
         decisions = [decision for _, decision in observation.moves]
         if state.checkpoints_fail:
