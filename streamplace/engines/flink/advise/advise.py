@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -28,7 +28,6 @@ from streamplace.engines.flink.advise.equal_pods import (
     planned_pods,
 )
 from streamplace.engines.flink.advise.fixed_parallelism import (
-    FixedParts,
     parts_fixed_by,
     planned_twice,
     with_loose_streams,
@@ -348,12 +347,12 @@ def advise(
         )
     rates = _rates(profile, measured, cluster.cluster())
     target_rate = requested_rate(rate, flow)
-    fixed, note = _fixed(rest, profile.tasks, program)
+    fixed, loose, note = _fixed(rest, profile.tasks, program)
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not deployment.unpinned:
         graph = in_one_group(graph)  # a placement defines its own
-    graph = with_loose_streams(graph.at_rate(target_rate), fixed.loose)
-    plan_settings = replace(settings, keep_parallelism=fixed.tasks)
+    graph = with_loose_streams(graph.at_rate(target_rate), loose)
+    plan_settings = replace(settings, keep_parallelism=fixed)
     if deployment.has_equal_pods:
         if isinstance(machines, Cluster):
             raise SettingError(
@@ -447,16 +446,17 @@ def _carried(rates: JobRates | None, plan: PlanResult, profile: JobProfile) -> R
 
 def _fixed(
     rest: Rest, tasks: Sequence[FlinkTask], program: Program | None
-) -> tuple[FixedParts, str]:
-    """What the program of a job sets of its parallelism, and a note on it."""
+) -> tuple[frozenset[str], Set[tuple[str, str]], str]:
+    """Tasks whose parallelism the program of a job sets, its loose streams, and a note on it."""
     if program is None:
-        return FixedParts(), (
+        note = (
             "the plan may change the parallelism of all operators; to keep what the program sets, "
             "name its jar and arguments, as in: JAR -- ARGUMENTS"
         )
-    fixed = parts_fixed_by(planned_twice(rest, program), program.jar, tasks)
-    names = f"{listed(sorted(fixed.tasks))}, so the plan keeps it" if fixed.tasks else "no operator"
-    return fixed, f"the program of the job sets the parallelism of {names}"
+        return frozenset(), frozenset(), note
+    fixed, loose = parts_fixed_by(planned_twice(rest, program), program.jar, tasks)
+    names = f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
+    return fixed, loose, f"the program of the job sets the parallelism of {names}"
 
 
 def _planned(
@@ -551,7 +551,9 @@ def current_machines(
     subtasks = Counter(name for names in profile.present.devices.values() for name in names)
 
     def machine_of(device: MeasuredDevice, offer: str | None) -> CurrentMachine:
-        return CurrentMachine(device.name, _size(device), offer, subtasks[device.name])
+        size = f"{counted(device.cores, 'core')} of {parsed_mips(device.mips):g} MIPS"
+        size += "" if device.memory is None else f", {format_bytes(device.memory)}"
+        return CurrentMachine(device.name, size, offer, subtasks[device.name])
 
     if not isinstance(machines, Catalogue):
         in_use = tuple(machine_of(d, d.name) for d in cluster.devices if subtasks[d.name])
@@ -587,11 +589,6 @@ def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> str | None:
     ]
     cheapest = min(equal, key=lambda offer: offer.price, default=None)
     return None if cheapest is None else cheapest.name
-
-
-def _size(device: MeasuredDevice) -> str:
-    size = f"{counted(device.cores, 'core')} of {parsed_mips(device.mips):g} MIPS"
-    return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
 
 
 def left_for_operators(

@@ -29,15 +29,6 @@ _EVEN = {"FORWARD", "REBALANCE"}
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
-class FixedParts(NamedTuple):
-    """Parts of a running job that its program fixes."""
-
-    tasks: frozenset[str] = frozenset()  # names of the tasks whose parallelism the program sets
-    # Streams, as pairs of tasks, that Flink forwards only because both ends have equally many
-    # subtasks.
-    loose: frozenset[tuple[str, str]] = frozenset()
-
-
 class PlannedProgram(NamedTuple):
     """Differences between the plans of a program, without chaining, at two parallelisms."""
 
@@ -73,8 +64,13 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     return PlannedProgram(names, fixed, _loose(low, high, fixed.keys()))
 
 
-def parts_fixed_by(planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask]) -> FixedParts:
-    """Find the parts of a running job that a planned program fixes; its jar is for messages.
+def parts_fixed_by(
+    planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask]
+) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """Find the tasks of a running job whose parallelism a planned program sets, and loose streams.
+
+    These are pairs of tasks between which Flink forwards tuples only because both have equally many
+    subtasks. The jar is for messages.
 
     Flink may have chained the tasks of the job. A program that sets another parallelism than the
     job has is not that of the job, and raises FlinkError. Operators may share a name and have
@@ -103,7 +99,7 @@ def parts_fixed_by(planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask
         for u, v in planned.loose
         if {planned.name[u], planned.name[v]} <= task_of.keys()
     }
-    return FixedParts(frozenset(fixed_tasks), frozenset(loose))
+    return frozenset(fixed_tasks), frozenset(loose)
 
 
 def with_loose_streams(graph: StreamGraph, loose: Set[tuple[str, str]]) -> StreamGraph:

@@ -40,7 +40,6 @@ from streamplace.engines.flink.measure.sampling import (
     source_metrics,
     tuples_per_record,
 )
-from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
 from streamplace.engines.flink.rest.plan import job_operators, source_names
 from streamplace.errors import SettingError
@@ -285,7 +284,13 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     shares = cpu_shares(processes, used)
     full = {device for device, share in shares.items() if share.is_full}
     visible = {device for device, share in shares.items() if share.shows_full_threads}
-    lasting, devices = _lasting_names(document), dict[str, set[str]]()
+    tasks = zip(document["vertices"], job_operators(document), strict=True)
+    lasting = {  # vertices with the names of their first operators that are the same after a move
+        vertex["id"]: task.names[0]
+        for vertex, task in tasks
+        if task.names and task.names[0] not in task.unsure
+    }
+    devices: dict[str, set[str]] = {}
     for v in running:
         rows = rest.get(job_path(job, "vertices", v))["subtasks"]
         devices[v] = {str(row.get("taskmanager-id")) for row in rows}
@@ -340,16 +345,6 @@ def _error(activity: Activity, metric: str) -> float:
     pairs = itertools.pairwise(activity.values(metric))
     rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
     return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
-
-
-def _lasting_names(document: Job) -> dict[str, str]:
-    """Vertices with the names of their first operators, if these are the same after a move."""
-    tasks = zip(document["vertices"], job_operators(document), strict=True)
-    return {
-        vertex["id"]: task.names[0]
-        for vertex, task in tasks
-        if task.names and task.names[0] not in task.unsure
-    }
 
 
 def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
