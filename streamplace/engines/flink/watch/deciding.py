@@ -257,7 +257,6 @@ class Conclude:
     # The last move, and the tuples/s that were measured first after it, to be written beside what
     # was predicted.
     measured_move: tuple[WatchDecision, float] | None = None
-    failure: str = ""  # why the job was not measured, if it was not for this reason before
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +275,7 @@ def decide(
     sample, moves = observation.sample, observation.moves
     if rules.may_move and moves and moves[-1].decision.state == BEGUN:
         return state, FinishMove()
-    state, failure = _with_news(state, observation)
-    state, facts = _with_sample(state, sample)
+    state, facts = _with_sample(_with_news(state, observation), sample)
     last = state.last_measurement
     last = last if last is not None and last.is_of(sample) else None
     if observation.measurement is None:
@@ -289,15 +287,11 @@ def decide(
             return replace(state, last_measurement=begun), Measure(words, trials)
         if last is not None and last.was_behind is None:
             state = replace(state, last_measurement=last._replace(was_behind=facts.falls_behind))
-    return _concluded(state, facts, observation, rules, failure)
+    return _concluded(state, facts, observation, rules)
 
 
 def _concluded(
-    state: WatchState,
-    facts: WatchRound,
-    observation: RoundObservation,
-    rules: WatchRules,
-    failure: str,
+    state: WatchState, facts: WatchRound, observation: RoundObservation, rules: WatchRules
 ) -> tuple[WatchState, Conclude]:
     """Decide where a job should run whose measurement is valid, or has failed."""
     sample = observation.sample
@@ -313,7 +307,7 @@ def _concluded(
     state = replace(state, returning=sample.job if choice.returns else "")
     moves, words = False, choice.words
     if choice.target is not None:
-        held = rules.guards.hold(choice, here.machines, facts, observation, state)
+        held = rules.guards.hold(choice, facts, observation, state)
         moves = rules.may_move and not held
         if moves:
             state = replace(state, moved_at=sample.at)
@@ -322,25 +316,21 @@ def _concluded(
             but = f"; but {held}" if rules.may_move else ""
             words = f"a move would pay: {words}{but}"
     facts = replace(facts, words=f"{state_words(facts)}; {words}")
-    return state, Conclude(facts, here, choice, moves, measured_move, failure)
+    return state, Conclude(facts, here, choice, moves, measured_move)
 
 
-def _with_news(state: WatchState, observation: RoundObservation) -> tuple[WatchState, str]:
-    """State after moves and a measurement since the last round, and why the latter has failed.
-
-    A reason that is the same as that of the measurement before is not returned.
-    """
+def _with_news(state: WatchState, observation: RoundObservation) -> WatchState:
+    """State after moves and a measurement since the last round."""
     now = observation.sample.at
     if new := observation.moves[state.n_moves :]:
         tried = _with_moves(state.tried, new, now)
         state = replace(state, tried=tried, n_moves=len(observation.moves), last_measurement=None)
     result, last = observation.measurement, state.last_measurement
     if result is None or last is None:
-        return state, ""
+        return state
     if isinstance(result, str):
-        failure = "" if result == last.failure else result
-        return replace(state, last_measurement=last._replace(at=now, failure=result)), failure
-    return replace(state, last_measurement=last._replace(at=now, model=result, failure="")), ""
+        return replace(state, last_measurement=last._replace(at=now, failure=result))
+    return replace(state, last_measurement=last._replace(at=now, model=result, failure=""))
 
 
 def _with_sample(state: WatchState, sample: JobSample) -> tuple[WatchState, WatchRound]:
@@ -645,7 +635,6 @@ class Guards:
     def hold(
         self,
         choice: WatchChoice,
-        machines: int,
         facts: WatchRound,
         observation: RoundObservation,
         state: WatchState,
@@ -671,7 +660,7 @@ class Guards:
             facts.falls_behind
             and target is not None
             and target.is_known
-            and (target.machines > machines or target.carries.value >= wanted_rate(facts))
+            and (target.machines > facts.machines or target.carries.value >= wanted_rate(facts))
         )
         has_moved = any(d.state == MOVED for d in decisions[-1:])
         pause = 0.0 if is_rescue and has_moved else self.least_seconds
@@ -680,7 +669,7 @@ class Guards:
             pause = min(DAY_SECONDS, backoff)
         if (rest := pause - (observation.sample.at - state.moved_at)) > 0:
             return f"the next move must wait for {duration(rest)}"
-        is_saving = target is not None and target.machines < machines
+        is_saving = target is not None and target.machines < facts.machines
         if is_saving and state.watched < self.least_seconds:
             return f"it has only been watched for {duration(state.watched)}"
         return ""

@@ -141,20 +141,21 @@ class JobRounds:
         return step
 
     def _measured(self, job: str, trials: Sequence[Trial]) -> JobModel | str:
-        """Measure a job; return its model, or why it has none."""
+        """Measure a job; return its model, or why it has none, which is logged if it is new."""
         assert self.state is not None
-        assert self.state.sample is not None
+        begun = self.state.last_measurement
+        assert begun is not None
         try:
-            return self.model_of(job, self.state.sample.managers, trials)
+            return self.model_of(job, begun.sample.managers, trials)
         except NoAnswer:
             raise
         except StreamplaceError as error:
+            if str(error) != begun.failure:
+                self.log.tell(f"note: the job is not measured: {error}")
             return str(error)
 
     def _conclude(self, job: str, step: Conclude) -> str:
         """Log a round, and carry out what it has chosen; return the id of the job."""
-        if step.failure:
-            self.log.tell(f"note: the job is not measured: {step.failure}")
         self._say(step.facts.words)
         facts = replace(step.facts, at=utc_now())
         self.log.add(facts)
