@@ -20,7 +20,6 @@ from streamplace.engines.flink.advise.equal_pods import (
 from streamplace.engines.flink.decide.slot_assignment import MODES
 from streamplace.engines.flink.deployment import deployment_of
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.watch.pods import PodModeller
 from streamplace.errors import ProblemError, SettingError
@@ -243,8 +242,7 @@ def test_the_older_setting_for_slots_counts_as_in_that_version(shop, version, mo
     spread = {"cluster.evenly-spread-out-slots": "true"}
     flink = application(shop, **spread)
     flink.answers["GET /config"] = {"flink-version": f"{version}.0"}
-    rest, cluster = flink.rest, measured_cluster(flink.rest, "2500 MIPS", None)
-    assert JobOnPods.of(rest, deployment_of(rest, "job"), cluster).mode == mode
+    assert JobOnPods.of(flink.rest, deployment_of(flink.rest, "job"), 0.0).mode == mode
     own = resource(flinkVersion=f"v{version.replace('.', '_')}", flinkConfiguration=spread)
     patched = [path for path, *_ in EqualPods(offer(1), 1, 1, 1, mode).changes(own, 2500.0, None)]
     assert patched == []

@@ -366,7 +366,7 @@ def advise(
         speed = float(measured.attributes["mips"])
         offers = left_for_operators(shared, profile.java, profile.sending, speed)
         if deployment.has_equal_pods:
-            own = JobOnPods.of(rest, deployment, job.alone)
+            own = JobOnPods.of(rest, deployment, job.alone.devices[0].memory or 0)
             pods, plan = planned_pods(graph, offers, plan_settings, own, profile.shares)
         else:
             plan = _planned(graph, offers, plan_settings)

@@ -25,7 +25,7 @@ from streamplace.engines.flink.decide.slot_assignment import (
 )
 from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import POD_CPU_FACTOR, MeasuredCluster, capacity
+from streamplace.engines.flink.measure.cluster import POD_CPU_FACTOR, capacity
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource, nested
@@ -71,15 +71,15 @@ class JobOnPods(NamedTuple):
     fills_slots: bool = False  # whether the number of pods decides on the parallelism
 
     @classmethod
-    def of(cls, rest: Rest, deployment: JobDeployment, cluster: MeasuredCluster) -> "JobOnPods":
-        """Read it from the settings of the JobManager; ``cluster``: its TaskManagers."""
+    def of(cls, rest: Rest, deployment: JobDeployment, memory: float) -> "JobOnPods":
+        """Read it from the settings of the JobManager; ``memory``: bytes of a pod."""
         settings = shown_settings(rest) or {}
         replaces = deployment.scheduler == USUAL  # the adaptive one has no balance modes
         return cls(
             int(settings.get("parallelism.default", "1")),
             present_mode(settings, version_of(rest)),
             known_modes(rest) if replaces else (),
-            (cluster.devices[0].memory or 0) / int(settings.get(SLOTS_SETTING, "1")),
+            memory / int(settings.get(SLOTS_SETTING, "1")),
             deployment.has_autoscaler,
             rest.resource is not None and rest.resource.counts_pods,
         )

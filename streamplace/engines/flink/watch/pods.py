@@ -20,7 +20,6 @@ from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
@@ -82,7 +81,7 @@ class PodModeller:
         offer = replace(Offer.of_device(measured.cluster.devices[0]), name="pod")
         costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
         only = Catalogue((offer,), *costs, slot_sharing=True)
-        facts = JobOnPods.of(rest, deployment, measured_cluster(rest, self.engine.mips, None))
+        facts = JobOnPods.of(rest, deployment, float(offer.memory))
         on_offer = JobOnOffer(graph, only, facts, measured.shares)
         slots, errors = int(rest.settings().get(SLOTS_SETTING, "1")), errors_for(graph)
 
