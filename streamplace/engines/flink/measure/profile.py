@@ -511,7 +511,6 @@ def _source_flow(source: FlinkTask, interval: JobInterval, present: Present) -> 
         source.operators[0],
         interval.activity[source.id],
         source.parallelism,
-        rate=interval.tuples[source.id],
         full=sorted(d for d in devices & usage.keys() if usage[d].share.is_full),
         sees_cpu=all(d in usage and usage[d].share.shows_full_threads for d in devices),
         subtasks=interval.flows.get(source.id, ()),

@@ -183,7 +183,6 @@ def flow_of(
     activity: Activity,
     parallelism: int,
     *,
-    rate: float | None = None,
     full: Sequence[str] = (),
     sees_cpu: bool = True,
     subtasks: Sequence[SubtaskFlow] = (),
@@ -193,14 +192,13 @@ def flow_of(
 
     ``operator``: its name in the names of its metrics.
     ``activity``: metrics of its task.
-    ``rate``: tuples/s that it emits; by default those that it counts.
     ``full``: TaskManagers with subtasks of it that had no free CPU.
     ``sees_cpu``: whether that is known of all its TaskManagers, and shows that a thread cannot run
     more. Otherwise, threads that are busy all the time show that a source is at its limit.
     """
     metric = sent_by(operator)
     metric = metric if metric in activity.rates else "numRecordsOut"
-    rate = activity.rates.get(metric, 0.0) if rate is None else rate
+    rate = activity.rates.get(metric, 0.0)
     pending = pending_of(operator)
     tuples, records = tuples_per_record(operator, activity), activity.totals.get(pending)
     lag = None if records is None else tuples * records
