@@ -71,7 +71,8 @@ class Output(click.Option):
 
         if path is None:
             if self.is_needed:
-                raise SettingError(f"the output file is missing; add -o FILE{self.suffixes[0]}")
+                names = " or ".join(self.suffixes)
+                raise SettingError(f"the output file is missing; add -o FILE{names}")
             return
         spare_inputs(path)
         if self.folder is not None:
