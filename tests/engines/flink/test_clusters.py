@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -146,7 +147,8 @@ class WatchThread:
         log = WatchLog.claimed(Store.usual(), job, "watched", self.steps.append)
         mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log)
         moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
-        self._watch = Watch(move.rest, log, mover, None, moved, patience)
+        rounds: Any = SimpleNamespace(is_due=False)
+        self._watch = Watch(move.rest, log, mover, rounds, moved, patience)
         self._thread = threading.Thread(target=self._run, args=(job, layout), daemon=True)
         self._thread.start()
 

@@ -152,6 +152,7 @@ class Watched:
         self.monkeypatch.setattr(watching, "time", Looks(self.flink.answers, events))
         log = self.log if mover is None else mover.log
         moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
+        rounds = rounds or SimpleNamespace(is_due=False)
         watch = Watch(self.flink.rest, log, mover, rounds, moved, patience=1.5)
         return watch.run(OLD, layout)
 

@@ -58,12 +58,11 @@ class Watch:
     rest: Rest
     log: WatchLog
     # Starts the job without lost TaskManagers; None never does.
-    mover: WatchMover | None = None
-    rounds: JobRounds | None = None  # None watches for lost TaskManagers only
+    mover: WatchMover | None
+    rounds: JobRounds
     # Receives every job that was started in place of another, and its layout.
-    moved: Callable[[str, Layout], None] = lambda job, layout: None
-    # Seconds within which a lost TaskManager may return.
-    patience: float = 30.0
+    moved: Callable[[str, Layout], None]
+    patience: float  # seconds within which a lost TaskManager may return
     job: str = field(default="", init=False)
     layout: Layout = field(default_factory=Layout, init=False)  # where it is placed
     # Since when it has failed or lacked TaskManagers.
@@ -224,7 +223,7 @@ class Watch:
 
     def _pass_round(self, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""
-        if self.rounds is None or not self.rounds.is_due:
+        if not self.rounds.is_due:
             return
         try:
             job = self.rounds.pass_round(self.job)
