@@ -25,7 +25,7 @@ from studies import markdown
 from streamplace.engines.flink.decide.slot_assignment import MODE_SETTING
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.profile import steady_profile
+from streamplace.engines.flink.measure.steadiness import steady_profile
 
 DEVICES, CORES, BANDWIDTH_BPS, REPEATS = tuple("abcd"), 0.18, 200e6, 3
 RATE, PATIENCE, START_SECONDS = 200_000.0, 30.0, 100.0

@@ -34,7 +34,8 @@ from pods import NAMESPACE, PodCluster, kubernetes
 
 from streamplace.control.policies.autoscaler import CATCH_UP, RESTART, TARGET
 from streamplace.engines.flink.local.dist import find_flink
-from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
+from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.mounting import CONFIG_MAP, reporter_files, reporter_patch
 from streamplace.engines.flink.operator.patching import merged
 from streamplace.engines.flink.operator.resource import FlinkResource, rest_of

@@ -242,7 +242,7 @@ def profile_(settings: FlinkProfileSettings, output: Path | None, as_json: bool)
     from streamplace.engines.flink.deployment import deployment_of
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.measure.measured_graph import measured_graph
-    from streamplace.engines.flink.measure.profile import steady_profile
+    from streamplace.engines.flink.measure.steadiness import steady_profile
     from streamplace.engines.flink.operator.mounting import CONFIG_MAP, PATCH, reporter_files
     from streamplace.engines.flink.operator.resource import FlinkResource
     from streamplace.engines.flink.rest.client import only_job

@@ -18,8 +18,9 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.engines.flink.measure.cost_fit import Observed
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import requested_rate
+from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved

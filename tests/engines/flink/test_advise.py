@@ -26,7 +26,8 @@ from fake_flink import (
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.fixed_parallelism import PlannedProgram
-from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
+from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.program.program import Program, known_program, remember
 from streamplace.engines.flink.rest.client import FlinkError

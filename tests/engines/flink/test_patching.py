@@ -15,7 +15,7 @@ from pods import NAMESPACE
 from streamplace.cli.main import main
 from streamplace.engines.flink.decide.candidates import Candidate
 from streamplace.engines.flink.decide.improving import JobImprover
-from streamplace.engines.flink.measure.profile import steady_profile
+from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
 from streamplace.engines.flink.operator.modes import ModeTrials, check_change, finish, measured
 from streamplace.engines.flink.operator.patch_table import PatchStep

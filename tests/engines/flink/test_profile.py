@@ -31,17 +31,14 @@ from streamplace.engines.flink.cpu.charging import JavaThread
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.measured_graph import measured_graph
-from streamplace.engines.flink.measure.profile import (
+from streamplace.engines.flink.measure.profile import LoadWindow, Present, Remedy, Usage, profile
+from streamplace.engines.flink.measure.source_lag import source_flow
+from streamplace.engines.flink.measure.steadiness import (
     LEAST_WINDOWS,
-    LoadWindow,
-    Present,
-    Remedy,
-    Usage,
-    profile,
     steady_profile,
     why_unsteady,
+    window_of,
 )
-from streamplace.engines.flink.measure.source_lag import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import errors_for
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_WINDOWS
@@ -648,4 +645,4 @@ def test_compilers_of_an_idle_machine_are_not_waited_for(warming):
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
         usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers})}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))
-        assert seen.load.compilers == pytest.approx(part, abs=0.001)
+        assert window_of(seen).compilers == pytest.approx(part, abs=0.001)

@@ -1,9 +1,5 @@
 """Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts.
 
-A job is measured in windows until it is steady: over the last `STEADY_SECONDS`, the slopes of the
-rate of its sources and of its CPU per tuple are within their noise, or change them by less than
-`STEADY`, and compilers take less than `MOST_COMPILERS` of the CPU.
-
 A subtask that sleeps, waits for an answer or a disk, or has reached its limit of asynchronous
 requests reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no CPU.
 Per second, the threads of a task wait
@@ -21,20 +17,15 @@ of the run delay may not belong to the busy time. Waiting is then longer, and th
 computed, so a limit that is found is certain.
 """
 
-import logging
 import math
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import mean
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.constants import RATE_ERRORS
 from streamplace.engines.flink.cpu.charging import (
-    COMPILERS,
     GARBAGE,
     MEASURED,
     NATIVE,
@@ -69,10 +60,7 @@ from streamplace.engines.flink.measure.windows import JobInterval, JobWindows
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
-from streamplace.model.defaults import PATIENCE_SECONDS
 from streamplace.model.message_text import counted, listed, quoted, shown
-
-LOG = logging.getLogger(__name__)
 
 
 class Remedy(str):
@@ -103,19 +91,6 @@ LEAST_WAITING = 0.1
 
 Less may be due to locks and page faults, or to counters and threads that are read at different
 times.
-"""
-STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
-"""Time, and number of windows, over which a job must be steady."""
-STEADY = 0.05
-"""Largest relative change over that time that does not matter."""
-MOST_CHANGE = 0.3
-"""Largest change by which a slope may be noise; a steady job does not vary by more."""
-MOST_COMPILERS = 0.15
-"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
-LEAST_COMPILERS = 0.02
-"""Compilers are ignored below this part of the CPU limit of TaskManagers.
-
-In a job with a low load they continue for minutes, partly with code that serves the profiler.
 """
 
 
@@ -279,21 +254,6 @@ class JobProfile:
                 "(seconds in --settings)"
             )
 
-    @property
-    def load(self) -> LoadWindow:
-        """Rates and CPU, as of one window."""
-        compilers, usage = 0.0, self.present.usage
-        cores = sum(own.kinds.get(COMPILERS, 0.0) for own in usage.values())
-        if cores > LEAST_COMPILERS * sum(own.share.limit for own in usage.values()):
-            compilers = cores / sum(self.used.values())
-        return LoadWindow(
-            max((activity.seconds for activity in self.activity.values()), default=0.0),
-            sum(self.tuples[source.id] for source in self.sources),
-            sum(cpu.cores for cpu in self.cpu.values()),
-            compilers,
-            self.observations,
-        )
-
 
 def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     """Measure a running job for about ``seconds``.
@@ -304,92 +264,6 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     windows = JobWindows(rest, job)
     windows.add(seconds)
     return profile_of(windows)
-
-
-def steady_profile(
-    rest: Rest, job: str, seconds: float, patience: float = PATIENCE_SECONDS
-) -> JobProfile:
-    """Measure a running job until it is steady; return its profile of all windows since then.
-
-    ``patience``: seconds after which a job is measured although it is not steady; the ``drift`` of
-    its profile is the change to be expected. 0 for a single window.
-    """
-    windows = JobWindows(rest, job)
-    loads: list[LoadWindow] = []
-    began = time.monotonic()
-    while True:
-        windows.add(seconds)
-        now = profile_of(windows)
-        now.check_sources()  # else all further windows would be useless, too
-        loads.append(now.load)
-        last = _last(loads)
-        waited = time.monotonic() - began
-        reason = why_unsteady(last)
-        is_enough = len(loads) >= LEAST_WINDOWS or not patience
-        if not reason or (waited >= patience and is_enough):
-            break
-        LOG.debug("not steady after %.0f s: %s", waited, reason)
-    answer = replace(profile_of(windows, len(last)), windows=tuple(last))
-    if not reason:
-        return answer
-    costs, measured = costs_of(last), sum(window.seconds for window in last)
-    is_known = len(costs) >= LEAST_WINDOWS and any(costs)
-    drift = (max(costs) - min(costs)) / mean(costs) if is_known else math.inf
-    answer.doubts.append(
-        Remedy(
-            f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
-            f"{drift:.0%} in the last {measured:.0f} s; intervals allow "
-            "for that"
-        )
-    )
-    return replace(answer, drift=drift)
-
-
-def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
-    """The last windows over which a job must be steady; all, if they are too few."""
-    number, seconds = 0, 0.0
-    for window in reversed(windows):
-        if number >= LEAST_WINDOWS and seconds >= STEADY_SECONDS:
-            break
-        number, seconds = number + 1, seconds + window.seconds
-    return list(windows[-number:])
-
-
-def why_unsteady(windows: Sequence[LoadWindow]) -> str:
-    """Why a job is not steady over some windows; empty if it is.
-
-    >>> rising = [LoadWindow(5.0, rate, 0.1) for rate in (100, 120, 140, 160)]
-    >>> why_unsteady(rising)
-    'its rate changed by +46% in 20 s'
-    >>> why_unsteady(rising[-1:] * 4)
-    ''
-    """
-    seconds = sum(window.seconds for window in windows)
-    if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
-        return f"it was measured for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
-    compilers = windows[-1].compilers
-    if compilers >= MOST_COMPILERS:
-        return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
-    rates = [window.rate for window in windows]
-    for what, values in (("rate", rates), ("CPU per tuple", costs_of(windows))):
-        if change := change_of(values):
-            return f"its {what} changed by {change:+.0%} in {seconds:.0f} s"
-    return ""
-
-
-def change_of(values: Sequence[float]) -> float:
-    """Relative change of values of equal windows by their slope; 0 if they are steady.
-
-    >>> change_of([100.0, 103.0, 98.0, 101.0]), round(change_of([50.0, 40.0, 32.0, 26.0]), 2)
-    (0.0, -0.65)
-    """
-    n, middle = len(values), float(np.mean(values)) if len(values) else 0.0
-    if n < LEAST_WINDOWS or middle <= 0:
-        return 0.0
-    (slope, _), covariance = np.polyfit(np.arange(n), np.array(values) / middle, 1, cov=True)
-    change, error = (n - 1) * float(slope), (n - 1) * math.sqrt(covariance[0, 0])
-    is_noise = abs(change) <= RATE_ERRORS * error and abs(change) <= MOST_CHANGE
-    return 0.0 if abs(change) <= STEADY or is_noise else change
 
 
 def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
