@@ -67,7 +67,7 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
     place = np.full(n, NOWHERE, np.int32)
     start, finish = np.zeros(n), np.zeros(n)
     gaps = all_free(tasks)
-    shortest = shortest_work(tasks)
+    shortest = tasks.work.min()
     home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
     used = np.zeros(d)
     may, ready = np.ones(d, np.bool_), np.empty(d)
@@ -178,16 +178,6 @@ def all_free(tasks: Tasks) -> Gaps:
     return Gaps(start, end, np.ones(cores, np.int32), joint, joints)
 
 
-@kernel
-def shortest_work(tasks: Tasks) -> float:
-    """Least time of any task on any device; shorter gaps are useless."""
-    least = np.inf
-    for v in range(len(tasks.work)):
-        for a in range(tasks.work.shape[1]):
-            least = min(least, tasks.work[v, a])
-    return least
-
-
 @borrowing_kernel
 def earliest_on(
     tasks: Tasks, gaps: Gaps, a: int, ready: float, work: float, insertion: bool
@@ -229,7 +219,10 @@ def _first_from(times: Floats, c: int, size: int, ready: float) -> int:
 
 @borrowing_kernel
 def take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
-    """Remove a time from a gap, which leaves two gaps, one or none."""
+    """Remove a time from a gap, which leaves two gaps, one or none.
+
+    Gaps below the ``shortest`` work of any task are useless.
+    """
     if g < 0:  # a task without cost, between two others
         return
     before = start - gaps.start[c, g] >= shortest and start > gaps.start[c, g]

@@ -84,10 +84,9 @@ def by_rank(tasks: Tasks, rank: Floats) -> Ints:
     """
     n = len(rank)
     heap, size = np.empty(n, np.int32), 0
-    waiting = np.zeros(n, np.int32)
+    waiting = np.diff(tasks.in_start)
     order, done = np.empty(n, np.int32), 0
     for v in range(n):
-        waiting[v] = tasks.in_start[v + 1] - tasks.in_start[v]
         if waiting[v] == 0:
             size = _push(heap, size, rank, v)
     while size > 0:

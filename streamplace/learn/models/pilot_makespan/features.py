@@ -24,7 +24,6 @@ from streamplace.scheduling.insertion import (
     is_full,
     latest_starts,
     ready_on,
-    shortest_work,
     take,
     wider,
 )
@@ -109,7 +108,7 @@ def features_of(problem: Problem) -> PilotMakespanFeatures:
         least=tasks.work.min(axis=1),
         coming=np.bincount(tasks.target, size, n).astype(np.float64),
         going=np.bincount(tasks.source, size, n).astype(np.float64),
-        shortest=shortest_work(tasks),
+        shortest=float(tasks.work.min()),
     )
 
 
