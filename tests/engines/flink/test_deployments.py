@@ -93,21 +93,15 @@ def test_the_table_has_no_other_deployments():
     assert list(rows()) == list(DEPLOYMENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("kubernetes")
 @pytest.mark.parametrize(
     ("name", "mode", "settings"),
     [
         ("native Kubernetes, application mode", "application", {}),
-        pytest.param(
-            "FlinkDeployment of the operator", "application", OPERATED, marks=pytest.mark.slow
-        ),
-        pytest.param("native Kubernetes, session cluster", "session", {}, marks=pytest.mark.slow),
-        pytest.param(
-            "FlinkSessionJob of the operator",
-            "session",
-            OPERATED | {"job": OF_RESOURCE},
-            marks=pytest.mark.slow,
-        ),
+        ("FlinkDeployment of the operator", "application", OPERATED),
+        ("native Kubernetes, session cluster", "session", {}),
+        ("FlinkSessionJob of the operator", "session", OPERATED | {"job": OF_RESOURCE}),
     ],
 )
 def test_what_the_table_says_is_so_on_kubernetes(run, pods, tmp_path, name, mode, settings):
