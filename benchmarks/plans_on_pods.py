@@ -212,7 +212,7 @@ def runs_since(moment: float) -> bool:
         for job in own.live_jobs():
             document = own.job(job)
             states = {vertex["status"] for vertex in document["vertices"]}
-            if document["start-time"] >= 1000 * moment and states == {RUNNING}:
+            if document["timestamps"]["CREATED"] >= 1000 * moment and states == {RUNNING}:
                 return True
     return False
 
