@@ -98,6 +98,7 @@ class PodCluster:
                 **({"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}),
             },
             verify=ssl.create_default_context(cafile=server["certificate-authority"]),
+            timeout=60.0,  # pods that are busy share the machine with it
             trust_env=False,
         )
         answer.raise_for_status()
