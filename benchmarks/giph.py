@@ -81,24 +81,26 @@ def weights_of(
     problems: Callable[[], list[Problem]],
     epochs: int,
     options: str = "",
+    preset: str = "fast",
     **rest: Any,
 ) -> Path:
-    """Weights of a model that is trained by the fast preset, unless they are there."""
+    """Weights of a model that is trained, unless they are there."""
     if not (run / "best.safetensors").exists():
         run.parent.mkdir(parents=True, exist_ok=True)
-        config = run.with_suffix(".toml")
-        config.write_text(f"[training]\nbatch = {BATCH}\n[model]\n{options}\n", "utf-8")
-        train(model, problems(), run, config=config, epochs=epochs, **rest)
+        if preset == "fast":
+            rest["config"] = run.with_suffix(".toml")
+            text = f"[training]\nbatch = {BATCH}\n[model]\n{options}\n"
+            rest["config"].write_text(text, "utf-8")
+        train(model, problems(), run, preset=preset, epochs=epochs, **rest)
     return run / "best.safetensors"
 
 
 def trained(variant: Variant, folder: Path, epochs: int, learned: int = LEARNED) -> None:
     """Train a variant, unless it is there."""
-    problems, run = partial(problems_of, "train", learned), folder / variant.name
-    if variant.preset == "fast":
-        weights_of(run, variant.model, problems, epochs, variant.options)
-    elif not (run / "best.safetensors").exists():
-        train(variant.model, problems(), run, preset="paper", epochs=EPOCHS_OF_PAPER)
+    problems = partial(problems_of, "train", learned)
+    epochs = epochs if variant.preset == "fast" else EPOCHS_OF_PAPER
+    run, model = folder / variant.name, variant.model
+    weights_of(run, model, problems, epochs, variant.options, variant.preset)
 
 
 def placer_of(name: str, folder: Path) -> str:

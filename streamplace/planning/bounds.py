@@ -37,6 +37,7 @@ from streamplace.placers.exact.cpsat import new_solver
 from streamplace.planning.cuts import (
     MARGIN,
     Cut,
+    ExactCut,
     cheapest_counts,
     item_cuts,
     least_cost,
@@ -445,7 +446,7 @@ class CostBound:
 
     value: Fraction  # the bound, an exact fraction
     counts: tuple[int, ...]  # cheapest numbers of machines that no cut excludes
-    cuts: tuple[Cut, ...]  # cuts that prove the bound
+    cuts: tuple[ExactCut, ...]  # cuts that prove the bound
     # Bound of each relaxation, with the cuts of all weaker ones.
     by_strength: dict[str, Fraction] = field(default_factory=dict)
 
@@ -464,7 +465,7 @@ def proven_bound(
     """
     relaxation = Relaxation(demand, catalogue)
     columns = Columns(relaxation, most_nodes)
-    relaxations: dict[str, Callable[[list[Cut]], Iterable[Cut]]] = {
+    relaxations: dict[str, Callable[[list[ExactCut]], Iterable[ExactCut]]] = {
         "resources": lambda _: resource_cuts(demand, catalogue),
         "items": lambda _: item_cuts(demand, catalogue),
         "network": lambda cuts: _network_cuts(relaxation, catalogue, cuts, stop),
@@ -472,7 +473,7 @@ def proven_bound(
             lambda counts: columns.cut(counts, stop), catalogue, cuts, stop
         ),
     }
-    cuts: list[Cut] = []
+    cuts: list[ExactCut] = []
     by_strength: dict[str, Fraction] = {}
     counts = all_machines = tuple(offer.at_most for offer in catalogue.offers)
     for strength, further in relaxations.items():
@@ -488,13 +489,13 @@ def proven_bound(
 
 
 def _excluding(
-    cut_of: Callable[[tuple[int, ...]], Cut | None],
+    cut_of: Callable[[tuple[int, ...]], ExactCut | None],
     catalogue: Catalogue,
-    cuts: Sequence[Cut],
+    cuts: Sequence[ExactCut],
     stop: Callable[[], bool],
-) -> list[Cut]:
+) -> list[ExactCut]:
     """Cuts beyond these, each of which excludes the cheapest numbers of machines so far."""
-    further: list[Cut] = []
+    further: list[ExactCut] = []
     while len(further) < MOST_CUTS and not stop():
         counts = cheapest_counts([*cuts, *further], catalogue)
         cut = None if counts is None else cut_of(counts)
@@ -505,17 +506,17 @@ def _excluding(
 
 
 def _network_cuts(
-    relaxation: Relaxation, catalogue: Catalogue, cuts: Sequence[Cut], stop: Callable[[], bool]
-) -> list[Cut]:
+    relaxation: Relaxation, catalogue: Catalogue, cuts: Sequence[ExactCut], stop: Callable[[], bool]
+) -> list[ExactCut]:
     """Cuts beyond these from the linear relaxation of a machine's contents, network included."""
     polytopes = [relaxation.polytope(t) for t in range(relaxation.n_types)]
 
-    def cut_of(worth: Floats) -> Cut:
+    def cut_of(worth: Floats) -> ExactCut:
         scaled = worth / max(float(np.abs(worth).max(initial=0.0)), 1e-300)
         bounds = [price(relaxation, t, scaled).bound for t in range(relaxation.n_types)]
         return Cut(tuple(bounds), total_worth(scaled), "network")
 
-    def separated(counts: tuple[int, ...]) -> Cut | None:
+    def separated(counts: tuple[int, ...]) -> ExactCut | None:
         covering = separate(polytopes, counts)
         cut = cut_of(covering.worth)
         return None if covering.cost <= NO_GAP or cut.holds(counts) else cut
@@ -620,7 +621,7 @@ class Columns:
         self._columns: list[tuple[int, Priced]] = []  # with the type of machine
         self._nodes = 0
 
-    def cut(self, counts: Sequence[int], stop: Callable[[], bool]) -> Cut | None:
+    def cut(self, counts: Sequence[int], stop: Callable[[], bool]) -> ExactCut | None:
         """Return a cut that excludes these numbers of machines; None where there is none.
 
         If the master is only feasible with columns that no real machine holds, those are dropped
@@ -637,7 +638,7 @@ class Columns:
             self._columns, nodes = columns, 4 * nodes
         return None
 
-    def _cut(self, counts: Sequence[int], nodes: int, stop: Callable[[], bool]) -> Cut | None:
+    def _cut(self, counts: Sequence[int], nodes: int, stop: Callable[[], bool]) -> ExactCut | None:
         for _ in range(MOST_PRICINGS):
             missing, worth, rent = solve_master(
                 [1.0] * self._relaxation.demand.n_operators,

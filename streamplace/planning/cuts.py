@@ -12,7 +12,7 @@ cheapest numbers that satisfy them; a depth-first search in integers proves that
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,17 +37,17 @@ MANY_TYPES, LITTLE_WORK = 32, 0.2
 """Types of machines above which the solver may use less: it would seldom end, many times over."""
 MOST_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
-Amount = Fraction | int
-Node = tuple[int, int, list[Amount]]
+A = TypeVar("A", Fraction, int)
+Node = tuple[int, int, list[int]]
 """Next type of machine, and the money and the needs that are left for it and all after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Generic[A]):
     """Σ worth(t) · x(t) ≥ demand, in exact fractions or in integers."""
 
-    worth: tuple[Amount, ...]  # largest worth of one machine of each type, z
-    demand: Amount  # worth of all operators together
+    worth: tuple[A, ...]  # largest worth of one machine of each type, z
+    demand: A  # worth of all operators together
     # What made the cut: "cpu", "memory" or "slots", "cpu items" or "memory items", "network" or
     # "contents"; "machines" if no resource is needed, so that there is a machine all the same.
     origin: str
@@ -56,13 +56,17 @@ class Cut:
         """Whether numbers of machines satisfy the cut."""
         return sum(z * x for z, x in zip(self.worth, counts, strict=True)) >= self.demand
 
-    def whole(self) -> "Cut":
+    def whole(self) -> "Cut[int]":
         """Round to integers, so that the cut excludes no more than before."""
         if self.demand <= 0:
             return Cut((0,) * len(self.worth), 0, self.origin)
         scale = Fraction(SCALE) / self.demand
         worth = tuple(-int(-min(z, self.demand) * scale // 1) for z in self.worth)
         return Cut(worth, SCALE, self.origin)
+
+
+ExactCut = Cut[Fraction]
+"""A cut as bounds are proven by it."""
 
 
 class ResourceNeed(NamedTuple):
@@ -91,7 +95,7 @@ def resource_needs(demand: Demand, catalogue: Catalogue) -> Iterator[ResourceNee
             yield ResourceNeed(tags, rows, runs, resource, total)
 
 
-def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
+def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
     """Cuts of each resource alone, for all operators and for those that require the same tags."""
     capacity, needed = capacities(catalogue), False
     for need in resource_needs(demand, catalogue):
@@ -107,7 +111,7 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
         yield Cut((Fraction(1),) * len(catalogue.offers), Fraction(1), "machines")
 
 
-def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
+def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[ExactCut]:
     """Cuts by dual feasible functions, for items that cannot be divided.
 
     The function of k pieces (Fekete and Schepers 2001) maps a size x to itself where (k + 1) · x is
@@ -154,7 +158,7 @@ def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
 
 
 def cheapest_counts(
-    cuts: Iterable[Cut],
+    cuts: Iterable[ExactCut],
     catalogue: Catalogue,
     *,
     above: int = 0,
@@ -181,7 +185,7 @@ def cheapest_counts(
 def solve_counts(
     prices: Sequence[int],
     limits: Sequence[tuple[int, int]],
-    cuts: Iterable[Cut],
+    cuts: Iterable[Cut[int]],
     work: float,
     *,
     above: int = 0,
@@ -202,8 +206,7 @@ def solve_counts(
     model = cp_model.CpModel()
     x = [model.new_int_var(low, high, "") for low, high in limits]
     for cut in cuts:
-        worth = sum(int(z) * n for z, n in zip(cut.worth, x, strict=True))
-        model.add(worth >= int(cut.demand))
+        model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) >= cut.demand)
     grain = 1 + sum(n * high for n, (_, high) in zip(prices, limits, strict=True)) // MOST_COST
     cost = sum(n // grain * y for n, y in zip(prices, x, strict=True))
     model.add(cost >= above // grain)
@@ -222,7 +225,7 @@ def solve_counts(
 
 
 def least_cost(
-    cuts: Iterable[Cut], catalogue: Catalogue, goal: int, stop: Callable[[], bool]
+    cuts: Iterable[ExactCut], catalogue: Catalogue, goal: int, stop: Callable[[], bool]
 ) -> Fraction:
     """Return a lower bound, at most ``goal`` units, of the cost of numbers that satisfy the cuts.
 
@@ -241,17 +244,17 @@ def least_cost(
     return (goal if is_refuted else floor) * prices.unit
 
 
-LeastCost = Callable[[int, Amount], int | None]
+LeastCost = Callable[[int, int], int | None]
 """Least cost at which the types of machines from one on reach a worth; None if all are too few."""
 
 
-def _least_cost_of(cut: Cut, prices: Prices, catalogue: Catalogue) -> LeastCost:
+def _least_cost_of(cut: Cut[int], prices: Prices, catalogue: Catalogue) -> LeastCost:
     """Least costs by a single cut, of the types with the lowest price per worth first."""
     columns = zip(prices.numbers, cut.worth, catalogue.offers, strict=True)
     offers = [(t, n, z, offer.at_most) for t, (n, z, offer) in enumerate(columns) if z]
-    offers.sort(key=lambda row: (row[1] / Fraction(row[2]), *row[2:]))
+    offers.sort(key=lambda row: (Fraction(row[1], row[2]), *row[2:]))
 
-    def least_cost(first: int, need: Amount) -> int | None:
+    def least_cost(first: int, need: int) -> int | None:
         if need <= 0:
             return 0
         cost = 0
@@ -269,18 +272,18 @@ def _least_cost_of(cut: Cut, prices: Prices, catalogue: Catalogue) -> LeastCost:
 def _is_refuted(
     goal: int,
     prices: Prices,
-    cuts: list[Cut],
+    cuts: list[Cut[int]],
     singles: list[LeastCost],
     catalogue: Catalogue,
     stop: Callable[[], bool],
 ) -> bool:
     """Whether a depth-first search shows that no numbers below the goal satisfy the cuts."""
 
-    def is_too_dear(t: int, money: int, needs: list[Amount]) -> bool:
+    def is_too_dear(t: int, money: int, needs: list[int]) -> bool:
         costs = (least(t, need) for least, need in zip(singles, needs, strict=True))
         return money < 0 or any(cost is None or cost > money for cost in costs)
 
-    def rests(t: int, money: int, needs: list[Amount]) -> Iterator[Node]:
+    def rests(t: int, money: int, needs: list[int]) -> Iterator[Node]:
         """The next type, and money and needs after each number of this one, the largest first."""
         offer, number = catalogue.offers[t], prices.numbers[t]
         for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):
