@@ -10,7 +10,7 @@ import click
 
 from streamplace.cli._command import verb
 from streamplace.cli._flink_move import access
-from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
+from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, PICTURES, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
@@ -199,7 +199,7 @@ def _started(output: Path | None, job: str, layout: "Layout") -> None:
     "flink history --job clicks",
 )
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
-@writes("Picture of the watches to write (.svg, .png or .pdf).", suffixes=(".svg", ".png", ".pdf"))
+@writes("Picture of the watches to write (.svg, .png or .pdf).", suffixes=PICTURES)
 @AS_JSON
 def history_(job: str | None, output: Path | None, as_json: bool) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.

@@ -24,6 +24,9 @@ SUFFIXES = {
     ".txt", ".xlsx", ".yaml",
 }  # fmt: skip
 """Suffixes that say what a file holds, so that they do not end the name of a folder."""
+GRAPHS = (".jsonl.gz", ".jsonl", ".json", ".json.gz")
+PICTURES = (".png", ".svg", ".pdf")
+"""Suffixes of files that several commands write."""
 
 
 class File(click.Path):

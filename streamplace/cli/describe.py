@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import FILE, common
+from streamplace.cli._options import FILE, PICTURES, common
 from streamplace.cli._output import counted, print_json, print_report, progress, say
 from streamplace.model.defaults import BANDWIDTH, SPEED
 from streamplace.settings.base import VerbSettings
@@ -42,7 +42,7 @@ class DescribeSettings(VerbSettings):
     settings=DescribeSettings,
 )
 @click.argument("data", type=FILE, nargs=-1, required=True)
-@common("Draw the histograms to this .png, .svg or .pdf file.", suffixes=(".png", ".svg", ".pdf"))
+@common("Draw the histograms to this .png, .svg or .pdf file.", suffixes=PICTURES)
 def command(
     data: tuple[Path, ...], settings: DescribeSettings, as_json: bool, output: Path | None
 ) -> None:

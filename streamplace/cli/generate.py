@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._command import CommandGroup, verb
-from streamplace.cli._options import FILE, common
+from streamplace.cli._options import FILE, GRAPHS, common
 from streamplace.cli._output import counted, print_json, progress, say
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import Count, Whole
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WRITES = common(
     "File to write: .jsonl or .jsonl.gz for a data set, .json for one graph.",
-    suffixes=(".jsonl.gz", ".jsonl", ".json", ".json.gz"),
+    suffixes=GRAPHS,
     is_needed=True,
 )
 EXAMPLES = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._command import GroupedCommand
-from streamplace.cli._options import FILE, common
+from streamplace.cli._options import FILE, GRAPHS, common
 from streamplace.cli._output import print_json, progress, say
 from streamplace.errors import SettingError
 
@@ -35,7 +35,7 @@ class Import(GroupedCommand):
 @click.argument("source", type=FILE)
 @common(
     "Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.",
-    suffixes=(".json", ".jsonl", ".jsonl.gz", ".json.gz"),
+    suffixes=GRAPHS,
     is_needed=True,
 )
 def command(format_name: str, source: Path, as_json: bool, output: Path, **options: bool) -> None:

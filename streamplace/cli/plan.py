@@ -79,7 +79,6 @@ def command(graph: Path, settings: PlanSettings, as_json: bool, output: Path | N
 def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> None:
     """Raise an error for an output that cannot be written, before any planning."""
     from streamplace.control.schedule import FILES as SCHEDULE_FILES
-    from streamplace.drawing.figures import SUFFIXES
     from streamplace.io.files import check_suffix
     from streamplace.planning.result import FILES
 
@@ -92,7 +91,7 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
     if page:
         return
     if is_curve:
-        check_suffix(output, "the figure", *SUFFIXES, ".html")
+        check_suffix(output, "the figure", *_options.PICTURES, ".html")
     else:
         _options.spare_inputs(*(output / name for name in {*FILES, *SCHEDULE_FILES}))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import FILE, common, read_problem
+from streamplace.cli._options import FILE, PICTURES, common, read_problem
 from streamplace.cli._output import (
     console,
     print_json,
@@ -49,7 +49,7 @@ TRACE = ".trace.json"
     "File to write: the JSON document (.json), a report (.html), the Gantt chart of one pass "
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
     ".svg or .pdf).",
-    suffixes=(".json", ".html", ".png", ".svg", ".pdf"),
+    suffixes=(".json", ".html", *PICTURES),
 )
 def command(
     graph: Path, placement: Path, settings: SimulateSettings, as_json: bool, output: Path | None

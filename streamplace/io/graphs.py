@@ -11,7 +11,16 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import plain
-from streamplace.io.files import LONGEST_LINE, encoded, file_path, json_line, located, spot, writing
+from streamplace.io.files import (
+    LONGEST_LINE,
+    check_suffix,
+    encoded,
+    file_path,
+    json_line,
+    located,
+    spot,
+    writing,
+)
 from streamplace.io.lines import LINES, Line, lines_of
 from streamplace.io.parsing import parse_json, untyped
 from streamplace.io.schema import OPERATOR, STREAM
@@ -119,8 +128,7 @@ def _named_line(graph: StreamGraph) -> tuple[str, bytes]:
 
 def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> int:
     """Write a data set of named lines, and return their number."""
-    if not path.name.endswith(LINES):
-        raise FormatError(f"{spot(path)}: a data set's name must end in .jsonl or .jsonl.gz")
+    check_suffix(path, "a data set", *LINES)
     count = 0
     with writing(path) as file:
         for name, line in lines:

@@ -69,8 +69,8 @@ def parts_fixed_by(
 ) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """Find the tasks of a running job whose parallelism a planned program sets, and loose streams.
 
-    These are pairs of tasks between which Flink forwards tuples only because both have equally many
-    subtasks. The jar is for messages.
+    A loose stream is a pair of tasks between which Flink forwards tuples only because both have
+    equally many subtasks. The jar is for messages.
 
     Flink may have chained the tasks of the job. A program that sets another parallelism than the
     job has is not that of the job, and raises FlinkError. Operators may share a name and have
