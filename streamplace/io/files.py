@@ -176,8 +176,10 @@ def appending(path: Path, start: bytes) -> Iterator[Callable[[bytes], None]]:
     """Lock a file of lines against other processes, and yield a function that appends lines.
 
     A line that an interrupted process left incomplete is removed. A file with such a line that does
-    not begin with ``start``, as all of ours do, is of another kind, and refused.
+    not begin with ``start``, as all of ours do, is of another kind, and refused. A new file to
+    which nothing was appended does not stay.
     """
+    is_new = not path.exists()
     with _write_errors(path):
         file = path.open("a+b", buffering=0)
 
@@ -190,7 +192,11 @@ def appending(path: Path, start: bytes) -> Iterator[Callable[[bytes], None]]:
         _lock(file, path, f"adding results to it; {REMEDY}")
         with _write_errors(path):
             _remove_torn_line(file, path, start)
-        yield append
+        try:
+            yield append
+        finally:
+            if is_new and not file.tell():
+                path.unlink(missing_ok=True)
 
 
 def _remove_torn_line(file: FileIO, path: Path, start: bytes) -> None:
