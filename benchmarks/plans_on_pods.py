@@ -100,7 +100,7 @@ def measured(
     with reconciled(pods, "job", spec, runs=True) as operator:
         profile()
         time.sleep(WARM_UP)
-        plans = {number: advised(folder, number) for number in times}
+        plans = {number: advised(folder, number * BASE[job]) for number in times}
         before = profile()
         found: dict[Pods, dict[str, Any]] = {}
         for number, advice in plans.items():
@@ -160,7 +160,7 @@ def price(pods: Pods) -> float:
     return pods.number * (PER_CORE * pods.cores + PER_GB * 1.073741824)
 
 
-def advised(folder: Path, times: int) -> dict[str, Any]:
+def advised(folder: Path, rate: int) -> dict[str, Any]:
     """Advice on the job, as the command prints it."""
     offers = "".join(
         f'[[offers]]\nname = "of {n:g}"\nmips = "{n * 2500:g} MIPS"\nmemory = "{MEMORY}"\n'
@@ -169,7 +169,7 @@ def advised(folder: Path, times: int) -> dict[str, Any]:
     (folder / "offers.toml").write_text(f"per_core = {PER_CORE}\nper_gb = {PER_GB}\n{offers}")
     (folder / "own.toml").write_text(f"seconds = 5\npatience = {PATIENCE}\n")
     given = ("--offers", folder / "offers.toml", "--settings", folder / "own.toml", "--json")
-    command = ("flink", "advise", "--rest", ADDRESS, "--rate", f"{times}x", *map(str, given))
+    command = ("flink", "advise", "--rest", ADDRESS, "--rate", str(rate), *map(str, given))
     done = subprocess.run([sys.executable, "-m", "streamplace", *command], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     advice: dict[str, Any] = json.loads(done.stdout)
