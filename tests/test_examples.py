@@ -13,14 +13,14 @@ EXAMPLES = sorted(
     if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
 )
 ARGUMENTS = {"demo.py": ["demo"]}
-SLOW = {"demo.py", "incremental_training.py", "torch_geometric_gnn.py"}
-"""`make demo` runs the first, the others train."""
+QUICK = {"own_application.py", "own_placer.py", "own_policy.py"}
+"""Those that others extend streamplace by; `make demo` runs demo.py."""
 
 
 def marks(example):
     """Each in whatever process is free."""
     group = pytest.mark.xdist_group(example.name)
-    return [group, pytest.mark.slow] if example.name in SLOW else [group]
+    return [group] if example.name in QUICK else [group, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def answers(folder, lines):
     return found
 
 
+@pytest.mark.slow
 def test_shipped_placers_work_without_torch(folder):
     script = (
         "import sys, streamplace\n"

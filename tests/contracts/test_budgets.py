@@ -4,7 +4,7 @@ import math
 from functools import partial
 
 import pytest
-from placer_cases import EVALUATIONS, SEED, VARIED, first_answer, make_busy, question
+from placer_cases import EVALUATIONS, SEED, VARIED, case, first_answer, make_busy, question
 from problems import PROBLEMS
 
 import streamplace
@@ -18,15 +18,8 @@ from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")
-LONG = {(p, name) for p in ("doppler", "giph", "giph-task-eft", "placeto") for name in VARIED}
-"""Placers whose least work takes ten seconds; others of their problems are quick."""
 CASES = [
-    pytest.param(
-        placer,
-        problem,
-        id=f"{placer}-{problem}",
-        marks=() if problem in VARIED and (placer, problem) not in LONG else pytest.mark.slow,
-    )
+    case(placer, problem, slow=problem not in VARIED)
     for placer in PLACERS
     for problem in PROBLEMS
     if PROBLEMS[problem].rules is None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from histories import InterruptsEpoch, assert_same
+from placer_cases import OF_PAPERS, SLOW, case
 from problems import PROBLEMS, chain, diamond, fork_join, heterogeneous, joined
 
 import streamplace
@@ -45,21 +46,19 @@ def of_all(*quick):
     return pytest.mark.parametrize(
         "trained",
         [
-            pytest.param(name, marks=[GROUPS[name], *([] if name in quick else [pytest.mark.slow])])
+            pytest.param(name, marks=[GROUPS[name], *([] if name in quick else [SLOW])])
             for name in MODELS
         ],
         indirect=True,
     )
 
 
-of_every_kind = of_all("doppler", "pilot")
-"""Learners: one with a memory of its own, and one of the common kind."""
-with_features = of_all("doppler", "dream", "hdp")
-"""Models whose features, or whose first epochs, depend on what they begin with."""
+of_every_kind = of_all("pilot")
+with_features = of_all("dream")
 
 
 EVERY = [
-    pytest.param(name, marks=[GROUPS[name], *([pytest.mark.slow] if name in DEAR else [])])
+    pytest.param(name, marks=[GROUPS[name], *([SLOW] if name in OF_PAPERS else [])])
     for name in MODELS
 ]
 
@@ -158,7 +157,7 @@ def learner(name, problems=LEARNED, **facts):
 
 
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
-@pytest.mark.parametrize("name", ["doppler", "giph"])
+@pytest.mark.parametrize("name", map(case, ["doppler", "giph"]))
 def test_rewards_are_shares_whatever_is_measured(name, objective):
     """Validation, which is the same every time, gives shares, too."""
     some = (PROBLEMS["many sources"], Problem(joined(), Cluster.uniform(2)))
@@ -173,7 +172,7 @@ def test_rewards_are_shares_whatever_is_measured(name, objective):
 
 
 @pytest.mark.parametrize("epoch", [0, 100])
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", map(case, MODELS))
 def test_a_loss_is_a_function_of_its_seed(name, epoch):
     """In every stage of learning, as resuming exactly needs; nothing global is drawn or seeded."""
     rows = np.arange(len(LEARNED))
@@ -187,7 +186,7 @@ def test_a_loss_is_a_function_of_its_seed(name, epoch):
         assert losses[1] != losses[2]
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", map(case, MODELS))
 def test_gradients_reach_every_parameter(name):
     model, rows = learner(name), np.arange(len(LEARNED))
     with one_thread():
@@ -198,7 +197,7 @@ def test_gradients_reach_every_parameter(name):
         assert tensor.grad.abs().sum() > 0, parameter
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", map(case, MODELS))
 def test_memories_go_with_their_problems(name):
     rows = np.arange(len(LEARNED))
     first, second = learner(name), learner(name)

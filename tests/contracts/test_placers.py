@@ -11,7 +11,19 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from placer_cases import EVALUATIONS, QUESTIONS, VARIED, answer, devices, first_answer, question
+from placer_cases import (
+    EVALUATIONS,
+    OF_PAPERS,
+    OURS,
+    QUESTIONS,
+    SLOW,
+    VARIED,
+    answer,
+    case,
+    devices,
+    first_answer,
+    question,
+)
 from problems import PROBLEMS
 
 from streamplace.errors import PlacementError
@@ -21,16 +33,10 @@ from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")  # one process places, and asks for it often
-SLOW = pytest.mark.slow
 LARGE = 2 * EVALUATIONS
-CASES = [
-    pytest.param(placer, problem, id=f"{placer}-{problem}")
-    for placer in PLACERS
-    for problem in PROBLEMS
-]
+CASES = [case(placer, problem) for placer in PLACERS for problem in PROBLEMS]
 QUICK_IF_VARIED = [
-    pytest.param(*case.values, id=case.id, marks=() if case.values[1] in VARIED else SLOW)
-    for case in CASES
+    case(placer, problem, slow=problem not in VARIED) for placer in PLACERS for problem in PROBLEMS
 ]
 """The same cases, slow where the problem is not a varied one."""
 
@@ -57,7 +63,7 @@ def test_placements_are_legal_and_valued_by_the_objective(placer, problem):
 
 
 OTHERS = [
-    pytest.param(placer, name, id=f"{placer}-{name}")
+    case(placer, name)
     for placer in PLACERS
     for name in OBJECTIVES
     if PLACERS[placer].judges(OBJECTIVES[name])
@@ -117,13 +123,17 @@ def test_a_trace_leads_to_the_value(placer, problem):
 
 @pytest.mark.parametrize("objective", QUESTIONS)
 @pytest.mark.parametrize(
-    "problem", [pytest.param(name, marks=() if name in VARIED else SLOW) for name in PROBLEMS]
+    ("problem", "placers"),
+    [
+        *(pytest.param(name, OURS, id=name) for name in VARIED),
+        *(pytest.param(name, PLACERS, id=f"{name}, all", marks=SLOW) for name in PROBLEMS),
+    ],
 )
-def test_no_placement_is_better_than_a_proven_bound(problem, objective):
+def test_no_placement_is_better_than_a_proven_bound(problem, placers, objective):
     """Bounds, whoever gives them, hold against every other placer and 20,000 random tries."""
     judge = OBJECTIVES[objective]
     results = [placed("random", problem, evaluations=20_000, objective=objective)]
-    for placer in PLACERS:
+    for placer in placers:
         if PLACERS[placer].judges(judge):
             with contextlib.suppress(pytest.skip.Exception):
                 results.append(placed(placer, problem, objective=objective))
@@ -140,20 +150,25 @@ PLAIN = tuple(name for name in PROBLEMS if name not in VARIED)
 SCRIPT = """
 import json, sys
 from placer_cases import answer, devices, question
-from streamplace.placers.registry import PLACERS
+placers, problems = map(json.loads, sys.argv[1:])
 answers = {
     f"{placer}/{problem}": devices(answer(placer, problem, question(placer).name))
-    for placer in PLACERS
-    for problem in sys.argv[1:]
+    for placer in placers
+    for problem in problems
 }
 print(json.dumps(answers))
 """
 
 
 @pytest.mark.parametrize(
-    "problems", [pytest.param(VARIED, id="varied"), pytest.param(PLAIN, id="others", marks=SLOW)]
+    ("placers", "problems"),
+    [
+        pytest.param(OURS, VARIED, id="varied"),
+        pytest.param(OURS, PLAIN, id="others", marks=SLOW),
+        pytest.param(OF_PAPERS, list(PROBLEMS), id="papers", marks=SLOW),
+    ],
 )
-def test_neither_hash_seed_nor_threads_change_placements(problems):
+def test_neither_hash_seed_nor_threads_change_placements(placers, problems):
     """A fresh process with another hash seed and another thread count answers as this one did."""
     threads = "1" if numba.config.NUMBA_NUM_THREADS > 1 else "2"
     environment = {
@@ -162,21 +177,20 @@ def test_neither_hash_seed_nor_threads_change_placements(problems):
         "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
         **dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), threads),
     }
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *problems], capture_output=True, text=True, env=environment
-    )
+    command = [sys.executable, "-c", SCRIPT, json.dumps(placers), json.dumps(problems)]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stderr
     here = {
         f"{placer}/{problem}": devices(
             first_answer(placer, problem, question(placer).name, EVALUATIONS)
         )
-        for placer in PLACERS
+        for placer in placers
         for problem in problems
     }
     assert json.loads(run.stdout) == here
 
 
-@pytest.mark.parametrize("placer", list(PLACERS))
+@pytest.mark.parametrize("placer", map(case, PLACERS))
 def test_placers_leave_the_problem_as_it_was(placer):
     problem = PROBLEMS["fork-join"]
     before = [np.array(column, copy=True) for column in problem.instance]

@@ -22,6 +22,8 @@ from streamplace.papers.giph.network import GiphModule
 from streamplace.papers.giph.placing import GiphImprover, GiphNetwork, first_criticality, scores
 from streamplace.papers.improving.messages import NodeGraphBatch
 
+pytestmark = pytest.mark.slow
+
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 SOME = {name: PROBLEMS[name] for name in ("diamond", "heterogeneous", "constrained", "joined")}

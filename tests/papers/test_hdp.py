@@ -23,6 +23,8 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.tensors.draws import child, children
 from streamplace.objectives.registry import OBJECTIVES
 
+pytestmark = pytest.mark.slow
+
 
 def read_by(encoder, rows, suffix):
     """States of one direction of the encoder, step by step; torch's gates are i, f, g, o."""

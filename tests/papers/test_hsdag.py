@@ -31,6 +31,8 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.groups.nodes import Traits, fractal_dimensions
 from streamplace.papers.hsdag.policy import ALONE, DescribedNodes, parse
 
+pytestmark = pytest.mark.slow
+
 Groups = list[set[int]]
 
 

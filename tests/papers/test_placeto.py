@@ -21,6 +21,8 @@ from streamplace.papers.placeto import Order
 from streamplace.papers.placeto.network import PlacetoPolicy
 from streamplace.papers.placeto.placing import N_OPERATOR
 
+pytestmark = pytest.mark.slow
+
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 ALL = [PAPER, *(PROBLEMS[n] for n in ("diamond", "heterogeneous", "constrained", "disconnected"))]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from placer_cases import SLOW, case
 from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
@@ -23,23 +24,23 @@ MAKESPAN, THROUGHPUT = OBJECTIVES["makespan"], OBJECTIVES["throughput"]
 TEST = [p for p in giph(Giph(problems=6), seed=1) if p.graph.attributes["split"] == "test"]
 BRANCHED = Branched(branches=3, depth=4, devices=5, copies=24)
 FLOWING = [Problem(g.at_rate(2e4), Cluster.uniform(5)) for g in branched(BRANCHED, seed=7)]
-IMPROVING = [name for name in MODELS if MODELS[name].improver is not None]
+IMPROVING = [case(name) for name in MODELS if MODELS[name].improver is not None]
 
 
 @pytest.mark.parametrize(
     ("name", "mean"),
     [
-        ("dream", 0.3558),
-        ("encdec", 0.3474),
-        ("encdec-gnn", 0.3306),
-        ("pilot:refine=none", 0.3745),
-        ("pilot-makespan:refine=none", 430.7),
-        ("giph", 457.5),
-        ("giph-task-eft", 474.7),
-        ("placeto", 585.7),
-        ("hdp", 643.9),
-        ("hsdag", 607.4),
-        ("doppler", 530.9),
+        case("dream", 0.3558),
+        case("encdec", 0.3474),
+        case("encdec-gnn", 0.3306),
+        case("pilot:refine=none", 0.3745),
+        case("pilot-makespan:refine=none", 430.7),
+        case("giph", 457.5),
+        case("giph-task-eft", 474.7),
+        case("placeto", 585.7),
+        case("hdp", 643.9),
+        case("hsdag", 607.4),
+        case("doppler", 530.9),
     ],
 )
 def test_shipped_weights_place_as_they_did_when_they_were_trained(name, mean):
@@ -88,6 +89,7 @@ def test_the_clock_ends_no_small_walk(name):
     assert hurried.placement == patient.placement
 
 
+@SLOW
 def test_the_clock_ends_a_large_walk_after_its_beginning():
     problem = Problem(chain(2000), Cluster.uniform(200))
     found = PLACERS["giph"].place(problem, OBJECTIVES["latency"], budget=Budget(1e-9))
@@ -95,6 +97,7 @@ def test_the_clock_ends_a_large_walk_after_its_beginning():
     assert [step.evaluations for step in found.trace] == [1]
 
 
+@SLOW
 def test_it_goes_on_from_the_best_of_given_placements():
     problem = TEST[0]
     given = tuple(
@@ -106,6 +109,7 @@ def test_it_goes_on_from_the_best_of_given_placements():
     assert placer.place(problem, MAKESPAN, budget=Budget(None, 40)).value <= min(values)
 
 
+@SLOW
 def test_giph_is_better_than_chance_at_equal_evaluations():
     values = {
         name: [
@@ -139,6 +143,7 @@ def test_a_placer_to_begin_with_that_nobody_knows_is_refused():
         named_placer("giph:start=nonsense").place(TEST[0], MAKESPAN)
 
 
+@SLOW
 def test_the_clock_stands_still_while_weights_are_read(monkeypatch):
     model, clock = MODELS["giph"], [0.0]
     monkeypatch.setattr(stopwatch, "clock", lambda: clock[0])

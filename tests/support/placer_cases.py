@@ -5,12 +5,14 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import reject
 from hypothesis import strategies as st
 from problems import PROBLEMS
 from streamsim import throughput
 
 from streamplace.errors import PlacementError, ProblemError
+from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
@@ -31,6 +33,18 @@ VARIED = (
     "joined",
 )
 """Problems with names in sets, devices that differ, several sources and joins."""
+SLOW = pytest.mark.slow
+OF_PAPERS = [
+    name for name in MODELS if MODELS[name].config.__module__.startswith("streamplace.papers")
+]
+"""Systems of papers. They rarely change, and their kernels take minutes to compile."""
+OURS = [name for name in PLACERS if name not in OF_PAPERS]
+
+
+def case(*values, slow=False):
+    """A case of a placer, slow for systems of papers."""
+    marks = SLOW if slow or values[0] in OF_PAPERS else ()
+    return pytest.param(*values, id="-".join(map(str, values)), marks=marks)
 
 
 def question(placer):

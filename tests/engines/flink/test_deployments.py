@@ -47,9 +47,19 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
     "high availability": {"settings": {"high-availability.type": "zookeeper"}},
     "several jobs, one named by `--job`": {"others": {"other": "RUNNING"}},
 }
+QUICK = (
+    "session cluster, TaskManagers configured",
+    "application mode",
+    "FlinkDeployment as `kubernetes:NAMESPACE/NAME`",
+    "adaptive scheduler",
+)
+"""One that each command works on, and three that refuse for reasons of their own."""
 
 
-@pytest.mark.parametrize("name", DEPLOYMENTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DEPLOYMENTS],
+)
 def test_every_command_does_what_the_table_says(run, shop, tmp_path, monkeypatch, name):
     """By what Flink answered there."""
     deployed = DEPLOYMENTS[name]

@@ -151,7 +151,7 @@ class Disturbed:
     [{"kills": "before"}, {"kills": "after"}, *({"last": number} for number in range(1, 7))],
     ids=str,
 )
-@pytest.mark.parametrize("measure", [better, worse])
+@pytest.mark.parametrize("measure", [better, pytest.param(worse, marks=pytest.mark.slow)])
 def test_a_killed_change_is_finished(api, operator, measure, disturbance):
     """It reads, patches, waits, and reads again; it may end before the last request."""
     transaction = PatchTransaction(api, claimed(journal()), measure, lambda _: None, 3.0)
@@ -194,7 +194,9 @@ def test_a_change_is_taken_back_if_flink_does_not_answer(api, operator):
     assert operator.get()["spec"] == specification()
 
 
-@pytest.mark.parametrize("first", range(1, 7))
+@pytest.mark.parametrize(
+    "first", [1, 4, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 5, 6))]
+)
 def test_silence_of_the_api_server_is_waited_for(api, operator, monkeypatch, first):
     monkeypatch.setattr("streamplace.engines.flink.operator.patching.EFFECT_SECONDS", 0.05)
     transaction = PatchTransaction(api, claimed(journal()), better, lambda _: None, 3.0)

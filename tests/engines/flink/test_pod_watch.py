@@ -131,7 +131,7 @@ def test_a_cluster_that_starts_again_does_not_end_a_watch(monkeypatch):
         rounds.pass_round(TITLE)
 
 
-@pytest.mark.parametrize("has_autoscaler", [False, True])
+@pytest.mark.parametrize("has_autoscaler", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pods_follow_a_rate_that_grows_and_falls(operator, monkeypatch, has_autoscaler):
     """A pod carries 100 tuples/s; no patch is undone while the rate stays as it is.
 

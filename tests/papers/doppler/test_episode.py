@@ -22,6 +22,8 @@ from streamplace.papers.doppler.policy import DopplerModule, DopplerProblem, cho
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def mean_seconds(problem):

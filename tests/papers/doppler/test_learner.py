@@ -15,6 +15,8 @@ from streamplace.papers.doppler.policy import DopplerLearner
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 
+pytestmark = pytest.mark.slow
+
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
 CHAIN = next(iter(chainmm(ChainMM(shards=1, devices=3), seed=0)))
 LINKS = "makespan:preset=doppler"

@@ -6,6 +6,8 @@ import torch
 
 from streamplace.papers.improving.messages import Messages, senders_of
 
+pytestmark = pytest.mark.slow
+
 # two graphs side by side: 0 → 2 ← 1, 2 → 3, twice; and 4 → 5, beside 6, which nobody hears
 SENDER = np.array([0, 1, 2, 2, 4], np.int32)
 TAKER = np.array([2, 2, 3, 3, 5], np.int32)

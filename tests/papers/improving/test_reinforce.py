@@ -20,6 +20,8 @@ from streamplace.papers.giph.placing import GiphAgent
 from streamplace.papers.improving import ImprovingConfig
 from streamplace.papers.improving.reinforce import ImprovingLearner
 
+pytestmark = pytest.mark.slow
+
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
 FAIR = Problem(many_sources(), Cluster.uniform(3))
 
