@@ -494,7 +494,7 @@ def test_an_interruption_is_expected_to_be_longer_where_the_job_has_not_run_yet(
     assert cold.value == pytest.approx(2 + COLD / 0.2)
     assert warm == moved.interruptions.on([0.1], last=moved.where.interruption)
     again = moved.interruptions._replace(is_redeployed=True)
-    assert again.on([0.1], last=3.0) == again.redeployed()
+    assert again.on([0.1], last=3.0) == again.on([2.0, 0.1]) > again.on([1.0]) == again.on([])
 
 
 def test_a_layout_of_chained_operators_is_known_if_the_job_was_in_it():

@@ -381,6 +381,8 @@ def advise(
         and current.cost <= plan.cost
     )
     expected = expected_interruptions(rest, job.id)
+    if deployment.restarts_cluster:
+        expected = expected._replace(is_redeployed=True)
     patch = None
     if pods is not None and isinstance(rest.resource, FlinkResource):
         speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory
@@ -400,7 +402,7 @@ def advise(
         current,
         carried,
         plan,
-        expected.redeployed() if deployment.restarts_cluster else stopped,
+        stopped,
         () if is_enough else tuple(change),
         (*_notes(job, deployment, machines, plan), *doubts, note),
         folder,

@@ -46,11 +46,14 @@ AGAIN = (0.1, 0.55, 2.4)
 What is loaded and compiled stays. Measured in 51 later moves of 15 jobs in the same file: nine of
 ten lie between, and half within a factor of 1.5 of the usual one, chosen on the other jobs.
 """
-REDEPLOYED = (18.0, 25.0, 55.0)
-"""Least, usual and most seconds from the savepoint of a job until it runs, if its whole cluster is
-started again: JobManager, main method, TaskManagers.
+REDEPLOYED, REDEPLOYED_CPU, REDEPLOYED_RANGE = 20.0, 10.0, (0.7, 1.0, 1.8)
+"""Usual seconds from the savepoint of a job until it runs, if its whole cluster is started again
+(JobManager, main method, TaskManagers), and the core seconds of a TaskManager that come on top;
+the least and the most, in parts of both.
 
-Measured on Kubernetes: 23 and 26, and 53 on a busy machine.
+Measured on Kubernetes (docs/assets/plans-on-pods.jsonl): 79 to 94 on TaskManagers of 0.2 cores, 58
+to 69 on 0.3 and 47 to 73 on 0.4; on a computer that was half as fast again, 23 and 26 on one core,
+and 53 while it was busy.
 """
 RECOVERED, LEAST_INTERVAL = 0.9, 1.0
 """Share of its rate from which a job counts as recovered, in intervals of so many seconds."""
@@ -93,9 +96,12 @@ class Interruptions(NamedTuple):
         ('32 s (15 to 1 min 1 s)', '4 s (3 to 8 s)')
         >>> str(Interruptions(1.0, 2.0).on([2.0], last=20.0))
         '11 s (2 to 48 s)'
+        >>> str(Interruptions(1.0, 2.0, is_redeployed=True).on([0.5]))
+        '41 s (29 to 1 min 13 s)'
         """
         if self.is_redeployed:
-            return self.redeployed()
+            usual = REDEPLOYED + REDEPLOYED_CPU / min([1.0, *warm, *cold])
+            return Interruption(*(self.stop + share * usual for share in REDEPLOYED_RANGE))
         if last and not cold:
             least = self.stop + LAUNCH_SECONDS
             return Interruption(*(max(least, share * last) for share in AGAIN))
@@ -109,14 +115,6 @@ class Interruptions(NamedTuple):
         return Interruption(
             self.stop + start + low, self.stop + start + value, self.stop + own + high
         )
-
-    def redeployed(self) -> Interruption:
-        """Predict the interruption by a new start of the whole cluster.
-
-        >>> str(Interruptions(1.0, 2.0).redeployed())
-        '26 s (19 to 56 s)'
-        """
-        return Interruption(*(self.stop + seconds for seconds in REDEPLOYED))
 
 
 def expected_interruptions(rest: Rest, job: str) -> Interruptions:

@@ -70,7 +70,7 @@ class ModeTrials:
         """Try modes one after another; the specification ends as that of the best one."""
         for _ in range(self.improver.tries):
             target = proposal.target  # of modes, by all layouts that Flink may choose
-            expected = proposal.interruptions.redeployed()
+            expected = proposal.interruption_to(proposal.where.layout)
             if target is None or not self.improver.agrees(
                 f"try {target.name}: {target.predicted}; the operator starts the cluster again, "
                 f"which stops the job for about {expected}"
