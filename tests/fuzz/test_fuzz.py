@@ -12,6 +12,7 @@ from fuzz.targets import Target, targets
 from fuzz.trial import content_of, fault_of
 from hypothesis import given
 from hypothesis import strategies as st
+from placer_cases import OF_PAPERS, SLOW
 from problems import parse_graph
 
 from streamplace.errors import FormatError, StreamplaceError, UnitError
@@ -23,7 +24,13 @@ INPUTS = int(os.environ.get("FUZZ_INPUTS", "25"))
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=SLOW if name.rpartition(" ")[2] in OF_PAPERS else ())
+        for name in TARGETS
+    ],
+)
 def test_valid_files_are_read_and_spoiled_files_read_or_refused(name, tmp_path):
     """In one line, within the time that one may take; fewer where each starts a process.
 
