@@ -157,7 +157,7 @@ def learner(name, problems=LEARNED, **facts):
 
 
 @pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
-@pytest.mark.parametrize("name", map(case, ["doppler", "giph"]))
+@pytest.mark.parametrize("name", [case("doppler"), case("giph")])
 def test_rewards_are_shares_whatever_is_measured(name, objective):
     """Validation, which is the same every time, gives shares, too."""
     some = (PROBLEMS["many sources"], Problem(joined(), Cluster.uniform(2)))
@@ -172,7 +172,7 @@ def test_rewards_are_shares_whatever_is_measured(name, objective):
 
 
 @pytest.mark.parametrize("epoch", [0, 100])
-@pytest.mark.parametrize("name", map(case, MODELS))
+@pytest.mark.parametrize("name", [*map(case, MODELS)])
 def test_a_loss_is_a_function_of_its_seed(name, epoch):
     """In every stage of learning, as resuming exactly needs; nothing global is drawn or seeded."""
     rows = np.arange(len(LEARNED))
@@ -186,7 +186,7 @@ def test_a_loss_is_a_function_of_its_seed(name, epoch):
         assert losses[1] != losses[2]
 
 
-@pytest.mark.parametrize("name", map(case, MODELS))
+@pytest.mark.parametrize("name", [*map(case, MODELS)])
 def test_gradients_reach_every_parameter(name):
     model, rows = learner(name), np.arange(len(LEARNED))
     with one_thread():
@@ -197,7 +197,7 @@ def test_gradients_reach_every_parameter(name):
         assert tensor.grad.abs().sum() > 0, parameter
 
 
-@pytest.mark.parametrize("name", map(case, MODELS))
+@pytest.mark.parametrize("name", [*map(case, MODELS)])
 def test_memories_go_with_their_problems(name):
     rows = np.arange(len(LEARNED))
     first, second = learner(name), learner(name)

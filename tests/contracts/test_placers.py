@@ -190,7 +190,7 @@ def test_neither_hash_seed_nor_threads_change_placements(placers, problems):
     assert json.loads(run.stdout) == here
 
 
-@pytest.mark.parametrize("placer", map(case, PLACERS))
+@pytest.mark.parametrize("placer", [*map(case, PLACERS)])
 def test_placers_leave_the_problem_as_it_was(placer):
     problem = PROBLEMS["fork-join"]
     before = [np.array(column, copy=True) for column in problem.instance]
