@@ -391,7 +391,6 @@ def advise(
         change = patch_commands(resource, str(folder / PATCH), patch)
     else:
         change = change_commands(rest.url, job, deployment, current, plan, pods, folder)
-    stopped = expected.on((), [*cores_of(plan.cluster.devices, measured).values()])
     return Advice(
         job.id,
         profile.name,
@@ -402,7 +401,7 @@ def advise(
         current,
         carried,
         plan,
-        stopped,
+        expected.on((), [*cores_of(plan.cluster.devices, measured).values()]),
         () if is_enough else tuple(change),
         (*_notes(job, deployment, machines, plan), *doubts, note),
         folder,
