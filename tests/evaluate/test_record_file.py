@@ -73,3 +73,13 @@ def test_a_file_of_something_else_is_not_changed(tmp_path):
     with pytest.raises(FormatError, match=path.name), claim_records(path):
         pass
     assert path.read_text() == "my notes\nunfinished"
+
+
+def test_a_new_file_without_records_does_not_stay(tmp_path):
+    """An empty one that was there already does."""
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    old.touch()
+    for path in (new, old):
+        with pytest.raises(KeyError), claim_records(path):
+            raise KeyError
+    assert [*tmp_path.iterdir()] == [old]
