@@ -471,6 +471,15 @@ def test_metrics_that_flink_does_not_update_are_no_measurement(writing):
     assert writing.clock.now - START <= 41  # after the first window
 
 
+def test_a_source_that_is_held_back_for_a_window_is_waited_for(clock):
+    """What reads from it may write all results of a time at once, and read nothing meanwhile."""
+    flink = writing_shop(clock, blocked=1.0)
+    sent = flink.vertices["v0"].rates
+    for name in ("numRecordsOut", "Source__src.numRecordsOut"):
+        sent[name] = lambda at: 100 * max(0.0, at - START - 40)
+    assert steady_profile(flink.rest, "job", 10.0).flow.rate == pytest.approx(100, rel=0.25)
+
+
 def test_a_flink_without_metrics_is_told_soon(writing):
     """With what may be the cause."""
     for vertex in writing.vertices.values():

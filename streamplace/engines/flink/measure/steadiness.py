@@ -61,7 +61,8 @@ def steady_profile(
     while True:
         windows.add(seconds)
         profile = profile_of(windows)
-        profile.check_sources()  # else all further windows would be useless, too
+        if not profile.flow.is_limited:  # those that are held back will send again
+            profile.check_sources()
         loads.append(window_of(profile))
         last = _last(loads)
         waited = time.monotonic() - began
