@@ -380,9 +380,7 @@ def advise(
         and not current.unmatched
         and current.cost <= plan.cost
     )
-    expected = expected_interruptions(rest, job.id)
-    if deployment.restarts_cluster:
-        expected = expected._replace(is_redeployed=True)
+    expected = expected_interruptions(rest, job.id, is_redeployed=deployment.restarts_cluster)
     patch = None
     if pods is not None and isinstance(rest.resource, FlinkResource):
         speed, memory = float(measured.attributes["mips"]), job.alone.devices[0].memory

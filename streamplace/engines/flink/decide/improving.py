@@ -444,7 +444,7 @@ class JobImprover:
             self.tell(f"note: {against}, and predictions may be as far off")
         found = tuple(self.decides(question))
         present = Trial.present(question)
-        expected = expected_interruptions(rest, job)
+        expected = expected_interruptions(rest, job, is_redeployed=bool(rest.resource))
         return Proposal(job, question, found, expected, (*trials, present), present)
 
     def planned(self, proposal: Proposal) -> Proposal:

@@ -117,10 +117,10 @@ class Interruptions(NamedTuple):
         )
 
 
-def expected_interruptions(rest: Rest, job: str) -> Interruptions:
+def expected_interruptions(rest: Rest, job: str, *, is_redeployed: bool = False) -> Interruptions:
     """Read what the interruption of a running job by a move is predicted from."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
-    return Interruptions(stop, started_seconds(rest, job), bool(rest.resource))
+    return Interruptions(stop, started_seconds(rest, job), is_redeployed)
 
 
 def interruption_of(rest: Rest, old: str, new: str) -> float | None:
