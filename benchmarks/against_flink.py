@@ -3,10 +3,10 @@
     python benchmarks/against_flink.py --minutes 90
     python benchmarks/against_flink.py --page
 
-See docs/results/evidence.md. A line of ``assets/against-flink.jsonl`` is appended after every
-run, so that a stopped command goes on; ``--page`` measures nothing and prints the page's
-tables. Needs Linux with cgroups of version 1, root, a JDK and an idle computer; for the jobs that
-read Kafka, the jars in the folder of STREAMPLACE_KAFKA (CONTRIBUTING.md).
+See docs/results/evidence.md. A line of the file is appended after every run, so that a stopped
+command goes on; ``--page`` measures nothing and prints the page's tables. Needs Linux with cgroups
+of version 1, root, a JDK and an idle computer; for the jobs that read Kafka, the jars in the folder
+of STREAMPLACE_KAFKA (CONTRIBUTING.md).
 """
 
 import os
@@ -30,6 +30,7 @@ from measured_rows import append_row, read_rows
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.errors import StreamplaceError
 
+FILE = ROOT / "docs/assets/against-flink.jsonl"
 MOST_OTHERS = 0.25
 """Cores that other processes may take while a run is measured."""
 MOST_OF_MACHINE = 0.75
@@ -123,13 +124,12 @@ def carry_out(series: Series, todo: Sequence[Cell], flink: Flink, folder: Path) 
 @click.option("--page", is_flag=True, help="Measure nothing, and print all tables.")
 @click.option("--jobs", help="Such as sales,alarms.")
 @click.option("--kinds", help=f"Of {', '.join(KINDS)}.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=ROOT / "docs")
+@click.option("--file", type=click.Path(path_type=Path), default=FILE)
 def main(
-    minutes: float | None, page: bool, jobs: str | None, kinds: str | None, output: Path
+    minutes: float | None, page: bool, jobs: str | None, kinds: str | None, file: Path
 ) -> None:
     """Measure what is missing, or print the tables."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    file = output / "assets" / "against-flink.jsonl"
     if page:
         click.echo(results(read_rows(file)))
         return
