@@ -464,6 +464,7 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing):
 
 def test_metrics_that_flink_does_not_update_are_no_measurement(writing):
     """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
+    writing.vertices["v0"].rates["Source__src.pendingRecords"] = 0.0
     for vertex in writing.vertices.values():
         vertex.rates = {name: lambda _: 7.0 for name in vertex.rates}
     with pytest.raises(FlinkError, match="source 'src'"):
@@ -471,13 +472,19 @@ def test_metrics_that_flink_does_not_update_are_no_measurement(writing):
     assert writing.clock.now - START <= 41  # after the first window
 
 
-def test_a_source_that_is_held_back_for_a_window_is_waited_for(clock):
+@pytest.mark.parametrize("seconds", [40, math.inf])
+def test_a_source_that_is_held_back_for_a_window_is_waited_for(clock, seconds):
     """What reads from it may write all results of a time at once, and read nothing meanwhile."""
     flink = writing_shop(clock, blocked=1.0)
     sent = flink.vertices["v0"].rates
     for name in ("numRecordsOut", "Source__src.numRecordsOut"):
-        sent[name] = lambda at: 100 * max(0.0, at - START - 40)
-    assert steady_profile(flink.rest, "job", 10.0).flow.rate == pytest.approx(100, rel=0.25)
+        sent[name] = lambda at: 100 * max(0.0, at - START - seconds)
+    seen = steady_profile(flink.rest, "job", 10.0)
+    if seconds < math.inf:
+        assert seen.flow.rate == pytest.approx(100, rel=0.25)
+        return
+    with pytest.raises(FlinkError, match="source 'src'"):
+        measured_graph(seen, MIPS)
 
 
 def test_a_flink_without_metrics_is_told_soon(writing):
