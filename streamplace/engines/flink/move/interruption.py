@@ -38,7 +38,7 @@ COLD_CPU, WARM_CPU = (1.1, 2.8, 10.0), (0.0, 0.8, 3.7)
 Measured in 53 first and 48 later moves of jobs (docs/assets/against-flink.jsonl), as what is left
 of interruptions besides two seconds: half of the first ones are within a factor of 1.4 of the usual
 one, and of the later ones within 1.6; one in ten later ones took more than the most. On a slower
-computer (against-flink-again.jsonl), half of fourteen first ones were within a factor of 1.6, and
+computer (against-flink-again.jsonl), half of fifteen first ones were within a factor of 1.9, and
 one of them took more than the most.
 """
 AGAIN = (0.1, 0.55, 2.4)
