@@ -173,6 +173,7 @@ def _places(source: Path) -> Iterator[Path]:
     named: str = config.CACHE_DIR  # type: ignore[attr-defined]
     if named:
         yield named / elsewhere
+        return
     yield source / "__pycache__"
     with suppress(RuntimeError):  # a user without a home
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -5,20 +5,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import get_type_hints
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+import streamsim
 from numba import config
 from numba.core import event
 from streamsim import jit, kernel_cache
 from streamsim.jit import Kernel
 from streamsim.kernel_cache import turn
 
-import streamplace.api  # noqa: F401
+import streamplace
 
 BELOW = """
 from typing import NamedTuple
@@ -196,9 +199,10 @@ def test_tuples_among_the_arguments_of_kernels_can_be_told_from_their_modules():
     """A change to the fields of one that is imported for type checkers only would go unnoticed."""
     kernels = {
         value
-        for name, module in [*sys.modules.items()]
-        if name.startswith(("streamsim.", "streamplace."))
-        for value in vars(module).values()
+        for package in (streamsim, streamplace)
+        for found in walk_packages(package.__path__, f"{package.__name__}.")
+        if not found.name.endswith("__main__")
+        for value in vars(import_module(found.name)).values()
         if isinstance(value, Kernel)
     }
     assert len(kernels) > 100
@@ -304,8 +308,9 @@ def test_what_another_user_could_have_written_is_never_loaded(code, opening):
 
 def test_a_folder_in_which_all_keep_their_own_is_no_danger(code, tmp_path, monkeypatch):
     """As the temporary folder, whose sticky bit lets nobody replace what is another's."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "named"))
     code.total()
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "named"))
+    assert compiled_by(code.total) > 0  # not those beside the code
     (tmp_path / "named").chmod(0o1777)
     assert compiled_by(code.total) == 0
 
