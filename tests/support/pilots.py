@@ -45,7 +45,7 @@ def weights_file(path, seed=0, **changes):
 
 def explore(view, network, given, seed=None):
     """Devices [S, T] drawn where none is given (or the likeliest), and what is seen on the way."""
-    asked = np.array(given, np.int32)
+    asked = np.array(given, np.int32, order="C")
     uniform = np.full(asked.shape, -1, np.float32)
     if seed is not None:
         uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)

@@ -165,8 +165,8 @@ def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) 
         from streamsim.passes import merged_order
 
         order = merged_order(problem.one_pass, placement.index, placement.priority)
-        return PassPlan(order, placement.index)
-    order = rank if placement.priority is None else by_rank(tasks, placement.priority)
+        return PassPlan(order, placement.index.copy())
+    order = rank if placement.priority is None else by_rank(tasks, placement.priority.copy())
     return plan_of(tasks, order, placement.index)
 
 

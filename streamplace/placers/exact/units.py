@@ -95,7 +95,7 @@ def units_with(problem: Problem, instance: Instance) -> Units:
         return units
     units.load[~rules.allowed] = np.inf
     if rules.memory is not None and rules.room is not None:
-        units = units._replace(memory=rules.memory, room=rules.room)
+        units = units._replace(memory=rules.memory, room=rules.room.copy())
     return _linked(units._replace(apart=rules.apart))
 
 
