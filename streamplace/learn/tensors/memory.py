@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from streamsim.array_copies import copy_rows
 from streamsim.canonical import canonical as renumbered
 from streamsim.jit import kernel
 from torch import Tensor
@@ -66,7 +67,8 @@ def _each_canonical(placements: Longs, order: Longs, sizes: Longs, classes: Long
     for graph in range(len(placements)):
         n = sizes[graph]
         rows, along = placements[graph, :, :n].astype(np.int32), order[graph, :n].astype(np.int32)
-        result[graph, :, :n] = renumbered(rows, along, classes[graph].astype(np.int32))
+        again = renumbered(rows, along, classes[graph].astype(np.int32))
+        copy_rows(result[graph, :, :n], again)
     return result
 
 

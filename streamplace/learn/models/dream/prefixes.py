@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from streamsim.array_copies import copy_row
 from streamsim.jit import kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -131,10 +132,11 @@ def read(forest: Forest, graphs: GraphArrays, start: Array, row: Array, node: in
     """Input of the LSTM: the state before, and the previous and the upstream devices by number."""
     devices, width, step = graphs.allowed.shape[2], len(start), len(row)
     graph, parent, joined = forest.graph[node], forest.parent[node], forest.joined[node]
-    joined[:width], joined[width:] = start, 0
+    copy_row(joined[:width], start)
+    joined[width:] = 0
     if step == 0:
         return
-    joined[:width] = forest.states[parent]
+    copy_row(joined[:width], forest.states[parent])
     if len(graphs.costs.load):
         return
     joined[width + row[-1]] = 1
@@ -162,7 +164,7 @@ def find_open(is_open: Array, graphs: GraphArrays, graph: int, row: Array) -> No
             is_open[mates] = True
         is_open[row[graphs.rivals[graph, step, :step] > 0]] = False
         if not is_open.any():
-            is_open[:] = graphs.allowed[graph, step]
+            copy_row(is_open, graphs.allowed[graph, step])
 
 
 @kernel

@@ -14,7 +14,7 @@ At every step of a rollout the devices are measured for one task, and one of the
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.array_copies import copy_row
+from streamsim.array_copies import copy_row, copy_rows
 from streamsim.jit import kernel
 
 from streamplace.learn.algorithms.kernels import (
@@ -139,8 +139,9 @@ def rollouts(
             if keep or (to < 0 and count > 1):
                 measure(features, before, state, gaps, v, t, rows, row)
             if keep:
-                record.devices[i, t], record.steps[i, t] = rows, row
-                record.open[i, t] = state.may
+                copy_rows(record.devices[i, t], rows)
+                copy_row(record.steps[i, t], row)
+                copy_row(record.open[i, t], state.may)
             if to < 0 and count == 1:
                 to = np.argmax(state.may)
             elif to < 0:
@@ -148,5 +149,7 @@ def rollouts(
                 to = drawn(logits, uniform[i, t])
             gaps = run(features, before, state, gaps, v, to)
             chosen[i, t] = to
-        place[i], start[i], finish[i] = state.place, state.start, state.finish
+        copy_row(place[i], state.place)
+        copy_row(start[i], state.start)
+        copy_row(finish[i], state.finish)
     return chosen, ListSchedule(place, start, finish)
