@@ -40,7 +40,9 @@ SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
 KAFKA = "docs/tutorials/kafka.md"
 SLOW = frozenset(
     {
+        "docs/explanation/comparisons.md",
         "docs/how-to/cluster-run.md",
+        "docs/how-to/compare.md",
         KAFKA,
         "docs/how-to/neural-networks.md",
         "docs/how-to/plan.md",
@@ -51,7 +53,7 @@ SLOW = frozenset(
         "docs/reference/library.md",
     }
 )
-"""They start a Ray or a Kafka, export networks, train models, plan or prove bounds: all long."""
+"""They start a Ray or a Kafka, export, train or compare networks, plan or prove: all long."""
 TIMES = re.compile(r"(?<=search time)\s+\d[\d.]* \S+|[\d.]+ ms")
 COMPILING = re.compile(r"^(compiling kernels|another process|  \d+ s, ).*…\n", re.MULTILINE)
 """Lines of the first command after kernels changed, which pages do not show."""

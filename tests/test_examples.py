@@ -13,7 +13,7 @@ EXAMPLES = sorted(
     if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
 )
 ARGUMENTS = {"demo.py": ["demo"]}
-QUICK = {"own_application.py", "own_placer.py", "own_policy.py"}
+QUICK = {"own_application.py", "own_placer.py"}
 """Those that others extend streamplace by; `make demo` runs demo.py."""
 
 

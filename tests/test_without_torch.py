@@ -110,6 +110,7 @@ def test_everything_but_learning_works(folder):
         assert status == 0, (line, err)
 
 
+@pytest.mark.slow
 def test_what_needs_torch_says_how_to_install_it(folder):
     lines = [
         "place graph.json --placer dream",

@@ -82,6 +82,7 @@ def test_weights_tell_how_they_came_about(run, data):
     assert 0 < origin["validation"] < 1
 
 
+@pytest.mark.slow
 def test_several_seeds_are_trainings_of_their_own_in_one_run(run, data):
     answer = run(*STUB, "--out", "x", "--epochs", "2", "--seed", "3", "--seed", "4")
     assert "stub, 2 seeds: validation " in answer.out

@@ -77,6 +77,7 @@ def untimed(records):
     return [[replace(record, milliseconds=0.0) for record in of_one] for of_one in records]
 
 
+@pytest.mark.slow
 def test_a_comparison_on_ray_is_that_of_this_machine():
     here = untimed(records_of(COMPARISON, PROBLEMS, jobs=1))
     assert untimed(records_of(COMPARISON, PROBLEMS, on="ray")) == here

@@ -85,6 +85,7 @@ def data(tmp_path):
     return "two.jsonl"
 
 
+@pytest.mark.slow
 def test_compare_shows_what_one_objective_costs_by_the_other(run, data):
     words = (data, "--placers", "single,anneal,round-robin", "--evaluations", "500", *BOTH)
     document = json.loads(run("compare", *words, "-o", "out", "--json").out)

@@ -86,6 +86,7 @@ def test_a_search_finds_the_best_that_fits(placer, problem):
     assert result.value == pytest.approx(best_of_all(problem))
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_searched_level_by_level_within_memory():
     """Neither the coarse levels nor the moves on the fine ones ask too much of a device."""
     rng = np.random.default_rng(1)

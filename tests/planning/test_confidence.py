@@ -148,6 +148,7 @@ def test_a_placement_carries_what_its_constant_loads_leave():
     assert result.capacity.value == pytest.approx(12_500.0)
 
 
+@pytest.mark.slow
 def test_hours_and_schedules_of_a_measured_graph_have_intervals():
     """Of what the plan for each hour alone carries, and of each plan of a schedule."""
     bare = {"trace": TRACE, "offers": OFFERS, "budget": Budget(None, 2_000)}

@@ -373,6 +373,7 @@ def asked(folder, clock):
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
+@pytest.mark.slow
 def test_commands_name_the_folder_that_the_plan_is_written_to(folder, run, asked):
     printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())

@@ -208,6 +208,7 @@ def application(shop, **settings):
     return flink
 
 
+@pytest.mark.slow
 def test_an_application_on_kubernetes_gets_a_patch(shop, tmp_path):
     flink = application(shop)
     offers = Catalogue.of([Offer("pod", 0.5, cores=1), Offer("large", 0.9, cores=2)])

@@ -72,7 +72,7 @@ def test_every_combination_has_a_step_that_is_safe_and_every_row_decides_some():
     for observation in combinations():
         row = next(i for i, row in enumerate(ROWS) if row.holds(observation))
         deciding[row] += 1
-        step = decide(observation)
+        step = ROWS[row].step
         steps[step] += 1
         if step in STARTS:
             assert observation.state in (*HAS_ENDED, GONE), observation

@@ -83,6 +83,7 @@ def refused(run, name, address=ADDRESS):
     return str(line)
 
 
+@pytest.mark.slow
 def test_the_roles_of_the_page_are_enough(pods, run, tmp_path):
     """The service has no pods, so what is refused at the end is no right."""
     with reconciled(pods, "count"), account(pods, rules(), tmp_path):

@@ -151,6 +151,7 @@ def test_storage_order_does_not_matter(model):
     assert torch.allclose(found, likely(Problem(graph, FIVE), placement), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_of_the_recurrence_are_those_of_finite_differences():
     """Of everything but the one-hot decisions, which have none."""
     generator = torch.Generator().manual_seed(0)
@@ -163,6 +164,7 @@ def test_gradients_of_the_recurrence_are_those_of_finite_differences():
     assert torch.autograd.gradcheck(lambda x, h, w, u: lstm_states(x, read, h, w, u), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
 def test_earlier_draws_change_no_likelihood(model, options):
     """In float64, in a padded batch or under rules, of placements that are partly in the tree."""

@@ -51,6 +51,7 @@ def known_by_stages(problem, evaluations=200_000):
     return least, min(MAKESPAN.value(problem, with_priorities(problem, p)) for p in plans)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 1000), rules=st.sampled_from(["", "together", "pinned"]))
 def test_a_proof_by_stages_is_what_trying_all_finds(seed, rules):
