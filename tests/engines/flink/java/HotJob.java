@@ -32,7 +32,7 @@ public final class HotJob {
         int rounds = given.getOrDefault("rounds", 0), sleep = given.getOrDefault("sleep", 0);
         int size = 8 + given.getOrDefault("payload", 0), garbage = given.getOrDefault("garbage", 0);
         int skew = given.getOrDefault("skew", 0), split = given.getOrDefault("split", 0);
-        RateLimiterStrategy<?> limits =
+        RateLimiterStrategy limits = // raw: it has no parameters in Flink 1.20
                 split == 0 ? RateLimiterStrategy.perSecond(rate) : number -> part(rate, number, split);
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         env.disableOperatorChaining();
