@@ -14,7 +14,7 @@ EXAMPLES = sorted(
 )
 ARGUMENTS = {"demo.py": ["demo"]}
 QUICK = {"own_application.py", "own_placer.py"}
-"""Those that others extend streamplace by; `make demo` runs demo.py."""
+"""Two of those that others extend streamplace by; `make demo` runs demo.py."""
 
 
 def marks(example):

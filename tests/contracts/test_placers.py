@@ -121,12 +121,15 @@ def test_a_trace_leads_to_the_value(placer, problem):
     assert not values or values[-1] == pytest.approx(result.value, rel=1e-9)
 
 
+LEFT = ("constrained", "tagged")
+"""Problems of rules that are left to the slow ones; another has pins and groups, too."""
+
+
 @pytest.mark.parametrize("objective", QUESTIONS)
 @pytest.mark.parametrize(
     ("problem", "placers"),
     [
-        # The first two have rules, as the third has beside little memory.
-        *(pytest.param(name, OURS, id=name) for name in VARIED[2:]),
+        *(pytest.param(name, OURS, id=name) for name in VARIED if name not in LEFT),
         *(pytest.param(name, PLACERS, id=f"{name}, all", marks=SLOW) for name in PROBLEMS),
     ],
 )

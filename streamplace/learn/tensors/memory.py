@@ -67,8 +67,7 @@ def _each_canonical(placements: Longs, order: Longs, sizes: Longs, classes: Long
     for graph in range(len(placements)):
         n = sizes[graph]
         rows, along = placements[graph, :, :n].astype(np.int32), order[graph, :n].astype(np.int32)
-        again = renumbered(rows, along, classes[graph].astype(np.int32))
-        copy_rows(result[graph, :, :n], again)
+        copy_rows(result[graph, :, :n], renumbered(rows, along, classes[graph].astype(np.int32)))
     return result
 
 

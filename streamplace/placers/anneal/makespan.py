@@ -160,7 +160,11 @@ def listed_plans(tasks: Tasks, after: Floats) -> Iterator[PassPlan]:
 
 
 def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> PassPlan:
-    """Plan of a placement, in the order of rank if it has no order."""
+    """Plan of a placement, in the order of rank if it has no order.
+
+    Copies of its arrays can be written, as those of other plans; numba compiles all anew for arrays
+    that cannot.
+    """
     if placement.queue == "order" and placement.priority is not None:
         from streamsim.passes import merged_order
 

@@ -95,6 +95,7 @@ def units_with(problem: Problem, instance: Instance) -> Units:
         return units
     units.load[~rules.allowed] = np.inf
     if rules.memory is not None and rules.room is not None:
+        # A copy can be written, as the room of other units; numba compiles all anew if it cannot.
         units = units._replace(memory=rules.memory, room=rules.room.copy())
     return _linked(units._replace(apart=rules.apart))
 
