@@ -6,7 +6,9 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from streamplace.engines.flink.operator.patch_table import (
+    PATCH_ENDS,
     PATCH_ROWS,
+    PATCHES_LEFT,
     PatchObservation,
     PatchOutcome,
     PatchRequest,
@@ -51,9 +53,9 @@ def test_every_state_has_a_step_that_is_safe():
         is_stable = observation.reconciliation is Reconciliation.STABLE
         assert observation.specification in named.get(step, set(SpecificationState)), observation
         if observation.outcome is PatchOutcome.SILENT or observation.interrupts == 2:
-            assert step.is_end, observation
+            assert step in PATCH_ENDS, observation
         if step is PatchStep.PATCH:
-            assert not observation.is_interrupted, observation
+            assert not observation.interrupts, observation
             assert observation.requested is not PatchRequest.RETURN, observation
             assert is_stable or not is_new, observation
         if step is PatchStep.RETURN:
@@ -113,16 +115,16 @@ def course(better, faults):
     )
     for turn in range(60):
         step, _ = decide_patch(now)
-        if step.is_end and not step.is_left:
+        if step in PATCH_ENDS - PATCHES_LEFT:
             return step, now, turn
         fault = faults.get(turn, "")
         now = replace(now, outcome=PatchOutcome.DONE)
-        if step.is_end:  # resumed by another process
+        if step in PATCH_ENDS:  # resumed by another process
             now = replace(now, interrupts=0)
         elif fault in BY_OTHERS:
             now = replace(now, specification=BY_OTHERS[fault])
         elif fault.startswith("interrupt"):
-            now = replace(now, interrupts=now.interrupts + (2 if "twice" in fault else 1))
+            now = replace(now, interrupts=2 if "twice" in fault else min(now.interrupts + 1, 2))
         elif step in CHANGES:
             now = patched(now, step, fault)
         elif step is not PatchStep.MEASURE:

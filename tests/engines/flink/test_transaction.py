@@ -49,6 +49,7 @@ from moving_flink import (
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move import move as moving
+from streamplace.engines.flink.move.decision_table import Step
 from streamplace.engines.flink.move.journal import (
     MOVES,
     Journal,
@@ -466,6 +467,11 @@ def test_the_id_of_a_placeholder_is_not_taken_for_a_copy(case):
     with pytest.raises(FlinkError, match=BACK):
         case.resume().run()
     assert case.copies == [BACK]
+
+
+def test_every_step_and_every_end_has_a_method():
+    for step in Step:
+        assert callable(getattr(Transaction, f"_{step.name.lower()}")), step
 
 
 def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case):

@@ -103,19 +103,9 @@ class Step(Enum):
     UNDECIDED = "it is not known what runs"
     LEFT = "interrupted twice"
 
-    @property
-    def is_end(self) -> bool:
-        """Whether the move ends here, for this process."""
-        return self in ENDS
-
-    @property
-    def is_left(self) -> bool:
-        """Whether the journal stays, for --resume."""
-        return self in LEFT
-
 
 LEFT = frozenset({Step.STOPPED_BY_OTHERS, Step.NOT_RETURNED, Step.UNDECIDED, Step.LEFT})
-"""Ends after which the journal stays."""
+"""Ends after which the journal stays, for --resume."""
 ENDS = LEFT | {
     Step.MOVED,
     Step.HAS_RETURNED,
@@ -128,6 +118,7 @@ ENDS = LEFT | {
     Step.LOST,
     Step.FORGOTTEN,
 }
+"""Steps after which the move is over, for this process."""
 HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
     Step.PREPARE,
     Step.SETTLE,
@@ -136,25 +127,8 @@ HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
 """Steps without which a move may be over: one copy of the job runs, or none is to run."""
 
 
-class Interruptible:
-    """What the interrupts of a process mean for its next step."""
-
-    __slots__ = ()
-    interrupts: int
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether the process was interrupted."""
-        return self.interrupts > 0
-
-    @property
-    def is_interrupted_again(self) -> bool:
-        """Whether the process was interrupted more than once."""
-        return self.interrupts > 1
-
-
 @dataclass(frozen=True, slots=True)
-class MoveObservation(Interruptible):
+class MoveObservation:
     """What decides on the next step."""
 
     # The journal: what was asked of Flink last, whether a savepoint of the job is known, whether
@@ -168,7 +142,7 @@ class MoveObservation(Interruptible):
     state: JobState = JobState.GONE
     stop: Stop = Stop.UNKNOWN
     path: str | None = None  # savepoint or checkpoint that the job can be continued from, if known
-    # This process: its last step, what that ended with, and how often it was interrupted.
+    # This process: its last step, what that ended with, and the interrupts of it (0 to 2).
     after: Step | None = None
     outcome: StepOutcome = StepOutcome.DONE
     interrupts: int = 0
@@ -177,14 +151,9 @@ class MoveObservation(Interruptible):
     status: str = ""
 
     @property
-    def has_state(self) -> bool:
-        """Whether a state is known from which the job can be continued."""
-        return self.path is not None
-
-    @property
     def goes_back(self) -> bool:
         """Whether the job has to run on its previous devices."""
-        return self.returns or self.is_interrupted or self.outcome is StepOutcome.FAILED
+        return self.returns or self.interrupts > 0 or self.outcome is StepOutcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +184,8 @@ _BY_OTHERS = (JobState.CANCELLING, JobState.CANCELED, JobState.STOPPED)
 ROWS: tuple[TableRow[Step], ...] = (
     # Interrupts and answers after which nothing is asked of Flink.
     row(Step.KEPT, "Flink was not asked to end it yet",
-        is_interrupted=True, requested=Requested.NOTHING),
-    row(Step.LEFT, "the second interrupt ends the process", is_interrupted_again=True),
+        interrupts=(1, 2), requested=Requested.NOTHING),
+    row(Step.LEFT, "the second interrupt ends the process", interrupts=2),
     row(Step.REFUSED, "the job is as it was",
         outcome=StepOutcome.SILENT, requested=Requested.NOTHING),
     row(Step.UNDECIDED, "no step follows from an unknown answer", outcome=StepOutcome.SILENT),
@@ -224,7 +193,7 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.REFUSED, "it is theirs", outcome=StepOutcome.OTHERS),
     row(Step.NOT_RETURNED, "the return failed, too", outcome=StepOutcome.FAILED, after=_BACK),
     # Flink lists no job of the move: its JobManager was restarted without high availability.
-    row(Step.FORGOTTEN, "there is nothing to continue from", last=Copy.NONE, has_state=False),
+    row(Step.FORGOTTEN, "there is nothing to continue from", last=Copy.NONE, path=None),
     row(Step.RETURN, "the id was used, so the next one is taken",
         last=Copy.NONE, outcome=StepOutcome.SPENT),
     row(Step.RETURN, "no other copy can start any more",
@@ -232,7 +201,7 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.END, "a start that is under way must have no effect",
         last=Copy.NONE, returns=True),
     row(Step.END, "a start that is under way must have no effect",
-        last=Copy.NONE, is_interrupted=True),
+        last=Copy.NONE, interrupts=(1, 2)),
     row(Step.END, "it does not start there", last=Copy.NONE, after=Step.START,
         outcome=StepOutcome.FAILED),
     row(Step.START, "it continues from its last state", last=Copy.NONE),
@@ -305,13 +274,13 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.RETURN, "no other copy can start any more",
         last=Copy.MOVED, state=JobState.STOPPED, after=Step.END),
     row(Step.END, "a start that is under way must have no effect",
-        last=Copy.MOVED, state=JobState.STOPPED, is_interrupted=True),
+        last=Copy.MOVED, state=JobState.STOPPED, interrupts=(1, 2)),
     row(Step.START, "Flink has forgotten the request that stopped it",
         last=Copy.MOVED, state=JobState.STOPPED),
     row(Step.FINISHED, "there is nothing to move", last=Copy.MOVED, state=JobState.FINISHED),
     row(Step.ENDED_BY_OTHERS, "a cancellation is final", last=Copy.MOVED, state=JobState.CANCELED),
     row(Step.LOST, "it has failed while it was stopped",
-        last=Copy.MOVED, state=JobState.FAILED, has_state=False),
+        last=Copy.MOVED, state=JobState.FAILED, path=None),
     row(Step.END, "it has failed while it was stopped, and continues from a checkpoint",
         last=Copy.MOVED, state=JobState.FAILED),
     # Its successor.

@@ -13,11 +13,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.source_lag import SourceFlow
 from streamplace.engines.flink.move.decision_table import (
+    ENDS,
     HARMLESS,
+    LEFT,
     Copy,
     JobState,
     MoveObservation,
@@ -229,54 +232,30 @@ class Transaction:
             except KeyboardInterrupt:
                 end = KeyboardInterrupt()
             finally:
-                self.claim.leave() if step.is_left else self.claim.end()
+                self.claim.leave() if step in LEFT else self.claim.end()
         if step is Step.LEFT:
             self.tell(f"the move is not finished; finish it with: {self.journal.resume_by}")
         if isinstance(end, FlinkMoved):
             return end
-        if self._interrupts and not step.is_left:
+        if self._interrupts and step not in LEFT:
             self.tell(str(end))
             end = KeyboardInterrupt()
         raise end
 
     def _until_end(self) -> tuple[Step, FlinkMoved | BaseException]:
-        """Observe, decide and act until the end; return it with its result or error."""
-        acts: dict[Step, Callable[[MoveObservation], None]] = {
-            Step.PREPARE: self._prepare,
-            Step.STOP: self._stop,
-            Step.AWAIT_STOP: self._await_stop,
-            Step.STEADY: self._steady,
-            Step.CANCEL: self._cancel,
-            Step.START: self._start,
-            Step.SETTLE: self._settle,
-            Step.END: self._end,
-            Step.RETURN: self._return,
-            Step.AWAIT_RETURN: self._await_return,
-        }
-        ends: dict[Step, Callable[[MoveObservation], FlinkMoved | BaseException]] = {
-            Step.MOVED: self._moved,
-            Step.HAS_RETURNED: self._has_returned,
-            Step.KEPT: self._kept,
-            Step.REFUSED: self._refused,
-            Step.FINISHED: self._finished,
-            Step.TAKEN: self._taken,
-            Step.ENDED_BY_OTHERS: self._ended_by_others,
-            Step.NOT_RUNNING: self._not_running,
-            Step.LOST: self._lost,
-            Step.FORGOTTEN: self._forgotten,
-            Step.STOPPED_BY_OTHERS: self._stopped_by_others,
-            Step.NOT_RETURNED: self._not_returned,
-            Step.UNDECIDED: self._undecided,
-            Step.LEFT: self._left,
-        }
+        """Observe, decide and act until the end; return it with its result or error.
+
+        The method of a step or an end has its name.
+        """
         while True:
             step: Step | None = None
             try:
                 observation = self._observed()
                 step = decide(observation)
-                if step.is_end:
-                    return step, ends[step](observation)
-                acts[step](observation)
+                act: Callable[[MoveObservation], Any] = getattr(self, f"_{step.name.lower()}")
+                result = act(observation)
+                if step in ENDS:
+                    return step, result
                 self._after, self._outcome, self._error = step, StepOutcome.DONE, None
             except KeyboardInterrupt:
                 self._interrupts += 1
@@ -284,7 +263,7 @@ class Transaction:
                 self._reason = self._reason or "interrupted"
             except StreamplaceError as error:
                 self._after, self._error = step, error
-                is_answer = step is not None and not step.is_end
+                is_answer = step is not None and step not in ENDS
                 self._outcome = outcome_of(error) if is_answer else StepOutcome.SILENT
                 if self._outcome is StepOutcome.SPENT:
                     self._used.add(self.journal.requested_job)
@@ -301,9 +280,8 @@ class Transaction:
             observation = observe(self.rest, self.journal)
             if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
                 raise FlinkError(f"the JobManager no longer knows job {self.journal.job}")
-        return replace(
-            observation, after=self._after, outcome=self._outcome, interrupts=self._interrupts
-        )
+        interrupts = min(self._interrupts, 2)
+        return replace(observation, after=self._after, outcome=self._outcome, interrupts=interrupts)
 
     # Steps.
 

@@ -8,7 +8,7 @@ what it is to run.
 from dataclasses import dataclass
 from enum import Enum
 
-from streamplace.engines.flink.move.decision_table import Interruptible, TableRow, row
+from streamplace.engines.flink.move.decision_table import TableRow, row
 
 
 class PatchRequest(Enum):
@@ -80,18 +80,9 @@ class PatchStep(Enum):
     UNDECIDED = "it is not known what the specification is"
     LEFT = "interrupted twice"
 
-    @property
-    def is_end(self) -> bool:
-        """Whether the patch ends here, for this process."""
-        return self in PATCH_ENDS
-
-    @property
-    def is_left(self) -> bool:
-        """Whether the journal stays, for --resume."""
-        return self in PATCHES_LEFT
-
 
 PATCHES_LEFT = frozenset({PatchStep.UNDECIDED, PatchStep.LEFT})
+"""Ends after which the journal stays, for --resume."""
 PATCH_ENDS = PATCHES_LEFT | {
     PatchStep.KEPT,
     PatchStep.RETURNED,
@@ -102,10 +93,11 @@ PATCH_ENDS = PATCHES_LEFT | {
     PatchStep.GONE,
     PatchStep.NOT_STABLE,
 }
+"""Steps after which the patch is over, for this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class PatchObservation(Interruptible):
+class PatchObservation:
     """What decides on the next step."""
 
     # The journal: its last patch, whether that had its effect, and what the change was found to be.
@@ -115,7 +107,7 @@ class PatchObservation(Interruptible):
     # Kubernetes: the specification, and how far the operator is with it.
     specification: SpecificationState
     reconciliation: Reconciliation
-    # This process: what its last step ended with, and how often it was interrupted.
+    # This process: what its last step ended with, and the interrupts of it (0 to 2).
     outcome: PatchOutcome = PatchOutcome.DONE
     interrupts: int = 0
 
@@ -130,11 +122,11 @@ _NOT_RUNNING = (
 PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     # Nothing was patched.
     row(PatchStep.UNCHANGED, "nothing was patched yet",
-        is_interrupted=True, requested=PatchRequest.NOTHING),
+        interrupts=(1, 2), requested=PatchRequest.NOTHING),
     row(PatchStep.UNCHANGED, "nothing was patched yet",
         outcome=PatchOutcome.SILENT, requested=PatchRequest.NOTHING),
     # Interrupts and answers after which nothing is patched.
-    row(PatchStep.LEFT, "the second interrupt ends the process", is_interrupted_again=True),
+    row(PatchStep.LEFT, "the second interrupt ends the process", interrupts=2),
     row(PatchStep.UNDECIDED, "no step follows from an unknown answer",
         outcome=PatchOutcome.SILENT),
     row(PatchStep.GONE, "there is nothing to change", specification=SpecificationState.GONE),
@@ -160,7 +152,7 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     row(PatchStep.UNCHANGED, "the job does not run as specified",
         requested=PatchRequest.NOTHING),
     row(PatchStep.UNCHANGED, "the patch had no effect",
-        requested=PatchRequest.TRY, specification=SpecificationState.OLD, is_interrupted=True),
+        requested=PatchRequest.TRY, specification=SpecificationState.OLD, interrupts=(1, 2)),
     row(PatchStep.PATCH, "the patch had no effect",
         requested=PatchRequest.TRY, specification=SpecificationState.OLD),
     # The changed specification.
@@ -170,7 +162,7 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     row(PatchStep.RETURN, "it is not to be kept",
         requested=PatchRequest.TRY, verdict=Verdict.UNDO),
     row(PatchStep.RETURN, "the first interrupt takes it back",
-        requested=PatchRequest.TRY, is_interrupted=True),
+        requested=PatchRequest.TRY, interrupts=(1, 2)),
     row(PatchStep.RETURN, "it does not become stable",
         requested=PatchRequest.TRY, outcome=PatchOutcome.LATE),
     row(PatchStep.RETURN, "the job does not run so",

@@ -16,6 +16,8 @@ from pydantic import TypeAdapter
 
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.engines.flink.operator.patch_table import (
+    PATCH_ENDS,
+    PATCHES_LEFT,
     PatchObservation,
     PatchOutcome,
     PatchRequest,
@@ -215,8 +217,8 @@ class PatchTransaction:
         except KeyboardInterrupt:
             self._interrupts += 1
         finally:
-            self.claim.leave() if step.is_left else self.claim.end()
-        if step.is_left:
+            self.claim.leave() if step in PATCHES_LEFT else self.claim.end()
+        if step in PATCHES_LEFT:
             self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
         if step is PatchStep.UNDECIDED:
             raise FlinkError(f"{self.journal.owner}: {step.value}, because {reason}")
@@ -237,7 +239,7 @@ class PatchTransaction:
         while True:
             try:
                 step, reason = decide_patch(self._observed())
-                if step.is_end:
+                if step in PATCH_ENDS:
                     return step, reason
                 self._outcome = PatchOutcome.DONE
                 acts[step]()
@@ -274,7 +276,7 @@ class PatchTransaction:
             specification,
             Reconciliation.WAITING if resource is None else reconciliation_of(resource),
             self._outcome,
-            self._interrupts,
+            min(self._interrupts, 2),
         )
 
     def _read(self) -> FlinkResource | None:
