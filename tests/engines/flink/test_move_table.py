@@ -20,7 +20,6 @@ from streamplace.engines.flink.move.decision_table import (
     Copy,
     JobState,
     MoveObservation,
-    Requested,
     Step,
     StepOutcome,
     Stop,
@@ -45,9 +44,9 @@ def combinations():
     last_steps = [(None, StepOutcome.DONE), *product(STEPS, StepOutcome)]
     for (copy, state, stop), (after, outcome) in product(listed, last_steps):
         for requested, saved, returns, cancels, path, interrupts in product(
-            Requested, (False, True), (False, True), (False, True), (None, "s"), (0, 1, 2)
+            Copy, (False, True), (False, True), (False, True), (None, "s"), (0, 1, 2)
         ):
-            begins = requested in (Requested.START, Requested.RETURN) or returns
+            begins = requested in (Copy.SUCCESSOR, Copy.RETURNED) or returns
             if (saved and path is None) or (begins and not saved):
                 continue  # what asks for a start also writes the state that it starts from
             yield MoveObservation(
@@ -95,7 +94,7 @@ def test_every_combination_has_a_step_that_is_safe_and_every_row_decides_some():
             assert observation.last is Copy.RETURNED, observation
         if step in (Step.STOP, Step.CANCEL):
             assert observation.last is Copy.MOVED, observation
-        if observation.requested is Requested.NOTHING and observation.outcome is StepOutcome.SILENT:
+        if observation.requested is Copy.NONE and observation.outcome is StepOutcome.SILENT:
             assert step not in LEFT, observation
     assert [row for i, row in enumerate(ROWS) if not deciding[i]] == []
     assert set(steps) == set(Step)
@@ -111,7 +110,7 @@ class World:
     stop: Stop = Stop.UNKNOWN
     late: int = 0  # number of a job whose start has no answer yet, and may still have an effect
     is_stored: bool = False  # whether a savepoint of the job exists
-    requested: Requested = Requested.NOTHING
+    requested: Copy = Copy.NONE
     is_saved: bool = False
     returns: bool = False
     after: Step | None = None
@@ -159,7 +158,7 @@ def effects(world, step):  # noqa: C901
     if step in (Step.PREPARE, Step.STEADY):
         yield world, done
     elif step is Step.STOP:
-        asked = replace(world, requested=Requested.STOP)
+        asked = replace(world, requested=Copy.MOVED)
         yield replace(asked, stop=Stop.UNDER_WAY), done
         yield asked, StepOutcome.FAILED
     elif step is Step.AWAIT_STOP:
@@ -168,7 +167,7 @@ def effects(world, step):  # noqa: C901
         else:
             yield world, StepOutcome.FAILED
     elif step is Step.START:
-        yield from started(replace(world, requested=Requested.START, is_saved=True), 1)
+        yield from started(replace(world, requested=Copy.SUCCESSOR, is_saved=True), 1)
     elif step in (Step.SETTLE, Step.AWAIT_RETURN):
         number = max(i for i, state in enumerate(world.jobs) if state is not GONE)
         is_live = world.jobs[number] in LIVE
@@ -192,7 +191,7 @@ def effects(world, step):  # noqa: C901
         if number == 2 and world.used[2] and world.jobs[2] is GONE:
             number = 3
         yield from started(
-            replace(world, requested=Requested.RETURN, returns=True, is_saved=True), number
+            replace(world, requested=Copy.RETURNED, returns=True, is_saved=True), number
         )
 
 
@@ -255,7 +254,7 @@ def successors(world, most_faults):
     step = decide(world.observed())
     if step in ENDS:
         saves = step is Step.STOPPED_BY_OTHERS
-        asked = Requested.STOP if saves else world.requested
+        asked = Copy.MOVED if saves else world.requested
         yield replace(world, end=step, requested=asked, is_saved=world.is_saved or saves)
         return
     if step is Step.AWAIT_STOP and world.stop is Stop.UNDER_WAY:
@@ -298,7 +297,7 @@ def check_end(world, words):
     over = (JobState.FINISHED, JobState.CANCELED)
     has_ended = any(state in over for state in world.jobs)
     is_lost = world.end in (Step.LOST, Step.FORGOTTEN) and not world.is_stored
-    is_untouched = world.requested is Requested.NOTHING
+    is_untouched = world.requested is Copy.NONE
     assert has_ended or is_lost or is_untouched or world.end is Step.REFUSED, words
 
 

@@ -14,17 +14,8 @@ from streamplace.engines.flink.rest.client import successor
 S = TypeVar("S", bound=Enum)
 
 
-class Requested(Enum):
-    """The last job of the move that Flink was asked to end or to start, by the journal."""
-
-    NOTHING = "nothing"
-    STOP = "the moved job"
-    START = "its successor"
-    RETURN = "a later job"
-
-
 class Copy(Enum):
-    """The last job of the move that Flink lists; the jobs run one after another."""
+    """One of the jobs of a move, which run one after another."""
 
     NONE = "none"
     MOVED = "the moved job"
@@ -131,9 +122,9 @@ HARMLESS = (ENDS - LEFT - {Step.FORGOTTEN, Step.LOST}) | {
 class MoveObservation:
     """What decides on the next step."""
 
-    # The journal: what was asked of Flink last, whether a savepoint of the job is known, whether
-    # the move has failed, and whether the job is cancelled because it has lost devices.
-    requested: Requested
+    # The journal: the last job that Flink was to end or to start, whether a savepoint of the job is
+    # known, whether the move has failed, and whether the job is cancelled as it has lost devices.
+    requested: Copy
     is_saved: bool = False
     returns: bool = False
     cancels: bool = False
@@ -178,16 +169,16 @@ def row(step: S, reason: str, **conditions: object) -> TableRow[S]:
 
 
 _BACK = (Step.END, Step.RETURN, Step.AWAIT_RETURN)
-_NOT_STARTED = (Requested.NOTHING, Requested.STOP)
+_NOT_STARTED = (Copy.NONE, Copy.MOVED)
 _BY_OTHERS = (JobState.CANCELLING, JobState.CANCELED, JobState.STOPPED)
 
 ROWS: tuple[TableRow[Step], ...] = (
     # Interrupts and answers after which nothing is asked of Flink.
     row(Step.KEPT, "Flink was not asked to end it yet",
-        interrupts=(1, 2), requested=Requested.NOTHING),
+        interrupts=(1, 2), requested=Copy.NONE),
     row(Step.LEFT, "the second interrupt ends the process", interrupts=2),
     row(Step.REFUSED, "the job is as it was",
-        outcome=StepOutcome.SILENT, requested=Requested.NOTHING),
+        outcome=StepOutcome.SILENT, requested=Copy.NONE),
     row(Step.UNDECIDED, "no step follows from an unknown answer", outcome=StepOutcome.SILENT),
     row(Step.UNDECIDED, "the job has its slots, and may take long", outcome=StepOutcome.STARTING),
     row(Step.REFUSED, "it is theirs", outcome=StepOutcome.OTHERS),
@@ -211,14 +202,14 @@ ROWS: tuple[TableRow[Step], ...] = (
     row(Step.FINISHED, "it needs no other devices",
         last=Copy.MOVED, cancels=True, requested=_NOT_STARTED, state=JobState.FINISHED),
     row(Step.ENDED_BY_OTHERS, "a cancellation is final",
-        last=Copy.MOVED, cancels=True, requested=Requested.NOTHING,
+        last=Copy.MOVED, cancels=True, requested=Copy.NONE,
         state=(JobState.CANCELLING, JobState.CANCELED)),
     row(Step.REFUSED, "it does not fit its devices",
         last=Copy.MOVED, cancels=True, after=Step.PREPARE, outcome=StepOutcome.FAILED),
     row(Step.CANCEL, "its jars are there",
-        last=Copy.MOVED, cancels=True, requested=Requested.NOTHING, after=Step.PREPARE),
+        last=Copy.MOVED, cancels=True, requested=Copy.NONE, after=Step.PREPARE),
     row(Step.PREPARE, "what it lacks is found before it is cancelled",
-        last=Copy.MOVED, cancels=True, requested=Requested.NOTHING),
+        last=Copy.MOVED, cancels=True, requested=Copy.NONE),
     row(Step.UNDECIDED, "some of its tasks take long to end",
         last=Copy.MOVED, cancels=True, after=Step.CANCEL, outcome=StepOutcome.FAILED),
     row(Step.CANCEL, "it was cancelled by this move, and has to end",
@@ -229,16 +220,16 @@ ROWS: tuple[TableRow[Step], ...] = (
         last=Copy.MOVED, cancels=True, state=LIVE),
     # The moved job, before anything was asked.
     row(Step.TAKEN, "a request that is not of this command stops it",
-        last=Copy.MOVED, requested=Requested.NOTHING,
+        last=Copy.MOVED, requested=Copy.NONE,
         stop=(Stop.UNDER_WAY, Stop.SAVED, Stop.FAILED)),
     row(Step.STOPPED_BY_OTHERS, "another user has stopped it",
-        last=Copy.MOVED, requested=Requested.NOTHING, state=JobState.STOPPED),
+        last=Copy.MOVED, requested=Copy.NONE, state=JobState.STOPPED),
     row(Step.FINISHED, "there is nothing to move",
-        last=Copy.MOVED, requested=Requested.NOTHING, state=JobState.FINISHED),
+        last=Copy.MOVED, requested=Copy.NONE, state=JobState.FINISHED),
     row(Step.ENDED_BY_OTHERS, "a cancellation is final",
-        last=Copy.MOVED, requested=Requested.NOTHING, state=JobState.CANCELED),
+        last=Copy.MOVED, requested=Copy.NONE, state=JobState.CANCELED),
     row(Step.NOT_RUNNING, "it has ended",
-        last=Copy.MOVED, requested=Requested.NOTHING, state=JobState.FAILED),
+        last=Copy.MOVED, requested=Copy.NONE, state=JobState.FAILED),
     # The moved job has ended, with a state that the journal has.
     row(Step.RETURN, "the id was used, so the next one is taken",
         last=Copy.MOVED, state=HAS_ENDED, is_saved=True, outcome=StepOutcome.SPENT),

@@ -24,7 +24,6 @@ from streamplace.engines.flink.move.decision_table import (
     Copy,
     JobState,
     MoveObservation,
-    Requested,
     Step,
     StepOutcome,
     Stop,
@@ -149,9 +148,8 @@ def observe(rest: Rest, journal: Journal) -> MoveObservation:
                 path = path or (text if stop is Stop.SAVED else stopped)
         elif copy is Copy.RETURNED:
             path = last_kept(rest, last) or path or last_path(journal)
-    requests = {"": Requested.NOTHING, job: Requested.STOP, journal.successor: Requested.START}
     return MoveObservation(
-        requests.get(journal.requested_job, Requested.RETURN),
+        Copy.of(journal.requested_job, job) if journal.requested_job else Copy.NONE,
         journal.savepoint is not None,
         journal.returns,
         journal.cancels,
@@ -273,9 +271,7 @@ class Transaction:
     def _observed(self) -> MoveObservation:
         """What decides on the next step; Flink is not asked if it does not."""
         is_over = self._outcome in (StepOutcome.SILENT, StepOutcome.STARTING, StepOutcome.OTHERS)
-        observation = MoveObservation(
-            Requested.STOP if self.journal.requested_job else Requested.NOTHING
-        )
+        observation = MoveObservation(Copy.MOVED if self.journal.requested_job else Copy.NONE)
         if not is_over and self._interrupts < 2:
             observation = observe(self.rest, self.journal)
             if observation.last is Copy.NONE and self._starts >= MOST_STARTS:
