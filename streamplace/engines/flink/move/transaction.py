@@ -1,11 +1,5 @@
 """The transaction of a move: in the end one copy of the job runs, or a message says what to do.
 
-A loop observes, decides by the table (`decision_table`), and acts, until an end is decided. So what
-is done next is the same whether the move begins, goes on after an error, or is resumed. Requests to
-Flink have ids that are chosen in advance, so they can be repeated: the stop of the job, its
-successor, and the successor of that, which is the job on its previous devices. Flink accepts each
-of these ids once, so no two copies can run.
-
 The first Ctrl-C takes the job back to where it ran; the second one leaves the move for --resume.
 """
 

@@ -1,25 +1,6 @@
 """Pinning: resources that TaskManagers offer, and slot sharing groups that request them.
 
-Flink allocates a slot only on a TaskManager on which every resource that the slot requests is free.
-Every TaskManager is one device, and offers a resource of its own, ``dev-k``. Operators on one
-device share a group, whose slots request a unit of it. Flink fuses operators within a group only: a
-group is a processing element.
-
-A parallel operator whose subtasks are on several devices has a spread group, which operators with
-equal placements share. For these groups TaskManager k also offers
-
-- ``lim-j`` = A for every index j,
-- ``lim-l-k`` = A and, for all m ≠ k, ``lim-l-m`` = H, for every layer l.
-
-Each slot of a group with index j, layer l and counts c with maximum C requests ⌊A / C⌋ of ``lim-j``
-and, for **every** device m, present or not, the following amount of ``lim-l-m``:
-
-    lim-l-m = nothing  where c_m = C,    ⌊A / c_m⌋  where 0 < c_m < C,    A + 1  where c_m = 0.
-
-Then TaskManager m holds at most c_m slots of the group; and as Σ c_m is their number, the result is
-exactly c, in whatever order Flink allocates them. Groups that share a device must have different
-indexes. If both have fewer slots there than their C, they must also have different layers, because
-a layer constrains only those devices.
+The README of this folder has the amounts, and says why they pin a job.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
