@@ -39,8 +39,6 @@ from streamplace.model.message_text import quoted, shown
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
 START_STATES = ("INITIALIZING", "CREATED")
-CANCELLED = frozenset({"CANCELLING", "CANCELED"})
-"""Flink itself never cancels a job."""
 RETAINED, IF_FAILED = "retain_on_cancellation", "delete_on_cancellation"
 NOT_RETAINED = "no_externalized_checkpoints"
 """Flink's words for when the checkpoints of a job that has ended are kept."""
@@ -147,10 +145,10 @@ def _saved_at(rest: Rest, job: str, request: str, seconds: float) -> str:
     )
 
 
-def _checkpoints_of(rest: Rest, job: str) -> Any:
+def _checkpoints_of(rest: Rest, job: str, *more: str) -> Any:
     """Flink's answer on the checkpoints of a job; empty if it takes none."""
     with suppress_missing():
-        return rest.get(job_path(job, "checkpoints"))
+        return rest.get(job_path(job, "checkpoints", *more))
     return {}
 
 
@@ -211,10 +209,7 @@ def stopped_with(rest: Rest, job: str) -> str | None:
 
 def checkpoint_settings(rest: Rest, job: str) -> CheckpointSettings | None:
     """Checkpointing settings of a job; None if it takes no checkpoints."""
-    with suppress_missing():
-        settings: CheckpointSettings = rest.get(job_path(job, "checkpoints", "config"))
-        return settings
-    return None
+    return _checkpoints_of(rest, job, "config") or None
 
 
 def retention_of(settings: CheckpointSettings) -> str:
@@ -242,7 +237,7 @@ def path_of(row: CheckpointAnswer) -> str | None:
 def refuse_ended(rest: Rest, job: str) -> None:
     """Raise EndedByOthers if another user has cancelled a job, or stopped it with a savepoint."""
     state = rest.state(job)
-    if is_cancelled := state in CANCELLED:
+    if is_cancelled := state in ("CANCELLING", "CANCELED"):  # Flink itself never cancels a job
         rest.wait(job, ENDED)
     elif state != FINISHED or stopped_with(rest, job) is None:
         return
@@ -283,13 +278,10 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         if state in ENDED or other in chain:
             continue
         if other == taken_by:
-            raise CopyRuns(
-                f"job {other} ({state}) has taken the checkpoint {shown(path, LONGEST)} and has "
-                "not ended; cancel it before another job continues from there. Nothing was started"
-            )
+            raise _copy(other, state, f"has taken the checkpoint {shown(path, LONGEST)}")
         restored = path_of(latest(rest, other).get("restored", {}))
         if same_place(path, restored):
-            raise _refused(other, state, path)
+            raise _copy(other, state, f"continues from {shown(path, LONGEST)} already")
         is_of_chain = restored is not None and _is_of(restored, chain)
         is_hidden = maker(restored or "") == other or (ended is None and restored is None)
         if not is_of_chain and not (chain and is_hidden and rest.job(other)["name"] == name):
@@ -297,17 +289,15 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
         if ended is not None and 0 < _moment(rest, other, START_STATES) < ended:
             continue
         if is_of_chain:
-            raise _refused(other, state, restored or "")
-        raise CopyRuns(
-            f"job {other} ({state}), which has the same name {quoted(name)}, was started "
-            f"meanwhile by another command; nothing was started from {shown(path, LONGEST)}"
-        )
+            raise _copy(other, state, f"continues from {shown(restored or '', LONGEST)} already")
+        same = f"has the same name {quoted(name)}, was started meanwhile"
+        raise _copy(other, state, f"{same}, and may continue from {shown(path, LONGEST)}")
 
 
-def _refused(job: str, state: str, path: str) -> CopyRuns:
+def _copy(job: str, state: str, why: str) -> CopyRuns:
     return CopyRuns(
-        f"job {job} ({state}) continues from {shown(path, LONGEST)} already; nothing was started. "
-        "Cancel that job first if another one shall take its place"
+        f"job {job} ({state}) {why}; nothing was started. Cancel that job first if another one "
+        "shall take its place"
     )
 
 
