@@ -71,18 +71,6 @@ def test_a_template_of_one_kind_of_pods_is_refused(part):
         reporter_patch(resource(**{part: {"podTemplate": {"spec": OWN}}}))
 
 
-def test_a_template_of_one_kind_of_pods_is_merged_by_name():
-    """If the operator is told to, but of two mounts of a volume, it keeps one."""
-    by_name = {"kubernetes.operator.pod-template.merge-arrays-by-name": True}
-    own = {"taskManager": {"podTemplate": {"spec": OWN}}, "flinkConfiguration": by_name}
-    assert reporter_patch(resource(**own))["podTemplate"]["spec"]["volumes"]
-    main = OWN["containers"][1]
-    twice = {"containers": [{**main, "volumeMounts": [{"name": "state"}, {"name": "state"}]}]}
-    own["taskManager"] = {"podTemplate": {"spec": twice}}
-    with pytest.raises(FlinkError, match="twice"):
-        reporter_patch(resource(**own))
-
-
 @pytest.mark.parametrize("template", [None, {"spec": OWN}])
 def test_a_template_in_a_file_is_not_replaced(template):
     """The operator ignores it where the specification has a template."""

@@ -19,8 +19,6 @@ from streamplace.io.files import json_text
 NAME = "streamplace-reporter"
 CONFIG_MAP, PATCH = "reporter.json", "patch.json"
 """Files of the ConfigMap and of the patch."""
-BY_NAME = "kubernetes.operator.pod-template.merge-arrays-by-name"
-"""Setting of the operator by which it merges lists of pod templates by name."""
 TEMPLATE_FILE = "kubernetes.pod-template-file"
 """Beginning of Flink's settings of templates in files, which those of a specification replace."""
 MAIN = "flink-main-container"
@@ -55,21 +53,13 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
             f"{files[0]} names the template of pods, which a podTemplate of the specification "
             f"would replace; mount {JAR} there by hand"
         )
-    by_name = resource.configuration.get(BY_NAME, "").lower() == "true"
     for part in ("jobManager", "taskManager"):
         pods = ((spec.get(part) or {}).get("podTemplate") or {}).get("spec") or {}
-        if (pods.get("volumes") or pods.get("containers")) and not by_name:
+        if pods.get("volumes") or pods.get("containers"):
             raise FlinkError(
-                f"{part}.podTemplate of the cluster has containers or volumes, and the operator "
-                f"merges lists by position; set {BY_NAME}, or mount {JAR} there by hand"
+                f"{part}.podTemplate of the cluster has containers or volumes, which the operator "
+                f"merges with others by position; mount {JAR} there by hand"
             )
-        for container in pods.get("containers") or ():
-            mounts = [mount["name"] for mount in container.get("volumeMounts") or ()]
-            if container["name"] == MAIN and len({*mounts}) < len(mounts):
-                raise FlinkError(
-                    f"{part}.podTemplate of the cluster mounts a volume twice, of which the "
-                    f"operator keeps one where it merges lists by name; mount {JAR} there by hand"
-                )
     template = (spec.get("podTemplate") or {}).get("spec") or {}
     containers = _with(template.get("containers") or (), {"name": MAIN})
     (main,) = (container for container in containers if container["name"] == MAIN)
