@@ -133,7 +133,12 @@ def _move_by_patches(
 ) -> None:
     """Try Flink's balance modes of a job that its operator owns; it is never submitted."""
     from streamplace.engines.flink.operator.api import usual_api
-    from streamplace.engines.flink.operator.modes import ModeTrials, finish
+    from streamplace.engines.flink.operator.modes import (
+        ModeTrials,
+        check_change,
+        finish,
+        modes_beside,
+    )
     from streamplace.engines.flink.operator.resource import FlinkResource
 
     for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
@@ -152,10 +157,12 @@ def _move_by_patches(
     own = _improver(settings, settings.engine(say), None)
     resource = own.engine.rest.resource
     assert isinstance(resource, FlinkResource)
-    trials = ModeTrials.of(api, resource, own, timeout, resume_by)
+    check_change(api, resource)
+    own = replace(own, decides=modes_beside(resource.as_run(own.engine.rest)))
+    trials = ModeTrials(api, resource, own, timeout, resume_by)
     say(f"deployment: {own.engine.deployment(own.engine.job(settings.job))}")
     with waiting(f"watching in windows of {settings.seconds:g} s"):
-        proposal = trials.propose()
+        proposal = own.propose(own.engine.job())
     if proposal.target is None:
         for sentence in proposal.sentences():
             say(sentence)

@@ -17,7 +17,13 @@ from streamplace.engines.flink.decide.candidates import Candidate
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.measure.steadiness import steady_profile
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
-from streamplace.engines.flink.operator.modes import ModeTrials, check_change, finish, measured
+from streamplace.engines.flink.operator.modes import (
+    ModeTrials,
+    check_change,
+    finish,
+    measured,
+    modes_beside,
+)
 from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
     PatchTransaction,
@@ -165,7 +171,7 @@ def test_a_killed_change_is_finished(api, operator, measure, disturbance):
             claimed(journal())
         result = PatchTransaction(api, claimed_again(owner), measure, lambda _: None, 3.0).run()
     is_kept = measure is better
-    assert result.is_kept is is_kept
+    assert (result.step is PatchStep.KEPT) is is_kept
     assert operator.get()["spec"] == (journal().after if is_kept else specification())
     with pytest.raises(SettingError):
         claimed_again(owner)
@@ -366,10 +372,12 @@ def test_a_job_that_runs_is_measured_and_a_mode_is_tried(pods, api, capsys):
         decision = json.loads(printed.out)["decision"]
         assert 50 < decision["measured"] < 150
         assert decision["next"] is None
-        improver = JobImprover(FlinkMoveSettings(rest=address).engine(), None)
+        engine = FlinkMoveSettings(rest=address).engine()
         resource = read_resource(api, NAMESPACE, "count")
-        trials = ModeTrials.of(api, resource, improver, 120.0, "resume")
-        before = trials.propose()
+        modes = modes_beside(resource.as_run(engine.rest))
+        improver = JobImprover(engine, None, decides=modes)
+        trials = ModeTrials(api, resource, improver, 120.0, "resume")
+        before = improver.propose(engine.job())
         rate = RateInterval(1.0, 2.0, 3.0)
         candidate = Candidate("Flink's TASKS", before.where.layout, rate, mode="TASKS")
         after, ended = trials.tried(before, candidate)

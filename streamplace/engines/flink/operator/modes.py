@@ -44,27 +44,9 @@ class ModeTrials:
 
     api: KubernetesApi
     resource: FlinkResource
-    improver: JobImprover
+    improver: JobImprover  # which decides by `modes_beside`
     timeout: float  # seconds in which a changed specification must be stable
     resume_by: str  # the command that finishes an interrupted change
-
-    @classmethod
-    def of(
-        cls,
-        api: KubernetesApi,
-        resource: FlinkResource,
-        improver: JobImprover,
-        timeout: float,
-        resume_by: str,
-    ) -> "ModeTrials":
-        """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
-        check_change(api, resource)
-        own = replace(improver, decides=_modes_beside(resource.as_run(improver.engine.rest)))
-        return cls(api, resource, own, timeout, resume_by)
-
-    def propose(self) -> Proposal:
-        """Measure the job, and predict its rate in each mode; nothing is changed."""
-        return self.improver.propose(self.improver.engine.job())
 
     def run(self, proposal: Proposal) -> Proposal:
         """Try modes one after another; the specification ends as that of the best one."""
@@ -107,7 +89,7 @@ class ModeTrials:
             trial, rate=there.rate, is_limited=there.is_limited, interruption=ended.seconds
         )
         tell(f"  {digits(there.rate)} tuples/s were measured there")
-        if not ended.is_kept:
+        if ended.step is not PatchStep.KEPT:
             return replace(proposal, trials=(*proposal.trials, trial)), ended
         return after[-1].with_where(there, trial), ended
 
@@ -170,7 +152,7 @@ def measured(improver: JobImprover, timeout: float, before: Proposal | None = No
         raise
 
 
-def _modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
+def modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candidate]]:
     """Candidates: Flink's modes but the present one, each by its line of configuration."""
     present = present_mode(resource.configuration, resource.version)
 

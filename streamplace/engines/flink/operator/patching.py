@@ -128,11 +128,6 @@ class Patched:
     resource: FlinkResource | None  # as it is now; None if it was deleted
     seconds: float | None  # until the job ran as changed; None if it did not
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether the specification is the changed one."""
-        return self.step is PatchStep.KEPT
-
 
 def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Document after a merge patch (RFC 7386).
