@@ -43,9 +43,9 @@ from streamplace.engines.flink.pin.free_resources import fitted, is_placed, left
 from streamplace.engines.flink.program.program import (
     Program,
     Savepoint,
-    is_remembered,
     kept_program,
     remember,
+    stored_program,
 )
 from streamplace.engines.flink.program.submission import ClusterJar, chain_states
 from streamplace.engines.flink.rest.client import (
@@ -330,7 +330,7 @@ class FlinkMove:
             else:
                 why = "as -D says" if key in given else "as the job's program says"
                 self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")
-        if not given and not is_remembered(job):
+        if not given and stored_program(job) is None:
             self.tell(f"note: {UNREPORTED}")
         return carried
 

@@ -115,8 +115,22 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
     """Measure a moved job, and report and record its rate with what was predicted.
 
     If it is held back below the lower end of the prediction, the message advises to plan it again.
+    Raises FlinkError when the job has failed or was cancelled since the move.
     """
-    flow = flow_there(rest, job, tell)
+    flow = None
+    try:
+        flow = source_flow(rest, job)
+    except FlinkError as error:
+        tell(f"note: the rate of the moved job is not measured: {error}")
+    if flow is None:
+        state = None
+        with suppress(FlinkError):  # Flink does not answer, or has forgotten the job
+            state = rest.state(job)
+        if state in ENDED and state != FINISHED:
+            raise FlinkError(
+                f"job {job} was moved, and is {state} since: {rest.failure(job)}"
+                f"{state_clause(rest, job)}"
+            )
     if flow is None or flow.rate <= 0:
         return
     carries = predicted.carries
@@ -127,24 +141,3 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
             "its sources are held back at less than was predicted; 'streamplace flink advise' "
             "measures it there, scales its costs by that, and plans it again"
         )
-
-
-def flow_there(rest: Rest, job: str, tell: Callable[[str], None]) -> SourceFlow | None:
-    """Measure the output of the sources of a moved job; None if that is not possible.
-
-    Raises FlinkError when the job has failed or was cancelled since the move.
-    """
-    try:
-        if (flow := source_flow(rest, job)) is not None:
-            return flow
-    except FlinkError as error:
-        tell(f"note: the rate of the moved job is not measured: {error}")
-    state = None
-    with suppress(FlinkError):  # Flink does not answer, or has forgotten the job
-        state = rest.state(job)
-    if state in ENDED and state != FINISHED:
-        raise FlinkError(
-            f"job {job} was moved, and is {state} since: {rest.failure(job)}"
-            f"{state_clause(rest, job)}"
-        )
-    return None

@@ -169,7 +169,7 @@ def known_program(job: str) -> Program:
 
     SettingError if it is unknown, or if a jar has changed since the submission.
     """
-    stored = _stored(job)
+    stored = stored_program(job)
     if stored is None:
         raise SettingError(
             f"Flink does not report how job {shown(job)} was submitted, and it was not "
@@ -186,7 +186,7 @@ def kept_program(job: str, program: Program) -> Program:
     SettingError if streamplace has submitted the job with another main class, other arguments or
     other jars: a job that is moved stays the same job. Nothing is known of other jobs.
     """
-    stored = _stored(job)
+    stored = stored_program(job)
     if stored is None:
         return program
     before, digests = stored.program, [*stored.digests.values()]
@@ -217,12 +217,7 @@ def kept_program(job: str, program: Program) -> Program:
     )
 
 
-def is_remembered(job: str) -> bool:
-    """Whether streamplace has submitted a job, so that its program and settings are stored."""
-    return _stored(job) is not None
-
-
-def _stored(job: str) -> SubmittedProgram | None:
+def stored_program(job: str) -> SubmittedProgram | None:
     """Stored program of a job, or of the nearest job that it replaced; None if unknown."""
     near: dict[int, SubmittedProgram] = {}
     for stored in Store.usual().rows(PROGRAMS).values():
