@@ -3,7 +3,6 @@
 import shutil
 import time
 from contextlib import contextmanager, nullcontext
-from threading import Timer
 
 import pytest
 from flink_clusters import awaited
@@ -122,15 +121,6 @@ def test_a_node_that_is_lost_meanwhile_is_replaced(pods, operator, job):
 def test_a_change_that_cannot_be_taken_up_is_taken_back(operator, job, patch):
     assert changed(operator, patch, 90.0).step is PatchStep.RETURNED
     assert operator.get()["spec"] == operator.spec
-    check_job(operator, job)
-
-
-def test_a_change_by_another_hand_meanwhile_is_left(operator, job):
-    timer = Timer(3.0, operator.change, kwargs={"pipeline.object-reuse": "true"})
-    timer.start()
-    assert changed(operator, TASKS).step is PatchStep.CONFLICT
-    both = {"flinkConfiguration": {MODE: "TASKS", "pipeline.object-reuse": "true"}}
-    assert operator.get()["spec"] == merged(operator.spec, both)
     check_job(operator, job)
 
 
