@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from difflib import ndiff
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,15 @@ from engine_deployments import DEPLOYMENTS, GENERAL
 import streamplace
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.pin import hook
+from streamplace.engines.flink.program import jars
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 GOLDEN = Path(__file__).parent / "golden"
 HOOK = Path(hook.__file__).read_text("utf-8").partition('"""\n\n')[2]
-"""Source of the package that the export for Flink contains as it is, beside PlacedIds.java."""
+JAVA = Path(jars.__file__).with_name("java") / "Placed.java"
+"""Sources of the package that the export for Flink contains, beside PlacedIds.java."""
 
 
 @pytest.mark.parametrize("export", GENERAL)
@@ -43,6 +46,9 @@ def test_exports_are_what_they_were(export):
     """Compare with the golden files; GOLDEN=write renews them."""
     files = dict(EXPORTS[export].files(DEPLOYMENTS["shop"]))
     files.pop("PlacedIds.java", None)
+    if text := files.pop("Placed.java", ""):
+        lines = ndiff(JAVA.read_text("utf-8").splitlines(True), text.splitlines(True))
+        files["Placed.java.diff"] = "".join(line for line in lines if line[0] in "+-")
     if "placed.py" in files:
         files["placed.py"] = files["placed.py"].replace(HOOK, "")
     folder = GOLDEN / export
