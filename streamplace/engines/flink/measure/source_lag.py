@@ -40,8 +40,9 @@ from streamplace.engines.flink.measure.sampling import (
     source_metrics,
     tuples_per_record,
 )
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest, job_path
-from streamplace.engines.flink.rest.plan import job_operators, source_names
+from streamplace.engines.flink.program.chains import operators_in
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest, job_path
+from streamplace.engines.flink.rest.plan import plan_of, sources_of
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import listed, quoted
@@ -254,24 +255,21 @@ def together(flows: Iterable[SourceFlow]) -> SourceFlow:
 
 def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFlow | None:
     """Watch the sources of a job for a while; None if Flink does not report their output."""
-    document = rest.running_job(job)
-    vertices = {vertex["id"]: vertex for vertex in document["vertices"]}
-    names = source_names(document)
-    running = {v: name for v, name in names.items() if vertices[v]["status"] != FINISHED}
-    metrics = {v: source_metrics(name) for v, name in running.items()}
+    _, tasks, edges = plan_of(rest.running_job(job))
+    running = [task for task in sources_of(tasks, edges) if not task.has_ended]
+    metrics = {task.id: source_metrics(task.operators[0]) for task in running}
     processes = processes_of(rest)
     before = {device: cpu_seconds(pid) for device, pid in processes.items()}
     began = time.monotonic()
     try:
-        sampled = sample(rest, job, [*running], seconds, metrics)
+        sampled = sample(rest, job, [*metrics], seconds, metrics)
     except NoAnswer:
         raise
     except FlinkError:  # the job has ended
         return None
     # Flink may count no tuples of a source, or fetch no metrics now
-    is_counted = (
-        sent_by(running[v]) in own.rates and own.seconds > 0 for v, own in sampled.items()
-    )
+    counts = {task.id: sent_by(task.operators[0]) for task in running}
+    is_counted = (counts[v] in own.rates and own.seconds > 0 for v, own in sampled.items())
     if not sampled or not all(is_counted):
         return None
     passed = max(time.monotonic() - began, 1e-9)
@@ -282,31 +280,27 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     shares = cpu_shares(processes, used)
     full = {device for device, share in shares.items() if share.is_full}
     visible = {device for device, share in shares.items() if share.shows_full_threads}
-    tasks = zip(document["vertices"], job_operators(document), strict=True)
-    lasting = {  # vertices with the names of their first operators that are the same after a move
-        vertex["id"]: task.names[0]
-        for vertex, task in tasks
-        if task.names and task.names[0] not in task.unsure
-    }
-    devices: dict[str, set[str]] = {}
-    for v in running:
-        rows = rest.get(job_path(job, "vertices", v))["subtasks"]
-        devices[v] = {str(row.get("taskmanager-id")) for row in rows}
-    flows = {
-        v: flow_of(
-            lasting.get(v, name),
-            name,
-            sampled[v],
-            vertices[v]["parallelism"],
-            full=sorted(full & devices[v]),
-            sees_cpu=devices[v] <= visible,
+    flows, lasting = [], {}
+    for task in running:
+        rows = rest.get(job_path(job, "vertices", task.id))["subtasks"]
+        devices = {str(row.get("taskmanager-id")) for row in rows}
+        operator, name = task.operators[0], operators_in(task.name)[0]
+        is_sure = name not in task.unsure  # it is the same after a move
+        flow = flow_of(
+            name if is_sure else operator,
+            operator,
+            sampled[task.id],
+            task.parallelism,
+            full=sorted(full & devices),
+            sees_cpu=devices <= visible,
         )
-        for v, name in running.items()
-    }
+        flows.append(flow)
+        if is_sure:
+            lasting[name] = flow
     return replace(
-        together(flows.values()),
-        error=math.hypot(*(_error(sampled[v], sent_by(name)) for v, name in running.items())),
-        sources={name: flows[v] for v, name in lasting.items() if v in flows},
+        together(flows),
+        error=math.hypot(*(_error(sampled[v], sent) for v, sent in counts.items())),
+        sources=lasting,
     )
 
 

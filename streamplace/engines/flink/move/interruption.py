@@ -23,7 +23,7 @@ from streamplace.engines.flink.measure.sampling import sent_by
 from streamplace.engines.flink.move.savepoints import latest
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import RUNNING, FlinkError, Rest, job_path
-from streamplace.engines.flink.rest.plan import read_plan, source_names
+from streamplace.engines.flink.rest.plan import plan_of, read_plan, sources_of
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
@@ -225,8 +225,9 @@ def _ran(times: Iterable[Mapping[str, float]]) -> float:
 def _sent(rest: Rest, job: str, document: Job) -> float | None:
     """Tuples that the sources of a job have sent since they began; None if Flink reports none."""
     total = 0.0
-    for vertex, name in source_names(document).items():
-        sums = _metrics(rest, _path(job, vertex), [sent_by(name)])
+    _, tasks, edges = plan_of(document)
+    for source in sources_of(tasks, edges):
+        sums = _metrics(rest, _path(job, source.id), [sent_by(source.operators[0])])
         if not sums:
             return None
         total += sum(sums.values())

@@ -70,7 +70,7 @@ JobPlan = tuple[str, list[FlinkTask], list[Edge]]
 
 
 def read_plan(rest: Rest, job: str) -> JobPlan:
-    """Read the name, the tasks in topological order and the streams of a job."""
+    """Read the plan of a running job, as by `plan_of`."""
     document = rest.running_job(job)
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):
@@ -78,12 +78,19 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
                 f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
                 "iterations only, because their tuples go round"
             )
-    return _plan(document)
+    return plan_of(document)
+
+
+def plan_of(document: Job) -> JobPlan:
+    """Name, tasks in topological order and streams of a job."""
+    nodes = _nodes(document)
+    tasks = _tasks(document["vertices"], nodes)
+    return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 
 
 def plan_with_loops(rest: Rest, job: str) -> JobPlan:
     """Read the plan of a job that may have iterations, of which no stream is shown."""
-    return _plan(rest.running_job(job))
+    return plan_of(rest.running_job(job))
 
 
 def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
@@ -106,12 +113,6 @@ def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
 def _nodes(document: Job) -> list[PlanNode]:
     """Tasks of the plan of a job; none until Flink has planned it."""
     return (document.get("plan") or {"nodes": []})["nodes"]
-
-
-def _plan(document: Job) -> JobPlan:
-    nodes = _nodes(document)
-    tasks = _tasks(document["vertices"], nodes)
-    return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 
 
 def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
@@ -196,13 +197,3 @@ def layout_of(rest: Rest, job: str, document: Job) -> Layout:
 def job_operators(document: Job) -> list[TaskOperators]:
     """Operators of each task of a job."""
     return operators_of(document["vertices"], _nodes(document))
-
-
-def source_names(document: Job) -> dict[str, str]:
-    """Tasks of a job without inputs, with the names of their sources as Flink shows them."""
-    fed = {node["id"] for node in _nodes(document) if node.get("inputs")}
-    return {
-        vertex["id"]: operators.shown[0]
-        for vertex, operators in zip(document["vertices"], job_operators(document), strict=True)
-        if vertex["id"] not in fed
-    }
