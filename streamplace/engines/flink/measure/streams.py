@@ -29,10 +29,11 @@ import numpy as np
 from streamplace.engines.flink.measure.cost_fit import Observation, Prior, task_cost
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.pin.hook import WRITER
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.buffers import BUFFER_TIMEOUT, MESSAGE_IPT, MESSAGES_OF
 from streamplace.model.graph import StreamGraph
+from streamplace.model.key_groups import joined_subtasks
 
 COMMITTERS = (": Committer", ": Global Committer")
 """Suffixes of the names of committers of two-phase sinks; the second follows some of the first."""
@@ -252,13 +253,13 @@ def _crossing(edge: Edge, devices: Mapping[str, Sequence[str]]) -> dict[str, flo
     senders, receivers = devices[edge.source], devices[edge.target]
     if not edge.is_pointwise:
         return remote_shares(Counter(senders), Counter(receivers))
-    pairs = pointwise_pairs(len(senders), len(receivers))
-    outputs = Counter(i for i, _ in pairs)
+    pairs = np.arange(max(len(senders), len(receivers)))
+    joined = joined_subtasks(pairs, np.array(len(senders)), np.array(len(receivers)))
     shares: dict[str, float] = defaultdict(float)
-    for i, j in pairs:
+    for i, j, outputs in zip(*(column.tolist() for column in joined), strict=True):
         if senders[i] != receivers[j]:
             for device in (senders[i], receivers[j]):
-                shares[device] += 1 / (len(senders) * outputs[i])
+                shares[device] += 1 / (len(senders) * outputs)
     return shares
 
 

@@ -3,13 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.program.chains import FUSED, TaskOperators, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
-from streamplace.model.key_groups import joined_subtasks
 from streamplace.model.message_text import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
@@ -55,13 +52,13 @@ class Edge:
     # Whether the program chooses the subtask of each tuple, other than by keys, or it is always the
     # first one.
     is_uneven: bool = False
-    # Whether it joins only the `pointwise_pairs` of subtasks, whatever the parallelism.
+    # Whether it joins each subtask only to its neighbours, whatever the parallelism.
     is_rescaled: bool = False
     is_broadcast: bool = False  # whether each of the target's subtasks gets every tuple
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether it joins only the `pointwise_pairs` of subtasks."""
+        """Whether it joins only subtasks i and i, or groups of neighbours (`joined_subtasks`)."""
         return self.is_rescaled or self.partitioning == "forward"
 
 
@@ -97,17 +94,6 @@ def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkT
     """Tasks without input from others."""
     fed = {edge.target for edge in edges}
     return [task for task in tasks if task.id not in fed]
-
-
-def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
-    """Subtasks that a forward or rescaled stream joins: i and i, or groups of neighbours.
-
-    >>> pointwise_pairs(2, 4), pointwise_pairs(3, 2)
-    ([(0, 0), (0, 1), (1, 2), (1, 3)], [(0, 0), (1, 1), (2, 1)])
-    """
-    pairs = np.arange(max(senders, receivers))
-    sender, receiver, _ = joined_subtasks(pairs, np.array(senders), np.array(receivers))
-    return list(zip(sender.tolist(), receiver.tolist(), strict=True))
 
 
 def _nodes(document: Job) -> list[PlanNode]:
