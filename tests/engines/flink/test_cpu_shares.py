@@ -168,10 +168,7 @@ def test_another_job_may_use_more_than_an_equal_part(measure):
 
 
 def beside(clock, monkeypatch):
-    """A job that takes 0.3 cores, and what is asked of another one, "other", has the same answer.
-
-    The other one has an iteration.
-    """
+    """A job that takes 0.3 cores; Flink says the same of another one, "other"."""
     vertices = {
         "v0": source("src", 100, 40, busy=0.1),
         "v1": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH")]),
@@ -184,15 +181,14 @@ def beside(clock, monkeypatch):
         document = usual(path.replace("/jobs/other", "/jobs/job"))
         if path == "/jobs/other":
             document["vertices"][0]["name"] = "Source: other"
-            document["vertices"][1]["name"] = "IterationSink-3"
+            document["vertices"][1]["name"] = "sink"
         return document
 
     monkeypatch.setattr(flink, "_answer", answer)
     return flink
 
 
-def test_a_job_with_an_iteration_takes_cpu_like_others(clock, monkeypatch):
-    """It cannot be placed, but it need not be."""
+def test_cpu_is_reserved_for_other_jobs_alone(clock, monkeypatch):
     flink = beside(clock, monkeypatch)
     assert cores_used(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
     with pytest.raises(SettingError, match="its own CPU would be reserved"):
@@ -231,7 +227,7 @@ def together(clock, monkeypatch):
             f"Source: src {number}": 0.2,
             f"out {number}": 0.2,
             f"Source: other {number}": 0.1 if process else 1.6,
-            f"IterationSink-3 {number}": 0.0,
+            f"sink {number}": 0.0,
         }
 
     read_threads(monkeypatch, flink, cores, lambda process: CpuPool(f"box {process}", 2.0))

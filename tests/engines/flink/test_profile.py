@@ -545,7 +545,7 @@ def test_a_source_that_ends_while_it_is_measured_is_told(writing):
 def test_iterations_are_refused_by_name(writing):
     """Flink's plan does not show that tuples go round."""
     writing.vertices["v1"].name = "IterationSource-3"
-    with pytest.raises(FlinkError, match="'IterationSource-3'"):
+    with pytest.raises(FlinkError, match="job job has an iteration, 'IterationSource-3'"):
         profile(writing.rest, "job", 10)
 
 

@@ -27,7 +27,6 @@ from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.engines.flink.measure.windows import JobWindows
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import RUNNING, FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import SettingError
@@ -282,7 +281,7 @@ def cores_used(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, flo
     """
     used: dict[str, float] = defaultdict(float)
     for job in dict.fromkeys(jobs):
-        windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
+        windows = JobWindows(rest, job)
         windows.add(seconds)
         for own in windows.last().subtasks.values():
             for subtask, cpu in own:

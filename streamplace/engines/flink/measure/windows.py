@@ -34,7 +34,7 @@ from streamplace.engines.flink.measure.sampling import (
 )
 from streamplace.engines.flink.measure.source_lag import SubtaskFlow
 from streamplace.engines.flink.rest.client import Refusal, Rest, job_path
-from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
+from streamplace.engines.flink.rest.plan import FlinkTask, read_plan, sources_of
 from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settings
 
 _OFFSET = re.compile(r"(\d+)\.(.+)\.KafkaSourceReader\.topic\.(.+\.partition\.\d+)\.currentOffset")
@@ -84,9 +84,9 @@ class JobWindows:
     Tasks that have ended before are not measured: they count as idle.
     """
 
-    def __init__(self, rest: Rest, job: str, plan: JobPlan | None = None) -> None:
+    def __init__(self, rest: Rest, job: str) -> None:
         self.rest, self.job = rest, job
-        self.name, self.tasks, self.edges = plan or read_plan(rest, job)
+        self.name, self.tasks, self.edges = read_plan(rest, job)
         sources = sources_of(self.tasks, self.edges)
         self.generated = {task.id: sent_by(task.operators[0]) for task in sources}
         """Source → metric that counts its output, even if it is fused to other operators."""

@@ -7,7 +7,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.program.chains import FUSED, TaskOperators, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
-from streamplace.model.message_text import quoted
+from streamplace.model.message_text import quoted, shown
 from streamplace.model.operators import MOST_KEY_GROUPS
 
 _ITERATIONS = ("IterationSource-", "IterationSink-")
@@ -72,8 +72,8 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):
             raise FlinkError(
-                f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
-                "iterations only, because their tuples go round"
+                f"job {shown(job)} has an iteration, {quoted(row['name'])}; only jobs without "
+                "iterations can be measured and placed, because their tuples go round"
             )
     return plan_of(document)
 
@@ -83,11 +83,6 @@ def plan_of(document: Job) -> JobPlan:
     nodes = _nodes(document)
     tasks = _tasks(document["vertices"], nodes)
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
-
-
-def plan_with_loops(rest: Rest, job: str) -> JobPlan:
-    """Read the plan of a job that may have iterations, of which no stream is shown."""
-    return plan_of(rest.running_job(job))
 
 
 def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
