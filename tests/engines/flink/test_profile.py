@@ -334,6 +334,7 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(clock, rate, busy, *, 
     [
         ({}, 0.1),
         ({"execution.buffer-timeout.interval": "0 ms"}, 0.0),
+        ({"execution.buffer-timeout.interval": "2 Minutes"}, 120.0),
         ({"execution.buffer-timeout.interval": "often"}, 0.1),
         ({"execution.buffer-timeout.enabled": "false"}, None),
     ],

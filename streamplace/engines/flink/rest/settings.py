@@ -26,24 +26,11 @@ BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeou
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
 BUFFER_SIZE = "taskmanager.memory.segment-size"
-_AMOUNT = re.compile(r"(-?\d{1,18})\s*([a-zA-Zµ]*)")
-_SECONDS: Mapping[tuple[str, ...], float] = {
-    ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1e-3,
-    ("s", "sec", "secs", "second", "seconds"): 1.0,
-    ("m", "min", "minute", "minutes"): 60.0,
-    ("h", "hour", "hours"): 3600.0,
-    ("d", "day", "days"): 86_400.0,
-    ("µs", "micro", "micros", "microsecond", "microseconds"): 1e-6,
-    ("ns", "nano", "nanos", "nanosecond", "nanoseconds"): 1e-9,
-}
-_BYTES: Mapping[tuple[str, ...], float] = {
-    ("", "b", "bytes"): 1.0,
-    ("k", "kb", "kibibytes"): 2.0**10,
-    ("m", "mb", "mebibytes"): 2.0**20,
-    ("g", "gb", "gibibytes"): 2.0**30,
-    ("t", "tb", "tebibytes"): 2.0**40,
-}
-
+_DURATION = re.compile(r"(-?\d{1,18})\s*(?:(n|µ|mic|mil|ms|s|m|h|d)[a-z]*)?")
+_SECONDS = {"n": 1e-9, "µ": 1e-6, "mic": 1e-6, "mil": 1e-3, "ms": 1e-3, None: 1e-3}
+_SECONDS |= {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+"""Beginnings of the units of Flink's durations, which may be written out: ``2 minutes``."""
+_MEMORY = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:b|[a-z]*bytes)?")
 
 USUAL_BUFFER_TIMEOUT = 0.1
 """Seconds after which Flink sends a buffer that is not full, by default."""
@@ -81,8 +68,8 @@ def memory_bytes(text: str) -> float | None:
     >>> memory_bytes("32kb"), memory_bytes("4294967296"), memory_bytes("some")
     (32768.0, 4294967296.0, None)
     """
-    amount = _amount(text, _BYTES)
-    return amount if amount is not None and amount > 0 else None
+    match = _MEMORY.fullmatch(text.strip().lower())
+    return int(match[1]) * 1024.0 ** "bkmgt".index(match[2] or "b") or None if match else None
 
 
 def _seconds(text: str) -> float | None:
@@ -90,16 +77,8 @@ def _seconds(text: str) -> float | None:
     if (iso := text.strip().upper()).startswith("P"):
         with suppress(ValueError):
             return TypeAdapter(timedelta).validate_python(iso).total_seconds()
-    return _amount(text, _SECONDS)
-
-
-def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
-    """Amount that Flink reads in a text; None if it is none."""
-    match = _AMOUNT.fullmatch(text.strip())
-    if match is None:
-        return None
-    factors = [factor for names, factor in units.items() if match[2].lower() in names]
-    return int(match[1]) * factors[0] if factors else None
+    match = _DURATION.fullmatch(text.strip().lower())
+    return int(match[1]) * _SECONDS[match[2]] if match else None
 
 
 def savepoint_folder(*places: Mapping[str, str]) -> str | None:
