@@ -1,21 +1,4 @@
-"""Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts.
-
-A subtask that sleeps, waits for an answer or a disk, or has reached its limit of asynchronous
-requests reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no CPU.
-Per second, the threads of a task wait
-
-    waiting = busy - CPU - run delay
-
-seconds for something other than CPU. If that is most of the busy time without the run delay, the
-operator is limited by waiting, and a subtask reads at most
-
-    max_rate = tuples/s / (busy - run delay)
-
-whatever CPU it has, because it is busy for one second per second at most. All quantities are sums
-over the subtasks. A thread that is woken by input is idle for Flink until it gets a core, so a part
-of the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
-computed, so a limit that is found is certain.
-"""
+"""Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -394,6 +377,11 @@ def _source_flow(source: FlinkTask, interval: JobInterval, present: Present) -> 
 
 def _waiting_limits(tasks: Sequence[FlinkTask], interval: JobInterval) -> dict[str, WaitingLimit]:
     """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
+
+    The equations are those of docs/explanation/flink-measurement.md, for the sums over the subtasks
+    of a task. A thread that is woken by input is idle for Flink until it gets a core, so a part of
+    the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
+    computed, so a limit that is found is certain.
 
     Garbage collection stops threads for no longer than the threads that collect run, or wait for a
     core.

@@ -1,10 +1,7 @@
-"""Measure a job in adjacent windows until it is steady.
+"""Measure a job in adjacent windows until it is steady (docs/explanation/flink-measurement.md).
 
-It is steady if, over the last `STEADY_SECONDS`, the slopes of the rate of its sources and of its
-CPU per tuple are within their noise, or change them by less than `STEADY`, and compilers take less
-than `MOST_COMPILERS` of the CPU. Its profile is that of these windows together. When the patience
-is over, the profile is that of the last windows, with an estimate of how much may still change
-(`drift`).
+Its profile is that of the windows over which it was steady. When the patience is over, it is that
+of the last windows, with an estimate of how much may still change (`drift`).
 """
 
 import logging
