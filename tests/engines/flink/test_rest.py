@@ -328,6 +328,19 @@ def test_a_task_runs_only_when_all_of_its_subtasks_do():
     assert flink.requests("GET").count(f"/jobs/{JOB}") == 3
 
 
+def test_a_job_that_ends_by_itself_while_it_is_cancelled_has_ended():
+    """Flink refuses the request before its document of the job says so."""
+    runs, failed = (job("new", state, {"map": state}) for state in ("RUNNING", "FAILED"))
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": InTurn(runs, runs, failed),
+        "PATCH /jobs/new": failure("a.B: it has reached another terminal state", status=409),
+    }
+    assert FakeFlink(answers).rest.cancel("new") == "FAILED"
+    answers |= {"GET /jobs/new": runs, "PATCH /jobs/new": failure("a.B: no", status=403)}
+    with pytest.raises(Refusal):
+        FakeFlink(answers).rest.cancel("new")
+
+
 @pytest.mark.parametrize(
     ("others", "free_at", "waited"),
     [([], 4.0, 4.0), (["other"], 1.0, 1.0), (["other"], 100.0, 10.0)],

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from os import register_at_fork
 from pathlib import Path
 from queue import SimpleQueue
@@ -277,8 +278,8 @@ class Rest:
         if state not in ENDED:
             try:
                 self._patiently(self._ask, "PATCH", job_path(job))
-            except Refusal:
-                if self.job(job)["state"] not in ENDED:  # it did not end by itself
+            except Refusal as error:
+                if error.status != HTTPStatus.CONFLICT:  # it ended by itself; answers may say later
                     raise
             state = self.wait(job, ENDED)
         self.wait_released()
