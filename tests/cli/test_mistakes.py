@@ -85,73 +85,43 @@ MISTAKES = [
     ("flink advise --rate 2x --offers offers.toml --cluster two.toml", "--offers --cluster"),
 ]
 """Command lines, and what their refusals must name."""
+RISING = PLAN.replace("5", "1..3")
 REMEDIES = [
-    ("plce graph.json", "'plce' 'place'", "place graph.json"),
-    ("schema grpah", "'grpah' 'graph'", "schema graph"),
-    ("draw graph.json placement.json", "-o FILE.svg", "draw graph.json placement.json -o x.svg"),
-    ("simulate placement.json graph.json", "placement.json:", "simulate graph.json placement.json"),
-    ("simulate graph.json graph.json", "graph.json:", "simulate graph.json placement.json"),
-    (
-        "export placement.json --to ray -o graph.json",
-        "graph.json: folder",
-        "export placement.json --to ray -o folder",
-    ),
-    ("place graph.json -o out.txt", ".json", "place graph.json -o out.json"),
-    ("describe graph.json --split test", "graph.json 'test' --split", "describe graph.json"),
-    ("describe set.jsonl --split tset", "'tset' 'test'", "describe set.jsonl --split test"),
-    (
-        "place graph.json --placer metis:k",
-        "NAME:OPTION=VALUE",
-        "place graph.json --placer metis:k=5",
-    ),
-    (
-        "place set.jsonl --placer heft -o p.jsonl",
-        "'heft' --objective makespan",
-        "place set.jsonl --placer heft -o p.jsonl --objective makespan",
-    ),
-    (
-        "place graph.json --cluster offers.toml",
-        "offers.toml: is offers, not a cluster; --offers",
-        "plan graph.json --offers offers.toml --evaluations 9",
-    ),
-    ("place set.jsonl", "-o FILE.jsonl", "place set.jsonl -o p.jsonl"),
-    ("place graph.json --scale sink", "enrich=2", "place graph.json --scale sink=2"),
-    (
-        "place graph.json --cluster two.toml --devices 3",
-        "--cluster --devices",
-        "place graph.json --cluster two.toml",
-    ),
-    (
-        "draw graph.json --devices 3 -o x.svg",
-        "placement",
-        "draw graph.json placement.json -o x.svg",
-    ),
-    (
-        "simulate graph.json placement.json --duration 1",
-        "--duration --engine",
-        "simulate graph.json placement.json --engine --duration 30",
-    ),
-    ("place graph.json --rate 10k --rate 20k", "--rate", "place graph.json --rate 20k"),
-    ("plan graph.json --rate 5", "--offers --cluster", PLAN),
-    (f"{PLAN.replace('5', '1..3')} -o out", ".png", f"{PLAN.replace('5', '1..3')} -o out.png"),
-    (f"{PLAN} -o out.svg", "out.svg is folder -o out/", f"{PLAN} -o out/"),
-    (f"{PLAN} -o out.json", "out.json folder", f"{PLAN} -o out/"),
-    (
-        "compare graph.json --placers metis -o out.jsonl.gz",
-        "folder -o out/",
-        "compare graph.json --placers metis -o out/",
-    ),
-    (
-        "export placement.json --to ray -o ray.py",
-        "folder -o ray/",
-        "export placement.json --to ray -o ray/",
-    ),
-    (
-        "export placement.json --to csv -o x.xlsx",
-        "x.xlsx .csv",
-        "export placement.json --to csv -o x.csv",
-    ),
-    ("import stg rnd.stg -o x.csv", "x.csv: .json .jsonl.gz", "import stg rnd.stg -o x.json"),
+    line.split(" | ")
+    for line in f"""\
+plce graph.json | 'plce' 'place' | place graph.json
+schema grpah | 'grpah' 'graph' | schema graph
+draw graph.json placement.json | -o FILE.svg | draw graph.json placement.json -o x.svg
+simulate placement.json graph.json | placement.json: | simulate graph.json placement.json
+simulate graph.json graph.json | graph.json: | simulate graph.json placement.json
+export placement.json --to ray -o graph.json | graph.json: folder \
+| export placement.json --to ray -o folder
+place graph.json -o out.txt | .json | place graph.json -o out.json
+describe graph.json --split test | graph.json 'test' --split | describe graph.json
+describe set.jsonl --split tset | 'tset' 'test' | describe set.jsonl --split test
+place graph.json --placer metis:k | NAME:OPTION=VALUE | place graph.json --placer metis:k=5
+place set.jsonl --placer heft -o p.jsonl | 'heft' --objective makespan \
+| place set.jsonl --placer heft -o p.jsonl --objective makespan
+place graph.json --cluster offers.toml | offers.toml: is offers, not a cluster; --offers \
+| plan graph.json --offers offers.toml --evaluations 9
+place set.jsonl | -o FILE.jsonl | place set.jsonl -o p.jsonl
+place graph.json --scale sink | enrich=2 | place graph.json --scale sink=2
+place graph.json --cluster two.toml --devices 3 | --cluster --devices \
+| place graph.json --cluster two.toml
+draw graph.json --devices 3 -o x.svg | placement | draw graph.json placement.json -o x.svg
+simulate graph.json placement.json --duration 1 | --duration --engine \
+| simulate graph.json placement.json --engine --duration 30
+place graph.json --rate 10k --rate 20k | --rate | place graph.json --rate 20k
+plan graph.json --rate 5 | --offers --cluster | {PLAN}
+{RISING} -o out | .png | {RISING} -o out.png
+{PLAN} -o out.svg | out.svg is folder -o out/ | {PLAN} -o out/
+{PLAN} -o out.json | out.json folder | {PLAN} -o out/
+compare graph.json --placers metis -o out.jsonl.gz | folder -o out/ \
+| compare graph.json --placers metis -o out/
+export placement.json --to ray -o ray.py | folder -o ray/ | export placement.json --to ray -o ray/
+export placement.json --to csv -o x.xlsx | x.xlsx .csv | export placement.json --to csv -o x.csv
+import stg rnd.stg -o x.csv | x.csv: .json .jsonl.gz | import stg rnd.stg -o x.json
+""".splitlines()
 ]
 """Command lines, what their refusals must name, and the lines that do as the refusals say."""
 
