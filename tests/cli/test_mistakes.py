@@ -104,7 +104,7 @@ place set.jsonl --placer heft -o p.jsonl | 'heft' --objective makespan \
 | place set.jsonl --placer heft -o p.jsonl --objective makespan
 place graph.json --cluster offers.toml | offers.toml: is offers, not a cluster; --offers \
 | plan graph.json --offers offers.toml --evaluations 9
-place set.jsonl | -o FILE.jsonl | place set.jsonl -o p.jsonl
+place set.jsonl | several problems; file one, all: -o FILE.jsonl | place set.jsonl -o p.jsonl
 place graph.json --scale sink | enrich=2 | place graph.json --scale sink=2
 place graph.json --cluster two.toml --devices 3 | --cluster --devices \
 | place graph.json --cluster two.toml

@@ -115,13 +115,6 @@ def test_a_figure_is_drawn_in_its_format(run, refusal, graph):
     assert ".png or .svg or .pdf" in refusal("describe", graph, "-o", "figure.bmp")
 
 
-def test_a_file_of_several_graphs_is_refused_with_the_way_to_place_all(run, refusal):
-    made = ("branched", "--branches", "2", "--depth", "2", "--devices", "2", "--copies", "2")
-    run("generate", *made, "-o", "set.jsonl")
-    said = "holds several problems; name a file with one, or place all: -o FILE.jsonl"
-    assert said in refusal("place", "set.jsonl")
-
-
 def test_cpu_is_measured_in_devices_of_the_cluster(run, graph):
     """Devices of twice the mean speed halve the number; the units are printed."""
     rows = '{name = "slow", mips = 4000}, {name = "fast", mips = 3000, cores = 2}'
