@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -192,6 +193,33 @@ def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster):
     others = [2 * number for number in range(20)]
     others[7] = (7, "its worker process was killed, perhaps because memory ran out")  # type: ignore[call-overload]
     assert list(found) == others
+
+
+def deadly_once(marker, number):
+    """Double a number; the first 7 kills the process."""
+    if number == 7 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing(cluster, tmp_path):
+    marker = tmp_path / "killed"
+    found = parallel_map(partial(deadly_once, marker), range(20), on=cluster.address)
+    assert list(found) == [2 * number for number in range(20)]
+    assert marker.exists()
+
+
+@pytest.mark.slow
+def test_shards_are_those_of_this_machine(cluster, run):
+    command = "generate branched --branches 3 --depth 3 --devices 3 --copies 40 --files 3 -o"
+    assert run(*command.split(), "there.jsonl", "--on", cluster.address).status == 0
+    there = {path.name: path.read_bytes() for path in Path().glob("there-*.jsonl")}
+    assert len(there) == 3
+    Path("here").mkdir()
+    assert run(*command.split(), "here/there.jsonl").status == 0
+    assert {name: Path("here", name).read_bytes() for name in there} == there
 
 
 @pytest.mark.slow
