@@ -81,18 +81,15 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_folders(tmp_path_factory):
-    """Caches of a user are none of the tests' business, nor the other way round."""
+def _surroundings(tmp_path_factory):
+    """What tests have of the machine."""
     with pytest.MonkeyPatch.context() as patch:
+        # Caches of a user are none of the tests' business, nor the other way round.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _no_waiting_for_the_disk():
-    """Files of tests need not survive a loss of power."""
-    with pytest.MonkeyPatch.context() as patch:
+        # Files of tests need not survive a loss of power.
         patch.setattr(os, "fsync", lambda descriptor: None)
+        # Clusters of seconds are not worth the second compiler: less than half the CPU without it.
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
 
 
@@ -113,14 +110,6 @@ def _own_ledger(_state_homes):
     """Nothing was predicted before a test, and a test predicts nothing for the user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(next(_state_homes)))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _quick_java():
-    """Clusters of seconds are not worth the second compiler: less than half the CPU without it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
 
 
