@@ -1,13 +1,17 @@
 """CPU that operators use at any rate, and limits of what one subtask takes in."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from engine_cases import mixed_placements, random_dag, source_and_sink
+from engine_cases import chain, mixed_placements, random_dag
 from hypothesis import given
 from streamsim import bottleneck, resource_loads, throughput
 from streamsim.engine import Settings, simulate
 from streamsim_strategies import placed
 
+source_and_sink = partial(chain, 4e-3, 4e-3, devices=2)
+"""100 tuples/s; each needs 0.4 of a core per second."""
 WAITING = {"constant": [[0.0], [1.0]], "seconds": [[4e-3], [0.0]]}
 """A constant load fills the sink's core, and its tuples cost nothing."""
 

@@ -1,6 +1,9 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import streamsim_reference as reference
+from engine_cases import chain
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim import (
@@ -19,18 +22,10 @@ from streamsim_strategies import flowing, placed, placed_joins
 TOLERANCE = 1e-9
 
 
-def chain(n_devices=2, **changes):
-    """Source → operator → sink; 100 tuples/s of 10 kB; each operator loads a device by 0.4."""
-    arguments: dict[str, object] = {
-        "rate": [100, 0, 0],
-        "seconds": [[4e-3]] * 3,
-        "source": [0, 1],
-        "target": [1, 2],
-        "payload": [10_000, 10_000],
-        "device_type": [0] * n_devices,
-        "seconds_per_byte": np.full((n_devices, n_devices), 0.5e-6),
-    }
-    return build_instance(**(arguments | changes))  # type: ignore[arg-type]
+three = partial(
+    chain, *[4e-3] * 3, devices=2, payload=[1e4, 1e4], seconds_per_byte=np.full((2, 2), 0.5e-6)
+)
+"""Source → operator → sink; 100 tuples/s of 10 kB; each operator loads a device by 0.4."""
 
 
 def one(instance, *placement):
@@ -51,11 +46,11 @@ def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_
 
 
 def test_a_problem_without_sources_is_never_limited():
-    assert one(chain(rate=[0, 0, 0]), 0, 0, 0) == 1.0
+    assert one(three(rate=0), 0, 0, 0) == 1.0
 
 
 def test_many_devices_and_few_streams():
-    instance = chain(40, seconds_per_byte=np.full((40, 40), 4e-6))
+    instance = three(devices=40, seconds_per_byte=np.full((40, 40), 4e-6))
     assert throughput(instance, [[3, 39, 39], [7, 7, 7]]).tolist() == pytest.approx([0.25, 1 / 1.2])
 
 
@@ -71,7 +66,7 @@ def test_many_devices_and_few_streams():
     ],
 )
 def test_the_bottleneck_is_the_fullest_resource(changes, placement, expected):
-    found = bottleneck(resource_loads(chain(**changes), placement))
+    found = bottleneck(resource_loads(three(**changes), placement))
     assert (found.kind, found.device, found.peer) == expected[:3]
     assert found.load == pytest.approx(expected[3])
 

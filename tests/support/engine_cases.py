@@ -11,30 +11,18 @@ from streamsim.instance import WindowedOperator, build_instance
 Ints = NDArray[np.int64]
 
 
-def source_and_sink(**changes):
-    """A source of 100 tuples/s and a sink on two devices; each needs 0.4 of a core per second."""
-    usual: dict[str, Any] = {
-        "rate": [100, 0],
-        "seconds": [[4e-3], [4e-3]],
-        "source": [0],
-        "target": [1],
-        "device_type": [0, 0],
-        "seconds_per_byte": np.zeros((2, 2)),
-    }
-    return build_instance(**{**usual, **changes})
-
-
-def chain(*seconds, rate=100.0, devices=1, **more):
+def chain(*seconds, rate=100.0, devices=1, **changes):
     """A pipeline of operators with the given core seconds per tuple; links are infinitely fast."""
     n = len(seconds)
-    return build_instance(
-        rate=[rate] + [0.0] * (n - 1),
-        seconds=np.reshape(seconds, (n, 1)),
-        source=np.arange(n - 1),
-        target=np.arange(1, n),
-        device_type=np.zeros(devices, int),
-        **({"seconds_per_byte": np.zeros((devices, devices))} | more),
-    )
+    usual: dict[str, Any] = {
+        "rate": [rate] + [0.0] * (n - 1),
+        "seconds": np.reshape(seconds, (n, 1)),
+        "source": np.arange(n - 1),
+        "target": np.arange(1, n),
+        "device_type": np.zeros(devices, int),
+        "seconds_per_byte": np.zeros((devices, devices)),
+    }
+    return build_instance(**(usual | changes))
 
 
 def golden():
