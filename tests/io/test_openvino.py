@@ -11,7 +11,7 @@ from streamplace.errors import FormatError
 from streamplace.io.registry import FORMATS
 
 openvino = pytest.importorskip("openvino")
-
+ops = pytest.importorskip("openvino.opset13")
 
 INPUTS: dict[str, list[int]] = {"any": [-1, 3], "known": [8, 3], "one": []}
 
@@ -24,8 +24,6 @@ def read(path):
 
 def saved(folder, shape):
     """A convolution, a rectifier, and two halves that are added, compressed as usual."""
-    from openvino import opset13 as ops
-
     x = ops.parameter(shape, np.float32, "x")
     x.set_friendly_name("x")
     kernel = ops.constant(np.full((4, 3, 3, 3), 0.1, np.float32), name="kernel")
@@ -59,8 +57,6 @@ def test_every_operation_counts_and_its_work_comes_from_shapes(tmp_path):
 
 def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path):
     """Pooling returns the positions of what it takes; eight numbers of four bits are four bytes."""
-    from openvino import opset13 as ops
-
     x = ops.parameter([1, 2, 4, 4], np.float32, "x")
     pooled = ops.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2], name="pool").output(0)
     packed = openvino.Tensor(np.zeros(4, np.uint8), [2, 2, 2], openvino.Type.u4)
@@ -73,8 +69,6 @@ def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path):
 
 
 def test_inner_graphs_are_told_missing(tmp_path, caplog):
-    from openvino import opset13 as ops
-
     x, flag = ops.parameter([2, 3], np.float32, "x"), ops.parameter([], np.bool_, "flag")
     choice = ops.if_op(flag)
     ends = []
@@ -101,8 +95,6 @@ def test_a_batch_of_any_size_is_one(tmp_path):
 
 
 def test_a_batch_of_known_size_stays_beside_one_of_any_size(tmp_path):
-    from openvino import opset13 as ops
-
     inputs = [ops.parameter(shape, np.float32, name) for name, shape in INPUTS.items()]
     for one, name in zip(inputs, INPUTS, strict=True):
         one.set_friendly_name(name)
