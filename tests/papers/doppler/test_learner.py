@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from adam import rows
+from adam import rows, taught
 
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
@@ -34,27 +34,14 @@ def learner(problems=PAPER, task=None, **options):
         )
 
 
-def taught(pupil, steps, epoch, rate=0.01):
-    """Losses and reports of steps of Adam."""
-    adam, found = torch.optim.Adam(pupil.module.parameters(), rate), []
-    for step in range(steps):
-        loss, report = pupil.loss(rows(0), epoch, step)
-        adam.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(pupil.module.parameters(), 5.0)
-        adam.step()
-        found.append((float(loss.detach()), report))
-    return found
-
-
 def test_imitation_leads_to_what_the_critical_path_would_do():
-    found = taught(learner((CHAIN,)), 40, epoch=0)
+    found = taught(learner((CHAIN,)), 40, 0.01, norm=5.0)
     losses = [loss for loss, _ in found]
     assert np.mean(losses[-5:]) < 0.75 * np.mean(losses[:5])
 
 
 def test_trial_leads_to_shorter_passes():
-    found = taught(learner((CHAIN,), imitation=0), 50, epoch=0)
+    found = taught(learner((CHAIN,), imitation=0), 50, 0.01, norm=5.0)
     rewards = [report.reward for _, report in found]
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.02
 

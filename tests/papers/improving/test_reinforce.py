@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from adam import rows
+from adam import rows, taught
 from problems import PROBLEMS, many_sources
 
 from streamplace.learn.registry import MODELS, LearningTask
@@ -114,14 +114,7 @@ def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices():
 
 def test_a_few_steps_of_training_lead_to_better_placements():
     pupil = learner(problems=PAPER[:1], episodes=4)
-    adam = torch.optim.Adam(pupil.module.parameters(), 0.02)
-    rewards = []
-    for step in range(25):
-        loss, report = pupil.loss(rows(0), 0, step)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        rewards.append(report.reward)
+    rewards = [report.reward for _, report in taught(pupil, 25, 0.02)]
     assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.05
 
 
