@@ -13,6 +13,11 @@ from streamplace.objectives.throughput.explain import explain
 from streamplace.objectives.throughput.loads import DeviceLoad
 
 
+def explained(problem, *devices):
+    """Explain a placement on these devices, one for each operator."""
+    return explain(problem, problem.placement(devices))
+
+
 def fan(**hub):
     """Two streams over wide links, with a narrow card at their hub."""
     operators = [Operator("src", payload=1e4, rate=1e4), Operator("x"), Operator("y")]
@@ -31,7 +36,7 @@ def fan(**hub):
 )
 def test_the_fullest_resource_is_named_with_its_users(problem, place, label, load, users):
     """Three operators of 40 %; 1.6 Gbps over 1 Gbps; twice 800 Mbps through 500 Mbps."""
-    answer = explain(problem, problem.placement(place))
+    answer = explained(problem, *place)
     assert f"{label} is the limit" in answer.verdict
     assert " ".join(user.name for user in answer.bottleneck.carries) == users
     assert answer.bottleneck.load == pytest.approx(load)
@@ -40,8 +45,7 @@ def test_the_fullest_resource_is_named_with_its_users(problem, place, label, loa
 
 def test_a_placement_that_keeps_up_needs_no_advice():
     """Below capacity there is a fullest resource but no limit."""
-    problem = Problem(chain(2, rate=1e3), Cluster.uniform(2))
-    answer = explain(problem, problem.placement([0, 0]))
+    answer = explained(Problem(chain(2, rate=1e3), Cluster.uniform(2)), 0, 0)
     assert (answer.relative_throughput, answer.move) == (1.0, None)
     assert answer.verdict.startswith("carries the full rate")
 
@@ -56,8 +60,7 @@ def test_each_source_that_is_held_back_has_a_limit_of_its_own():
     ]
     graph = StreamGraph.of("three", operators, [Stream("orders", "join"), Stream("gps", "join")])
     cluster = Cluster.of([Device("d0"), Device("d1", cores=2), Device("d2")], bandwidth="1 Gbps")
-    problem = Problem(graph, cluster)
-    answer = explain(problem, problem.placement([0, 1, 2, 2]))
+    answer = explained(Problem(graph, cluster), 0, 1, 2, 2)
     limits = [(limit.sources, limit.share, limit.resource.label) for limit in answer.limits]
     assert limits == [
         (("gps",), pytest.approx(0.5), "one core of d1"),
@@ -74,8 +77,7 @@ def test_each_source_that_is_held_back_has_a_limit_of_its_own():
 def test_loads_of_a_device_add_up_with_its_overhead():
     """A remote tuple costs 20 µs at each end."""
     cluster = Cluster.of([Device("d0"), Device("d1")], overhead=2e-5)
-    problem = Problem(chain(2, rate=1e3), cluster)
-    answer = explain(problem, problem.placement([0, 1]))
+    answer = explained(Problem(chain(2, rate=1e3), cluster), 0, 1)
     for device in answer.devices:
         assert device.overhead == pytest.approx(0.02)
         assert device.load == pytest.approx(device.overhead + sum(device.operators.loads))
@@ -93,11 +95,11 @@ def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advi
     streams = [Stream("slow", "first"), Stream("first", "second")]
     cluster = Cluster.uniform(2, mips=1000)
     problem = Problem(StreamGraph.of("two", operators, streams), cluster)
-    answer = explain(problem, problem.placement([0, 0, 0, 1]))
+    answer = explained(problem, 0, 0, 0, 1)
     assert answer.relative_throughput == pytest.approx((25 + 1000) / 1100)
     assert answer.move is None
     roomy = Problem(problem.graph, Cluster.uniform(3, mips=1000))
-    move = explain(roomy, roomy.placement([0, 0, 0, 1])).move
+    move = explained(roomy, 0, 0, 0, 1).move
     assert (move.operators, move.device) == (("first",), "d2")
     assert move.value == pytest.approx((40 + 1000) / 1100)
 
@@ -122,8 +124,7 @@ def edge(cores=2):
 
 def test_one_core_is_filled_by_the_operator_that_fills_it():
     """And by nobody beside it: a second core is idle all the while."""
-    problem = Problem(clicks(), edge())
-    answer = explain(problem, problem.placement([0, 0, 0]))
+    answer = explained(Problem(clicks(), edge()), 0, 0, 0)
     assert answer.bottleneck.kind == "core"
     assert [(c.name, c.load) for c in answer.bottleneck.carries] == [("parse", pytest.approx(2))]
     assert "81.1 % instead of 50.0 %" in str(answer.report())
@@ -202,8 +203,7 @@ def assert_reached(problem, graph, placed, before, promised):
 )
 def test_advice_on_subtasks_has_limits(graph, split):
     """The maximum parallelism, and streams that join subtask to subtask."""
-    problem = Problem(graph, edge())
-    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    advice = explained(Problem(graph, edge()), 0, 0, 0).parallelism
     assert (advice and advice.operators) == split
 
 
@@ -220,7 +220,7 @@ def test_key_groups_limit_advice_only_for_hashed_tuples(partitioning, number):
         Stream("map", "sink", partitioning="forward"),
     ]
     problem = Problem(StreamGraph.of("g", operators, streams), edge(cores=7))
-    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    advice = explained(problem, 0, 0, 0).parallelism
     assert (advice.operators, advice.parallelism) == (("map", "sink"), number)
 
 
@@ -228,15 +228,14 @@ def test_subtasks_are_not_split_again():
     """Of a subtask nobody can have two; its operator is not known any more."""
     graph = with_parallelism(clicks().at_rate(6e4), np.array([1, 2, 1], np.int32))
     problem = expand(graph).problem(Problem(graph, edge(cores=8)))
-    answer = explain(problem, problem.placement([0, 0, 0, 0]))
+    answer = explained(problem, 0, 0, 0, 0)
     assert answer.bottleneck.kind == "core"
     assert answer.parallelism is None
 
 
 def test_whoever_must_share_a_device_is_advised_to_move_together():
     rules = Constraints(pin={"v0": "d0"}, colocate=[{"v1", "v2"}])
-    problem = Problem(chain(3, payload=0), Cluster.uniform(2), rules)
-    move = explain(problem, problem.placement([0, 0, 0])).move
+    move = explained(Problem(chain(3, payload=0), Cluster.uniform(2), rules), 0, 0, 0).move
     assert move.operators == ("v1", "v2")
 
 
@@ -244,7 +243,7 @@ def test_cards_are_rows_of_the_table_where_they_have_a_limit():
     """With what they carry, as a share of the card; links that nobody limited have no load."""
     devices = [Device("edge", egress="50 Mbps"), Device("cloud", cores=4)]
     problem = Problem(clicks(), Cluster.of(devices, bandwidth=UNLIMITED_BPS))
-    answer = explain(problem, problem.placement([0, 1, 1]))
+    answer = explained(problem, 0, 1, 1)
     (card,) = answer.cards
     assert (card.device, card.kind, card.load) == ("edge", "egress", pytest.approx(1.28))
     assert card.streams[0].load == pytest.approx(1.28)
@@ -263,8 +262,7 @@ def beside(constant, cores=1, ipt=1e5):
 
 
 def test_the_part_of_a_device_that_is_used_at_any_rate_is_told():
-    problem = beside(1500.0)
-    answer = explain(problem, problem.placement([0, 0]))
+    answer = explained(beside(1500.0), 0, 0)
     assert answer.relative_throughput == pytest.approx(0.5)
     assert (answer.devices[0].load, answer.devices[0].constant) == pytest.approx((1.4, 0.6))
     assert answer.bottleneck.load == pytest.approx(1.4)
@@ -275,9 +273,7 @@ def test_the_part_of_a_device_that_is_used_at_any_rate_is_told():
 
 def test_more_subtasks_share_what_one_core_uses_at_any_rate():
     """One subtask: 0.5 + 0.8 · x of a core. Two: 0.25 + 0.4 · x, which fits."""
-    problem = beside(1250.0, cores=4, ipt=2e5)
-    placement = problem.placement([0, 0])
-    answer = explain(problem, placement)
+    answer = explained(beside(1250.0, cores=4, ipt=2e5), 0, 0)
     assert answer.bottleneck.kind == "core"
     assert answer.bottleneck.load == pytest.approx(1.3)
     assert answer.bottleneck.constant == pytest.approx(0.5)
@@ -298,7 +294,7 @@ def asking(*ask, rate=1e4, source=0.0, **more):
 
 def test_the_limit_is_told_and_not_a_core():
     problem = asking()
-    answer = explain(problem, problem.placement([0, 0]))
+    answer = explained(problem, 0, 0)
     assert answer.relative_throughput == pytest.approx(0.6)
     limit = answer.bottleneck
     assert (limit.kind, limit.name, limit.load) == ("core", "d0", pytest.approx(10 / 6))
@@ -319,21 +315,19 @@ def test_the_limit_is_told_and_not_a_core():
 )
 def test_the_fullest_subtask_is_named(problem, words):
     """A source emits, others read; where all keep up, and where several are as full."""
-    answer = explain(problem, problem.placement([0] * problem.n_operators))
+    answer = explained(problem, *[0] * problem.n_operators)
     assert words in f"{answer.verdict} {' '.join(str(answer.report()).split())}"
 
 
 def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck():
-    problem = asking(Operator("ask", ipt=5e5, max_rate=6e3), cores=4)
-    answer = explain(problem, problem.placement([0, 0]))
+    answer = explained(asking(Operator("ask", ipt=5e5, max_rate=6e3), cores=4), 0, 0)
     assert "one core of d0 is the limit" in answer.verdict
     assert "max_rate" not in answer.document()["bottleneck"]
     assert answer.parallelism.parallelism == 2
 
 
 def test_more_subtasks_on_the_same_core_are_advised():
-    problem = asking(rate=2e4)
-    answer = explain(problem, problem.placement([0, 0]))
+    answer = explained(asking(rate=2e4), 0, 0)
     assert answer.parallelism.operators == ("ask",)
     assert answer.parallelism.parallelism == 4
     assert answer.parallelism.relative_throughput == 1.0
@@ -342,7 +336,7 @@ def test_more_subtasks_on_the_same_core_are_advised():
 def test_advice_counts_the_limit_beside_a_constant_load():
     """A subtask has half a core, which is enough; four subtasks read 6000 tuples/s each."""
     problem = asking(Operator("ask", ipt=5e3, max_rate=6e3, constant=1250), rate=2e4)
-    answer = explain(problem, problem.placement([0, 0]))
+    answer = explained(problem, 0, 0)
     assert answer.bottleneck.load == pytest.approx(20 / 6)
     assert answer.bottleneck.constant == 0.0
     assert answer.parallelism.parallelism == 4
