@@ -187,10 +187,10 @@ def plan_schedule(
     >>> from streamplace import Offer, Operator, StreamGraph
     >>> from streamplace.planning.traces import RateTrace
     >>> graph = StreamGraph.of("alone", [Operator("a", ipt=2e5, rate=1e4)])
-    >>> day = RateTrace(3600.0 * np.arange(4), ("rate",), 1e4 * np.array([[1], [1], [4], [4.0]]))
+    >>> day = RateTrace(3600.0 * np.arange(4), ("rate",), 1e4 * np.array([[2], [2], [4], [4.0]]))
     >>> found = plan_schedule(graph, day, slot="1 h", offers=[Offer("small", 0.1)])
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
-    [(0.0, 0.1), (2.0, 0.4)]
+    [(0.0, 0.2), (2.0, 0.4)]
     """
     settings = PlanSettings.of({"schedule": True, **locals()})
     return PlanRequest.of(graph, settings).schedule(settings)

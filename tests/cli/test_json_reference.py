@@ -47,7 +47,7 @@ def test_the_fields_of_a_task_graph_are_explained(run, tasks):
 
 def test_the_fields_of_plans_and_comparisons_are_explained(run, graph):
     Path("offers.toml").write_text('offers = [{name = "one", price = 1, cores = 8}]')
-    Path("day.csv").write_text("time,rate\n0,1000\n3600,2000\n7200,500\n")
+    Path("day.csv").write_text("time,rate\n0,1000\n3600,2000\n7200,1500\n")
     few = ("--offers", "offers.toml", "--evaluations", "200", "--json")
     plan = run("plan", graph, "--rate", "1000", *few)
     hours = run("plan", graph, "--trace", "day.csv", *few)
