@@ -124,6 +124,7 @@ def test_what_needs_torch_says_how_to_install_it(folder):
     assert "'pilot'" in message  # installing torch would not help
 
 
+@pytest.mark.slow
 def test_python_says_so_too(folder):
     """As an error of the one family: of training, and of what makes tensors."""
     calls = {
@@ -139,6 +140,7 @@ def test_python_says_so_too(folder):
     assert without_torch(folder, "-c", script) == "".join(lines)
 
 
+@pytest.mark.slow
 def test_a_star_imports_all_but_the_data_set_of_torch_geometric(folder):
     script = "from streamplace import *; import streamplace; print(*{*dir(streamplace)} - {*dir()})"
     assert set(without_torch(folder, "-c", script).split()) == {"PlacementDataset", "__version__"}

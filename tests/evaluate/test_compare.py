@@ -58,6 +58,7 @@ def test_every_placer_meets_every_graph_at_every_rate(file):
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(line)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
     many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
