@@ -189,13 +189,11 @@ class Bench:
         _, tasks, _ = read_plan(self.cluster.rest, started)
         self.cluster.rest.cancel(started)
         if JOBS[job].operators:  # its arguments set them all
-            return {"subtasks": {task.name: 1 for task in tasks}, "fixed": [], "loose": []}
-        planned = planned_twice(self.cluster.rest, self.program(job, JOBS[job].arguments()))
-        fixed, name = planned.fixed, {task.id: task.name for task in tasks}
+            return {"subtasks": {task.name: 1 for task in tasks}, "fixed": []}
+        fixed = planned_twice(self.cluster.rest, self.program(job, JOBS[job].arguments())).fixed
         return {
             "subtasks": {t.name: t.parallelism if t.id in fixed else 1 for t in tasks},
             "fixed": [task.name for task in tasks if task.id in fixed],
-            "loose": sorted([name[u], name[v]] for u, v in planned.loose),
         }
 
 
@@ -225,7 +223,6 @@ def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str,
         "job": job,
         "graph": graph_to_dict(graph),
         "fixed": program["fixed"],
-        "loose": program["loose"],
         "slow": [slow, slow_apart],
         "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
         "java": java / slow_apart,

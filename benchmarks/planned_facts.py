@@ -80,7 +80,7 @@ class JobFacts:
         graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
         graph = graph.with_operators(replace(graph.operators, max_parallelism=groups))
-        graph = with_loose_streams(graph, {(u, v) for u, v in row.get("loose", ())})
+        graph = with_loose_streams(graph, row.get("fixed", ()))
         sending = SendingCost(row["per_tuple"], row["per_byte"])
         return cls(graph, row["rates"], row["java"], sending, tuple(row.get("fixed", ())))
 

@@ -39,7 +39,7 @@ from streamplace.planning.offers import Catalogue, Offer
 
 def program_plan(splitters):
     """A program that sets the parallelism of 'split'."""
-    return PlannedProgram({"v1": "split"}, {"v1": splitters}, set())
+    return PlannedProgram({"v1": "split"}, {"v1": splitters})
 
 
 def test_advice_is_the_truth_and_changes_nothing(shop):

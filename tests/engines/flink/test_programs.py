@@ -16,8 +16,9 @@ from stores import small_files
 
 from streamplace.engines.flink.advise.fixed_parallelism import (
     PlannedProgram,
-    parts_fixed_by,
     planned_twice,
+    tasks_fixed_by,
+    with_loose_streams,
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.verify import verify
@@ -29,6 +30,7 @@ from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, successor
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import FormatError, SettingError
+from streamplace.model import Operator, Stream, StreamGraph
 
 TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"
 JOB = "0" * 32
@@ -340,15 +342,13 @@ def test_a_program_whose_classes_are_in_a_library_is_planned(rest, log_jar, jobs
 
 @pytest.mark.xdist_group("flink")
 @pytest.mark.slow
-def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(rest, flink, tmp_path):
+def test_an_operator_that_has_one_subtask_in_every_plan_is_fixed(rest, flink, tmp_path):
     """A window over all tuples has one subtask; names of its function change with every plan."""
     jar = tmp_path / "q5.jar"
     build_jar(flink, [JOBS / f"{name}.java" for name in NEEDED], jar)
     planned = planned_twice(rest, Program(jar, "NexmarkQ5", ["200"]))
     (window,) = planned.fixed
     assert planned.name[window].startswith("TriggerWindow(TumblingProcessingTimeWindows(2000)")
-    ((source, target),) = planned.loose
-    assert (source, planned.name[target]) == (window, "join-max")
 
 
 WINDOW = "Window(Count, Job$$Lambda)"
@@ -370,11 +370,28 @@ SUMS = [("keyed", 3, TEXTS[0]), ("all", 1, TEXTS[1]), ("sink", 1, "")]
 )
 def test_tasks_of_fixed_operators_are_found(numbers, tasks, found):
     """By names or texts; a program that sets other numbers than the job has is not its program."""
-    plan, jar = PlannedProgram(NAMES, numbers, {("v4", "v5")}), Path("job.jar")
+    plan, jar = PlannedProgram(NAMES, numbers), Path("job.jar")
     job = [FlinkTask(name, name, name, n, (name,), texts=(text,)) for name, n, text in tasks]
     if isinstance(found, str):
         with pytest.raises(FlinkError, match=found):
-            parts_fixed_by(plan, jar, job)
+            tasks_fixed_by(plan, jar, job)
     else:
-        loose = {("all", "sink")} if tasks is SUMS else set[tuple[str, str]]()
-        assert parts_fixed_by(plan, jar, job) == (found, loose)
+        assert tasks_fixed_by(plan, jar, job) == found
+
+
+def test_a_forward_stream_between_a_fixed_operator_and_another_is_rebalanced():
+    """Flink forwards it only where both happen to have equally many subtasks."""
+    operators = [Operator("src", rate=1), *map(Operator, ("all", "best", "sink"))]
+    streams = [
+        Stream("src", "all", partitioning="hash"),
+        Stream("all", "best", partitioning="forward"),
+        Stream("best", "sink", partitioning="forward"),
+    ]
+    graph = StreamGraph.of("job", operators, streams)
+
+    def kinds(*fixed):
+        return with_loose_streams(graph, fixed).streams.partitioning
+
+    assert kinds() == kinds("all", "best", "sink") == ("hash", "forward", "forward")
+    assert kinds("all") == ("hash", "rebalance", "forward")
+    assert kinds("all", "best") == ("hash", "forward", "rebalance")

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -28,8 +28,8 @@ from streamplace.engines.flink.advise.equal_pods import (
     planned_pods,
 )
 from streamplace.engines.flink.advise.fixed_parallelism import (
-    parts_fixed_by,
     planned_twice,
+    tasks_fixed_by,
     with_loose_streams,
 )
 from streamplace.engines.flink.cpu.charging import UNKNOWN
@@ -347,11 +347,11 @@ def advise(
         )
     rates = _rates(profile, measured, cluster.cluster())
     target_rate = requested_rate(rate, flow)
-    fixed, loose, note = _fixed(rest, profile.tasks, program)
+    fixed, note = _fixed(rest, profile.tasks, program)
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not deployment.unpinned:
         graph = in_one_group(graph)  # a placement defines its own
-    graph = with_loose_streams(graph.at_rate(target_rate), loose)
+    graph = with_loose_streams(graph.at_rate(target_rate), fixed)
     plan_settings = replace(settings, keep_parallelism=fixed)
     if deployment.has_equal_pods:
         if isinstance(machines, Cluster):
@@ -445,17 +445,17 @@ def _carried(rates: JobRates | None, plan: PlanResult, profile: JobProfile) -> R
 
 def _fixed(
     rest: Rest, tasks: Sequence[FlinkTask], program: Program | None
-) -> tuple[frozenset[str], Set[tuple[str, str]], str]:
-    """Tasks whose parallelism the program of a job sets, its loose streams, and a note on it."""
+) -> tuple[frozenset[str], str]:
+    """Tasks whose parallelism the program of a job sets, and a note on them."""
     if program is None:
         note = (
             "the plan may change the parallelism of all operators; to keep what the program sets, "
             "name its jar and arguments, as in: JAR -- ARGUMENTS"
         )
-        return frozenset(), frozenset(), note
-    fixed, loose = parts_fixed_by(planned_twice(rest, program), program.jar, tasks)
+        return frozenset(), note
+    fixed = tasks_fixed_by(planned_twice(rest, program), program.jar, tasks)
     names = f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
-    return fixed, loose, f"the program of the job sets the parallelism of {names}"
+    return fixed, f"the program of the job sets the parallelism of {names}"
 
 
 def _planned(

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,9 +23,6 @@ TRIED = (1, 2)
 """Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""
 _CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16}\b")
 """Numbers of the SQL planner, names of functions without one, and addresses."""
-REBALANCE = "rebalance"
-_EVEN = {"FORWARD", "REBALANCE"}
-"""How Flink sends tuples if the program does not say: the former between equally many subtasks."""
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
@@ -35,9 +32,6 @@ class PlannedProgram(NamedTuple):
     name: Mapping[str, str]  # id of each operator → its name
     # Id of each operator whose parallelism the program sets → that parallelism.
     fixed: Mapping[str, int]
-    # Ids of both ends of the streams that Flink forwards only where both ends have equally many
-    # subtasks.
-    loose: set[tuple[str, str]]
 
 
 def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
@@ -61,30 +55,26 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
     fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}
     names = dict(zip(low, _names([*low.values()]), strict=True))
-    return PlannedProgram(names, fixed, _loose(low, high, fixed.keys()))
+    return PlannedProgram(names, fixed)
 
 
-def parts_fixed_by(
+def tasks_fixed_by(
     planned: PlannedProgram, jar: Path, tasks: Sequence[FlinkTask]
-) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-    """Find the tasks of a running job whose parallelism a planned program sets, and loose streams.
+) -> frozenset[str]:
+    """Find the tasks of a running job whose parallelism a planned program sets.
 
-    A loose stream is a pair of tasks between which Flink forwards tuples only because both have
-    equally many subtasks. The jar is for messages.
-
-    Flink may have chained the tasks of the job. A program that sets another parallelism than the
-    job has is not that of the job, and raises FlinkError. Operators may share a name and have
-    different numbers.
+    The jar is for messages. Flink may have chained the tasks of the job. A program that sets
+    another parallelism than the job has is not that of the job, and raises FlinkError. Operators
+    may share a name and have different numbers.
     """
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
     fixed: dict[str, set[int]] = {}
     for id_, number in planned.fixed.items():
         if planned.name[id_] not in free:
             fixed.setdefault(planned.name[id_], set()).add(number)
-    fixed_tasks, task_of = set[str](), dict[str, str]()
+    fixed_tasks = set[str]()
     for task in tasks:
         names = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
-        task_of |= dict.fromkeys(names, task.name)
         for name in names & fixed.keys():
             if task.parallelism not in fixed[name]:
                 numbers = " or ".join(map(str, sorted(fixed[name])))
@@ -94,18 +84,19 @@ def parts_fixed_by(
                     "arguments that the job was submitted with, or leave them out"
                 )
             fixed_tasks.add(task.name)
-    loose = {
-        (task_of[planned.name[u]], task_of[planned.name[v]])
-        for u, v in planned.loose
-        if {planned.name[u], planned.name[v]} <= task_of.keys()
-    }
-    return frozenset(fixed_tasks), frozenset(loose)
+    return frozenset(fixed_tasks)
 
 
-def with_loose_streams(graph: StreamGraph, loose: Set[tuple[str, str]]) -> StreamGraph:
-    """Return the graph whose streams let both ends have different numbers of subtasks."""
+def with_loose_streams(graph: StreamGraph, fixed: Collection[str]) -> StreamGraph:
+    """Return the graph whose streams with one fixed end let the other have any number of subtasks.
+
+    Flink forwards such a stream where both have equally many, and rebalances it otherwise. A
+    program that asks for the former itself cannot be planned with two default parallelisms.
+    """
     kinds = tuple(
-        REBALANCE if (stream.source, stream.target) in loose else stream.partitioning
+        "rebalance"
+        if stream.partitioning == "forward" and (stream.source in fixed) != (stream.target in fixed)
+        else stream.partitioning
         for stream in graph.streams
     )
     return replace(graph, streams=replace(graph.streams, partitioning=kinds))
@@ -118,27 +109,6 @@ def lasting(name: str) -> str:
     ('Calc(select=[a])', 'Window(Count, Job$$Lambda)')
     """
     return _CHANGING.sub("", name)
-
-
-def _loose(
-    low: Mapping[str, PlanNode], high: Mapping[str, PlanNode], fixed: Set[str]
-) -> set[tuple[str, str]]:
-    """Ids of both ends of the streams that Flink forwards only between equally many subtasks.
-
-    It rebalances them in one of the plans, or in both if the parallelism of one end is set, and is
-    that of neither plan. Streams of such operators that are always rebalanced are included.
-    """
-    kinds_of: dict[tuple[str, str], set[str]] = {}
-    for plan in (low, high):
-        for target, node in plan.items():
-            for row in node.get("inputs", ()):
-                kind = row.get("ship_strategy") or ""
-                kinds_of.setdefault((row["id"], target), set()).add(kind)
-    return {
-        ends
-        for ends, strategies in kinds_of.items()
-        if "REBALANCE" in strategies and strategies <= _EVEN and not fixed.isdisjoint(ends)
-    }
 
 
 def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mapping[str, PlanNode]:
