@@ -20,14 +20,5 @@ def version_text(rest: Rest) -> str:
 
 def version_of(rest: Rest) -> tuple[int, int]:
     """Major and minor version of a running Flink; (0, 0) if it does not say."""
-    return version_numbers(version_text(rest))
-
-
-def version_numbers(text: str) -> tuple[int, int]:
-    """Major and minor version in a text; (0, 0) if it begins with none.
-
-    >>> version_numbers("1.20.5")
-    (1, 20)
-    """
-    version = re.match(r"(\d+)\.(\d+)", text)
+    version = re.match(r"(\d+)\.(\d+)", version_text(rest))
     return (int(version[1]), int(version[2])) if version is not None else (0, 0)

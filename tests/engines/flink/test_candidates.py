@@ -310,6 +310,7 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
         ({"flink-version": "2.2.0"}, {"NONE", "SLOTS", "TASKS"}),
         ({"flink-version": "2.1.1"}, {"NONE", "SLOTS"}),
         ({"flink-version": "1.20.5"}, {"NONE", "SLOTS"}),
+        ({"flink-version": "1.18.1"}, set()),
         (failure("forbidden", status=403), {"NONE", "SLOTS"}),  # by a gateway
     ],
 )

@@ -249,18 +249,6 @@ def test_the_older_setting_for_slots_counts_as_in_that_version(shop, version, mo
     assert patched == []
 
 
-def test_a_flink_without_the_setting_of_modes_gets_its_older_one(shop, tmp_path):
-    own = resource(flinkVersion="v1_18")
-    (*_, row) = EqualPods(offer(1), 1, 1, 1, "SLOTS").changes(own, 2500.0, None)
-    assert row == ("flinkConfiguration/cluster.evenly-spread-out-slots", "true", "was false")
-    flink = application(shop)
-    flink.answers["GET /config"] = {"flink-version": "1.18.1"}
-    offers = Catalogue.of([Offer("pod", 0.5, cores=1)])
-    lines = [line for line in advised(flink, "20x", offers).commands if "spread-out" in line]
-    assert len(lines) == 1
-    assert not any("load-balance" in line for line in advised(flink, "20x", offers).commands)
-
-
 def test_a_watch_expects_more_of_more_pods(shop):
     """Up to the parallelism that the program sets."""
     engine = FlinkEngine(application(shop).rest, patience=0.0)

@@ -55,7 +55,6 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.settings import USUAL
-from streamplace.engines.flink.versions import version_numbers
 from streamplace.errors import SettingError
 from streamplace.io.files import write_text
 from streamplace.io.ledger import NOISE
@@ -636,7 +635,7 @@ def change_commands(
     if pods is not None:
         sizes = [
             f"# {SLOTS_SETTING}: {pods.slots}",
-            f"# {mode_line(pods.mode, version_numbers(deployment.version))}",
+            f"# {mode_line(pods.mode)}",
             f"# parallelism: {pods.parallelism}",
         ]
     if deployment.has_autoscaler:

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.decide.slot_assignment import (
+    MODE_SETTING,
     MODES,
     known_modes,
     layouts,
-    mode_setting,
     parallelism,
     present_mode,
 )
@@ -154,11 +154,9 @@ class EqualPods:
         if needed not in (inf, memory):
             size = f"{int(needed) // MIB}m"
             rows.append(("taskManager/resource/memory", size, present.get("memory")))
-        version = resource.version
-        _, usual_mode = mode_setting(present_mode(settings, version), version)
         for key, value, usual in (
             (SLOTS_SETTING, f"{self.slots}", "1"),
-            (*mode_setting(self.mode, version), usual_mode),
+            (MODE_SETTING, self.mode, present_mode(settings, resource.version)),
         ):
             rows.append(("/".join(resource.setting_path(key)), value, settings.get(key, usual)))
         if resource.counts_pods:

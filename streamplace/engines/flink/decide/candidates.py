@@ -30,7 +30,6 @@ from streamplace.engines.flink.pin.free_resources import (
 )
 from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.versions import version_of
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
@@ -65,7 +64,6 @@ class Question:
     # configured for it.
     occupied: frozenset[str] = frozenset()
     modes: tuple[str, ...] = MODES  # Flink's modes that the cluster supports
-    version: tuple[int, int] = (0, 0)  # major and minor version of Flink; (0, 0) if unknown
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
     is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
@@ -94,7 +92,6 @@ class Question:
             rate,
             occupied_devices(managers),
             known_modes(rest),
-            version_of(rest),
             managers,
             is_placed(job, managers) is True,
             errors,
@@ -200,7 +197,7 @@ def _of_mode(question: Question, mode: str, possible: Sequence[Layout]) -> Candi
     is_sure = (1 + WORTHWHILE) * min(map(rate, possible)) >= rate(best)
     return replace(
         candidate(question, name, pins or best),
-        line=mode_line(mode, question.version) if is_sure else "",
+        line=mode_line(mode) if is_sure else "",
         can_be_pinned=pins is not None,
         mode=mode,
         by_flink=candidate(question, name, *possible).predicted,

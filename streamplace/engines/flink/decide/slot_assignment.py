@@ -34,31 +34,22 @@ from streamplace.model.streams import FORWARD, RESCALED
 MODES = ("NONE", "SLOTS", "TASKS")
 MODE_SETTING = "taskmanager.load-balance.mode"
 SPREAD_SETTING = "cluster.evenly-spread-out-slots"
-"""Setting of Flink 1 for SLOTS where no mode is set, and the only one before 1.19."""
+"""Setting of Flink 1 for SLOTS where no mode is set."""
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 
 
 def known_modes(rest: Rest) -> tuple[str, ...]:
-    """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.2."""
-    is_new = version_of(rest) >= (2, 2)
-    return tuple(mode for mode in MODES if is_new or mode != "TASKS")
-
-
-def mode_setting(mode: str, version: tuple[int, int]) -> tuple[str, str]:
-    """Setting, and its value, by which a version of Flink has a mode.
-
-    >>> mode_setting("SLOTS", (1, 18)), mode_setting("SLOTS", (1, 19))
-    (('cluster.evenly-spread-out-slots', 'true'), ('taskmanager.load-balance.mode', 'SLOTS'))
-    """
+    """Return Flink's modes that a cluster supports: none before 1.19, and TASKS from 2.2 on."""
+    version = version_of(rest)
     if (0, 0) < version < (1, 19):
-        return SPREAD_SETTING, str(mode == "SLOTS").lower()
-    return MODE_SETTING, mode
+        return ()
+    return tuple(mode for mode in MODES if version >= (2, 2) or mode != "TASKS")
 
 
-def mode_line(mode: str, version: tuple[int, int]) -> str:
-    """Line of Flink's configuration by which a version has a mode."""
-    return ": ".join(mode_setting(mode, version))
+def mode_line(mode: str) -> str:
+    """Line of Flink's configuration by which it has a mode."""
+    return f"{MODE_SETTING}: {mode}"
 
 
 def present_mode(settings: Mapping[str, str], version: tuple[int, int]) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.decide.slot_assignment import (
+    MODE_SETTING,
     mode_line,
-    mode_setting,
     present_mode,
 )
 from streamplace.engines.flink.deployment import SESSION_JOB
@@ -68,8 +68,7 @@ class ModeTrials:
         """Try a mode; return the measurements with it, and how the change ended."""
         least_rate = (1 + NOISE) * proposal.best.rate
         now = read_specification(self.api, self.resource.namespace, self.resource.name)
-        key, value = mode_setting(target.mode, now.version)
-        patch = nested(now.setting_path(key), value)
+        patch = nested(now.setting_path(MODE_SETTING), target.mode)
         journal = PatchJournal.of(now, patch, self.resume_by, least_rate)
         after: list[Proposal] = []
 
@@ -162,7 +161,7 @@ def modes_beside(resource: FlinkResource) -> Callable[[Question], Sequence[Candi
                 c,
                 predicted=c.shown,
                 can_be_pinned=True,
-                line=mode_line(c.mode, resource.version),
+                line=mode_line(c.mode),
             )
             for c in candidates(question)
             if c.mode not in ("", present)
