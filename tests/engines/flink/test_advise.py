@@ -287,7 +287,7 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(shop, monkeypatch
 
 @pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])
 def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(shop, monkeypatch, status):
-    """An empty topic, or a file that was read at the start."""
+    """An empty topic, or a file that was read at the start, on a TaskManager that has left."""
     flink = shop()
     silent = source("more", 0, busy=0.1)
     flink.vertices = {"v3": silent, **flink.vertices}
@@ -295,7 +295,10 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(shop, monke
     usual = flink._vertex
     more = {"v3": {"status": status}}
     monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | more.get(v, {}))
+    gone = {"taskmanager-id": "gone", "status": status} if status == "FINISHED" else {}
+    monkeypatch.setattr(flink, "otherwise_of", lambda vertex, _: gone if vertex is silent else {})
     advice = advised(flink)
+    assert advice.carried.value > 100
     assert advice.rate == pytest.approx(200)
     assert advice.plan.machines == {"small": 1}
     assert any("more" in note for note in advice.notes)

@@ -45,6 +45,7 @@ from streamplace.engines.flink.measure.cluster import (
     Measurement,
     cores_of,
     finite,
+    finite_ends,
 )
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_lag import SourceFlow, requested_rate, with_offered
@@ -126,8 +127,8 @@ class Advice(Displayed):
     cpu: str  # where the CPU of operators comes from, and how far off it may be
     current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
     # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
-    # predicted; None if unknown.
-    carried: RateInterval | None
+    # predicted.
+    carried: RateInterval
     plan: PlanResult  # the cheapest plan that was found, with its bound
     interruption: Interruption  # seconds for which changing stops the job
     # Shell commands that change the job, line by line; empty if nothing should change.
@@ -184,8 +185,6 @@ class Advice(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """Return the advice as a JSON document."""
-        carried = self.carried
-        ends = {} if carried is None else carried._asdict()
         return {
             "job": self.job,
             "name": self.name,
@@ -209,8 +208,8 @@ class Advice(Displayed):
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
-                "carried": None if carried is None else finite(carried.value),
-                "interval": {end: finite(rate) for end, rate in ends.items()} or None,
+                "carried": finite(self.carried.value),
+                "interval": finite_ends(self.carried),
                 "taskmanagers": [asdict(machine) for machine in self.current.machines],
             },
             "priced": self.current.is_priced,
@@ -250,14 +249,13 @@ def _today(advice: Advice) -> Iterator[str]:
         text = f"Today: {counted(number, 'machine')} that cost {current.cost:g} per hour"
     else:
         text = f"Today: {counted(len(current.machines), 'machine')} that run the job"
-    if (carried := advice.carried) is not None:
-        low, value, high = map(digits, carried)
-        if not math.isfinite(carried.value):
-            text += "; it carries any rate there, as far as is known"
-        elif carried.low == carried.high:
-            text += f"; it carries {value} tuples/s there (measured)"
-        else:
-            text += f"; it carries {value} tuples/s there ({low} to {high})"
+    low, value, high = map(digits, advice.carried)
+    if not math.isfinite(advice.carried.value):
+        text += "; it carries any rate there, as far as is known"
+    elif advice.carried.low == advice.carried.high:
+        text += f"; it carries {value} tuples/s there (measured)"
+    else:
+        text += f"; it carries {value} tuples/s there ({low} to {high})"
     yield f"{text}."
     if current.unmatched:
         names = some([machine.name for machine in current.unmatched], separator=", ", most=3)
@@ -374,8 +372,7 @@ def advise(
         plan = _planned(graph, cluster.cluster() if machines is None else machines, plan_settings)
     carried = _carried(rates, plan, profile)
     is_enough = (
-        carried is not None
-        and max(carried.low, min(flow.rate, carried.value)) >= target_rate
+        max(carried.low, min(flow.rate, carried.value)) >= target_rate
         and not current.unmatched
         and current.cost <= plan.cost
     )
@@ -406,23 +403,22 @@ def advise(
     )
 
 
-def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates | None:
-    """What predicts the rates of a job's layouts; None if it ran on a TaskManager that has left."""
+def _rates(profile: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates:
+    """What predicts the rates of a job's layouts."""
     layout = Layout(profile.present.devices)
-    if not layout.devices <= {*cluster.devices.name}:
-        return None  # those of its subtasks that have ended may have run there
+    left = layout.devices.difference(cluster.devices.name)
+    if left < layout.devices:  # subtasks that have ended may have run there
+        layout = layout.without(left)
     measured = Measurement(graph, cluster, profile.flow, shares=profile.shares)
     return JobRates(measured, layout, profile.flow.rate)  # of all sources together
 
 
-def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[StreamGraph, list[str]]:
+def _at_measured_costs(graph: StreamGraph, rates: JobRates) -> tuple[StreamGraph, list[str]]:
     """Graph with costs at which the present layout carries the measured rate, and a note on them.
 
     Costs are scaled if the sources are held back, or if the predicted rate is below the measured
     one. Larger errors than those of profiles are not corrected: something else limits the job.
     """
-    if rates is None:
-        return graph, []
     factor = rates.cost_factor
     sentence = f"the present layout carries {1 / factor:.0%} of what the model says, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
@@ -432,10 +428,8 @@ def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[Stre
     return rates.at_measured_costs(graph), notes
 
 
-def _carried(rates: JobRates | None, plan: PlanResult, profile: JobProfile) -> RateInterval | None:
+def _carried(rates: JobRates, plan: PlanResult, profile: JobProfile) -> RateInterval:
     """Tuples/s that the job carries where it runs: measured if it is held back, else predicted."""
-    if rates is None:
-        return None
     rate = rates.of(rates.present)
     if profile.flow.is_limited or plan.errors is None or not math.isfinite(rate):
         return RateInterval(rate, rate, rate)

@@ -33,7 +33,7 @@ from streamplace.engines.flink.constants import CLEAR, HORIZON_SECONDS, RATIO_ER
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidate, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import Measurement, cores_of, finite
+from streamplace.engines.flink.measure.cluster import Measurement, cores_of, finite_ends
 from streamplace.engines.flink.measure.cost_fit import Observed
 from streamplace.engines.flink.move.interruption import (
     Interruption,
@@ -132,7 +132,7 @@ class Trial:
             "name": self.name,
             "measured": self.rate or None,
             "keeps_up": self.runs and not self.is_limited,
-            "predicted": None if self.predicted is None else _finite(self.predicted),
+            "predicted": None if self.predicted is None else finite_ends(self.predicted),
             "interruption": self.interruption,
             "expected_interruption": self.expected_interruption,
             "back": self.back or None,
@@ -390,7 +390,7 @@ class Proposal:
     def _row(self, other: Candidate) -> dict[str, Any]:
         return {
             "name": other.name if self.is_tried(other) else self.name_of(other),
-            **_finite(other.shown),
+            **finite_ends(other.shown),
             "moves": other.layout.number_moved_from(self.where.layout),
             "configuration": other.line or None,
         }
@@ -624,7 +624,3 @@ class JobImprover:
         """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
         return layout_of(rest, job, rest.running_job(job))
-
-
-def _finite(predicted: RateInterval) -> dict[str, float | None]:
-    return {end: finite(rate) for end, rate in predicted._asdict().items()}

@@ -38,6 +38,7 @@ from streamplace.model.devices import Devices
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import CPU_OF, StreamGraph
 from streamplace.model.message_text import listed, quoted
+from streamplace.model.prediction_intervals import RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
@@ -466,3 +467,8 @@ def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
 def finite(rate: float | None) -> float | None:
     """Rate for a JSON document: None if it is unknown, or if nothing limits it."""
     return rate if rate is not None and np.isfinite(rate) else None
+
+
+def finite_ends(rates: RateInterval) -> dict[str, float | None]:
+    """Rates of an interval for a JSON document."""
+    return {end: finite(rate) for end, rate in rates._asdict().items()}
