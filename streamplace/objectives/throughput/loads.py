@@ -321,11 +321,18 @@ def source_limits(
     ``rates`` [N] are the shares that sources reach, and ``name`` describes a resource. Large
     problems with many sources have none.
     """
+    from streamsim.filling import flow_shares
+
     instance = problem.instance
     reached = rates[instance.sources]
     if len(reached) * (instance.n_operators + problem.n_devices**2) > MOST_SHARES:
         return ()
-    use, constant = _use_by_source(instance, place)
+    use = loads_of_parts(instance, place, flow_shares(instance)).T.copy()  # [R, S]
+    d, constant = instance.n_devices, np.zeros(len(use))
+    if len(instance.constant):
+        rows = np.arange(len(place)), instance.device_type[place]
+        constant[:d] = np.bincount(place, instance.constant[rows], d)
+        constant[-len(place) :] = instance.core_constant[rows]
     full = constant + use @ reached >= 1 - ROUNDING
     fastest = np.where(use > 0, reached, 0.0).max(axis=1)
     held: dict[Bottleneck, list[int]] = {}
@@ -341,37 +348,31 @@ def source_limits(
     )
 
 
-def _use_by_source(instance: "Instance", place: Ints) -> tuple[Floats, Floats]:
-    """Load of every resource by each source at full rate [R, S], and constant loads [R].
+def loads_of_parts(instance: "Instance", place: Ints, parts: Floats) -> Floats:
+    """Loads by parts [P, N] of the full input of every operator, without constant loads, [P, R].
 
     The resources of `streamsim.equation`, and the core of every operator.
     """
     from streamsim.equation import n_resources
-    from streamsim.filling import flow_shares
     from streamsim.loads import full_rate_loads, limits_subtasks
 
-    d, n, shares = instance.n_devices, instance.n_operators, flow_shares(instance)
-    shared, rows = n_resources(d), (np.arange(n), instance.device_type[place])
-    use, constant = np.zeros((shared + n, len(shares))), np.zeros(shared + n)
-    for s, share in enumerate(shares):
-        part = instance._replace(
-            load=instance.load * share[:, None],
-            tuples=instance.tuples * share[instance.source],
-            traffic=instance.traffic * share[instance.source],
+    n, shared = len(place), n_resources(instance.n_devices)
+    loads = np.zeros((len(parts), shared + n))
+    for part, own in zip(parts, loads, strict=True):
+        sent = part[instance.source]
+        with_part = instance._replace(
+            load=instance.load * part[:, None],
+            tuples=instance.tuples * sent,
+            traffic=instance.traffic * sent,
         )
-        loads = np.empty(shared)
-        full_rate_loads(part, place, loads)
-        use[:shared, s] = loads
-        if limits_subtasks(instance):
-            use[shared:, s] = instance.core_load[rows] * share
-    if len(instance.constant):
-        constant[:d] = np.bincount(place, instance.constant[rows], d)
-        constant[shared:] = instance.core_constant[rows]
-    return use, constant
+        full_rate_loads(with_part, place, own[:shared])
+    if limits_subtasks(instance):
+        loads[:, shared:] = parts * instance.core_load[np.arange(n), instance.device_type[place]]
+    return loads
 
 
 def _resource(instance: "Instance", place: Ints, loads: "Loads", row: int) -> "Bottleneck":
-    """Resource by its row in `_use_by_source`."""
+    """Resource by its column in `loads_of_parts`."""
     from streamsim.steady import Bottleneck
 
     d = instance.n_devices

@@ -45,6 +45,7 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.graph import StreamGraph
 from streamplace.model.profile_trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
+from streamplace.objectives.throughput.loads import loads_of_parts
 
 NEGLIGIBLE_RATE = 1e-6
 """Share of the rate of all sources below which some count as silent."""
@@ -331,27 +332,20 @@ def _with_loads(
     ``parts``: share of each flow in the full input of each subtask, [U, N].
     ``alone``: subtasks of sources that are the only one of their flow.
     """
-    from streamsim.equation import n_resources, pressures
-    from streamsim.loads import full_rate_loads, limits_subtasks
+    from streamsim.equation import pressures
 
     instance, place = job.problem.instance, job.placement
     subtasks, d = np.arange(len(place)), instance.n_devices
     kind = instance.device_type[place]
-    loads = np.zeros((len(parts), n_resources(d)))
-    for part, own in zip(parts, loads, strict=True):
-        sent = part[instance.source]
-        with_part = instance._replace(
-            load=instance.load * part[:, None],
-            tuples=instance.tuples * sent,
-            traffic=instance.traffic * sent,
-        )
-        full_rate_loads(with_part, place, own)
+    loads = loads_of_parts(instance, place, parts)
     threads = parts * instance.load[subtasks, kind]
     if len(instance.constant):
         constants = np.bincount(place, instance.constant[subtasks, kind], d).astype(np.float64)
         constants = np.minimum(constants, MOST_RESERVED)  # threads that starve wake up less often
         loads[:, :d] = pressures(loads[:, :d], constants)
         threads = pressures(threads, constants[place])
+        constants = np.minimum(instance.core_constant[subtasks, kind], MOST_RESERVED)
+        loads[:, -len(place) :] = pressures(loads[:, -len(place) :], constants)
     loads, threads = np.minimum(loads, STUCK), np.minimum(threads, STUCK)
     own, device = np.zeros(len(parts)), np.zeros(len(parts), np.int64)
     of = parts[:, alone].argmax(axis=0)
@@ -360,12 +354,6 @@ def _with_loads(
     network = loads[:, :d].copy()  # threads that send and receive
     np.subtract.at(network.T, place, threads.T)
     network[of, device[of]] -= own[of]
-    if limits_subtasks(instance):
-        cores = parts * instance.core_load[subtasks, kind]
-        if len(instance.constant):
-            constants = np.minimum(instance.core_constant[subtasks, kind], MOST_RESERVED)
-            cores = pressures(cores, constants)
-        loads = np.hstack([loads, np.minimum(cores, STUCK)])
     is_used = loads.any(axis=0) | (np.arange(loads.shape[1]) < d)
     threads, on = np.hstack([threads, network]), np.concatenate([place, np.arange(d)])
     return Flows(rates, most, loads[:, is_used], source, own, device, threads, on.astype(np.int64))
