@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,8 @@ def watch_(
                 say(f"note: the watch only looks, because {deployment.obstacle}")
             placement = None if settings.placement is None else Layout.read(settings.placement)
             started = partial(_started, output)
-            watch = Watch(engine.rest, log, mover, rounds, started, settings.patience)
+            rest = engine.rest.patient(inf, say)
+            watch = Watch(rest, log, mover, rounds, started, settings.patience)
             watch.begin(job, placement)
     except KeyboardInterrupt:
         say(INTERRUPTED if log is not None and log.is_starting else STOPPED)

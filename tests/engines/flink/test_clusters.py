@@ -1,6 +1,7 @@
 """Clusters of their own: JobManagers, versions, and TaskManagers and jobs that come and go."""
 
 import json
+import math
 import os
 import signal
 import socket
@@ -148,7 +149,8 @@ class WatchThread:
         mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log)
         moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
         rounds: Any = SimpleNamespace(is_due=False)
-        self._watch = Watch(move.rest, log, mover, rounds, moved, patience)
+        rest = move.rest.patient(math.inf, self.steps.append)
+        self._watch = Watch(rest, log, mover, rounds, moved, patience)
         self._thread = threading.Thread(target=self._run, args=(job, layout), daemon=True)
         self._thread.start()
 

@@ -1,6 +1,7 @@
 """A watch: what it waits for look by look, starts again, and ends with; and as a command."""
 
 import json
+import math
 import os
 import signal
 import socket
@@ -153,7 +154,8 @@ class Watched:
         log = self.log if mover is None else mover.log
         moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
         rounds = rounds or SimpleNamespace(is_due=False)
-        watch = Watch(self.flink.rest, log, mover, rounds, moved, patience=1.5)
+        rest = self.flink.rest.patient(math.inf, self.messages.append)
+        watch = Watch(rest, log, mover, rounds, moved, patience=1.5)
         return watch.run(OLD, layout)
 
 

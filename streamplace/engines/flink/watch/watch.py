@@ -6,7 +6,6 @@ vain. So the watch starts it on others, from its last checkpoint.
 A watch first finishes a move that an earlier watch of the job has begun.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,7 +54,7 @@ FAILED = "FAILED"
 class Watch:
     """Watches a job, until it ends or a user ends it."""
 
-    rest: Rest
+    rest: Rest  # waits for an answer for as long as it takes
     log: WatchLog
     # Starts the job without lost TaskManagers; None never does.
     mover: WatchMover | None
@@ -94,12 +93,12 @@ class Watch:
         """
         self.job, self.layout = job, layout
         self._check()
-        notices, rest = Notices(self.log.tell), self._patient_rest
+        notices = Notices(self.log.tell)
         while True:
             state, lost = self._health()
             if state in ENDED and (state != FAILED or self.mover is None):
                 return self._end(state)
-            if lost and state == RUNNING and (present := layout_there(rest, self.job)):
+            if lost and state == RUNNING and (present := layout_there(self.rest, self.job)):
                 # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
                 # needed any more when all of its subtasks have ended.
                 self.log.tell(f"job {self.job} continues without {listed(lost)}")
@@ -117,22 +116,17 @@ class Watch:
                     self._pass_round(notices)
             time.sleep(CHECK_SECONDS)
 
-    @property
-    def _patient_rest(self) -> Rest:
-        """Interface that waits for an answer for as long as it takes."""
-        return self.rest.patient(math.inf, self.log.tell)
-
     def _check(self) -> None:
         """Raise an error if a named spare could not replace a TaskManager."""
         if self.mover is None or not (names := self.mover.spares.names):
             return
-        offered = self._patient_rest.offered()
+        offered = self.rest.offered()
         for spare in [] if self.log.has_started else names:  # later, some may be in use, or lost
             if spare in self.layout.devices:
                 raise PlacementError(f"{quoted(spare)} is not a spare: operators are placed on it")
             if spare not in offered:
                 raise PlacementError(f"spare {quoted(spare)} is not a TaskManager of the cluster")
-        if why := unkept(self._patient_rest, self.job):
+        if why := unkept(self.rest, self.job):
             raise FlinkError(why)
 
     def _health(self) -> tuple[str, list[str]]:
@@ -143,8 +137,8 @@ class Watch:
         since = time.monotonic()
         while True:
             try:
-                state = str(self._patient_rest.job(self.job)["state"])
-                return state, sorted(self.layout.devices.difference(self._patient_rest.offered()))
+                state = str(self.rest.job(self.job)["state"])
+                return state, sorted(self.layout.devices.difference(self.rest.offered()))
             except FlinkError as error:
                 if time.monotonic() - since > FAULT_SECONDS:
                     raise (
@@ -171,7 +165,7 @@ class Watch:
         Returns why that has to wait; empty if it was attempted. Everything that could prevent the
         start is checked before the job is ended.
         """
-        mover, rest = self.mover, self._patient_rest
+        mover, rest = self.mover, self.rest
         assert mover is not None
         try:
             path = resumable(rest, self.job)
@@ -238,7 +232,7 @@ class Watch:
     def _follow(self, job: str) -> None:
         """Continue with the job that runs now."""
         if job != self.job:
-            self.job, self.layout = job, self._layout(self._patient_rest, job) or self.layout
+            self.job, self.layout = job, self._layout(self.rest, job) or self.layout
             self.moved(job, self.layout)
 
     def _layout(self, rest: Rest, job: str) -> Layout:
@@ -250,7 +244,7 @@ class Watch:
 
     def _end(self, state: str) -> str:
         """Log how the job has ended; raise FlinkError if it failed, or another user ended it."""
-        job, rest = self.job, self._patient_rest
+        job, rest = self.job, self.rest
         if state == FAILED:
             where = "" if self.mover is None else " although all of its devices are available"
             raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
