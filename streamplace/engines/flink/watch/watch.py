@@ -9,6 +9,7 @@ A watch first finishes a move that an earlier watch of the job has begun.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from streamplace.engines.flink.constants import FAULT_SECONDS
 from streamplace.engines.flink.deployment import JobDeployment, deployment_of
@@ -50,6 +51,14 @@ NOTICE_SECONDS = 60.0
 FAILED = "FAILED"
 
 
+class ProgramCheck(NamedTuple):
+    """A check whether the program of the job fits a layout."""
+
+    layout: Layout
+    at: float  # when it ended
+    misfit: str  # why it does not fit; empty if it does
+
+
 @dataclass(slots=True)
 class Watch:
     """Watches a job, until it ends or a user ends it."""
@@ -67,8 +76,7 @@ class Watch:
     # Since when it has failed or lacked TaskManagers.
     _troubled_since: float | None = field(default=None, init=False)
     _has_lost: bool = field(default=False, init=False)  # a TaskManager since it ran last
-    # The layout that its program was checked with last, when, and why it does not fit.
-    _checked: tuple[Layout, float, str] | None = field(default=None, init=False)
+    _last_check: ProgramCheck | None = field(default=None, init=False)
 
     def begin(self, job: str, placement: Layout | None = None) -> str:
         """Finish the move that an earlier watch has begun, and watch the job that runs then.
@@ -201,19 +209,17 @@ class Watch:
         The check is repeated after `FAULT_SECONDS`, as a reason such as a full disk may pass.
         """
         assert self.mover is not None
-        if self._checked is not None:
-            checked, at, why = self._checked
-            if checked == layout and time.monotonic() - at <= FAULT_SECONDS:
-                return why
-        why, self._checked = "", None
-        try:
-            self.mover.move.check(self.job, layout)
-        except NoAnswer:
-            raise
-        except StreamplaceError as error:
-            why = str(error)
-        self._checked = layout, time.monotonic(), why
-        return why
+        last = self._last_check
+        if last is None or last.layout != layout or time.monotonic() - last.at > FAULT_SECONDS:
+            misfit = ""
+            try:
+                self.mover.move.check(self.job, layout)
+            except NoAnswer:
+                raise
+            except StreamplaceError as error:
+                misfit = str(error)
+            self._last_check = last = ProgramCheck(layout, time.monotonic(), misfit)
+        return last.misfit
 
     def _pass_round(self, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""
