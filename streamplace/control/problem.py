@@ -18,8 +18,10 @@ from functools import cached_property
 
 import numpy as np
 
+from streamplace.control.policy import PlanChoice
 from streamplace.errors import GraphError, SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.columns import frozen
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Window
 from streamplace.planning.deployment import TOLERANCE
@@ -58,6 +60,13 @@ class MoveTerms:
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise SettingError(f"{name} is {value:g} s; it must be 0 or more")
+
+    def choice(self, cost: Floats, seconds: float) -> PlanChoice:
+        """Plans of these costs per hour [K], among which a policy chooses every few seconds."""
+        price = self.price / HOUR * ((cost[:, None] + cost[None, :]) / 2)
+        np.fill_diagonal(price, 0.0)
+        cost, price = frozen(cost.copy()), frozen(price)
+        return PlanChoice(cost, price, seconds, self.delay, self.interruption, self.lag)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,10 +169,7 @@ class ControlDay:
     @cached_property
     def price(self) -> Floats:
         """[K, K] price of a move from one plan to another, in money."""
-        mean_cost = (self.cost[:, None] + self.cost[None, :]) / 2
-        price = self.terms.price / HOUR * mean_cost
-        np.fill_diagonal(price, 0.0)
-        return price
+        return self.terms.choice(self.cost, self.slots.seconds).price
 
     @cached_property
     def carries(self) -> Bools:

@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from streamplace.control.policy import MakePolicy, PlanChoice, SlotObservation
+from streamplace.control.policy import MakePolicy, SlotObservation
 from streamplace.control.problem import ControlDay
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
@@ -42,11 +42,8 @@ class PolicyReplay:
 
 def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     """Let a policy decide at each end of a slot; the cheapest plan for the first one runs first."""
-    terms = day.terms
-    cost, price = frozen(day.cost.copy()), frozen(day.price.copy())
     capacity = frozen(day.rated_capacity.copy())
-    choice = PlanChoice(cost, price, day.slots.seconds, terms.delay, terms.interruption, terms.lag)
-    policy, run = make(choice), _Run(day)
+    policy, run = make(day.terms.choice(day.cost, day.slots.seconds)), _Run(day)
     for slot in range(len(day.slots)):
         run.pass_slot(slot)
         observed = SlotObservation(

@@ -310,8 +310,7 @@ def played(adversary, slots, price, costs=COSTS):
     """
     terms = MoveTerms(price=price, delay=0.0, interruption=0.0, lag=0.0)
     plans = day_of(CAPACITIES, terms, costs=costs)
-    choice = PlanChoice(plans.cost, plans.price, HOUR, terms.delay, terms.interruption, terms.lag)
-    chooser = cast("Any", POLICIES["work-function"](choice))
+    chooser = cast("Any", POLICIES["work-function"](terms.choice(plans.cost, HOUR)))
     after = chooser._forecast.after
     chooser._forecast.after = lambda rate: np.concatenate(([rate], after(rate)[1:]))
     level, rates, levels = 0, [], []

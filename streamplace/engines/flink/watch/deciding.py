@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
+from streamplace.control.policy import MakePolicy, Policy, SlotObservation
 from streamplace.control.problem import MoveTerms
 from streamplace.display.report import duration, percent
 from streamplace.engines.flink.constants import (
@@ -724,7 +724,8 @@ class RateJudge:
         if not facts.cost:
             return facts.machines
         if self._policy is None or facts.cost != self._cost:
-            self._policy, self._cost = self.make(self._choice(facts.cost)), facts.cost
+            choice = self.terms.choice(np.array(facts.cost), self.seconds)
+            self._policy, self._cost = self.make(choice), facts.cost
             self._shown = self._past[0].time - self.seconds
         level = facts.level
         for past in self._past:
@@ -737,12 +738,6 @@ class RateJudge:
                 level = self._policy.choose(_observation(past, facts, at))
             self._shown = past.time
         return int(facts.cost[level])
-
-    def _choice(self, cost: tuple[float, ...]) -> PlanChoice:
-        terms, costs = self.terms, np.array(cost)
-        price = terms.price / HOUR * (costs[:, None] + costs[None, :]) / 2
-        np.fill_diagonal(price, 0.0)
-        return PlanChoice(costs, price, self.seconds, terms.delay, terms.interruption, terms.lag)
 
 
 def _observation(past: WatchRound, now: WatchRound, at: float) -> SlotObservation:
