@@ -164,34 +164,22 @@ def test_what_is_measured_is_decided_on_without_another_measurement(decided):
                 assert after.last_measurement.at == 60.0
 
 
-def test_nothing_is_moved_by_a_watch_that_may_not_or_whose_checkpoints_fail(decided):
-    for case, state, _ in moving(decided):
+def test_a_job_is_moved_only_when_and_where_it_may_be(decided):
+    """When it is known to fall behind or not, and to TaskManagers where it has not failed.
+
+    In quiet hours it only returns. If it keeps up, it only leaves TaskManagers that the others
+    replace.
+    """
+    for case, state, step in moving(decided):
+        target, last = step.choice.target, last_move(case)
         assert case.rules.may_move
         assert not state.checkpoints_fail
-
-
-def test_nothing_is_moved_while_it_is_unknown_whether_the_job_keeps_up(decided):
-    for *_, step in moving(decided):
         assert step.facts.falls_behind is not None
-
-
-def test_a_job_goes_only_where_all_taskmanagers_are_and_where_it_has_not_failed(decided):
-    for case, _, step in moving(decided):
-        target, last = step.choice.target, last_move(case)
         assert DEVICES.issuperset(target.devices)
         assert target.layout != case.observation.sample.layout
         if last is not None and last.state in (RETURNED, FAILED):
             assert target.layout.to_json() != last.layout
-
-
-def test_in_quiet_hours_a_job_only_returns(decided):
-    for case, _, step in moving(decided):
         assert step.choice.returns or case.observation.hour not in NIGHT[0]
-
-
-def test_a_job_that_keeps_up_only_leaves_taskmanagers_that_the_rest_replaces(decided):
-    for *_, step in moving(decided):
-        target = step.choice.target
         if not step.facts.falls_behind:
             assert target.machines < step.here.machines
             assert target.least_rate >= wanted_rate(step.facts)
