@@ -377,19 +377,10 @@ def asked(folder, clock):
 
 
 @pytest.mark.slow
-def test_commands_name_the_folder_that_the_plan_is_written_to(folder, run, asked):
-    printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
-    assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
-    assert "--cluster 'my plans/one/cluster.toml'" in printed.out
-    assert "--placement 'my plans/one/placement.json'" in printed.out
-    assert (folder / "my plans/one/cluster.toml").exists()
-
-
-@pytest.mark.slow
 def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
-    """One JSON document; the placement is one for the planned cluster."""
+    """One JSON document; the placement is one for the planned cluster, and commands name both."""
     document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
-    printed = run(*asked, "--rate", "1000")
+    printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert document["rate"] == pytest.approx(2 * document["offered"])
     assert document["current"]["machines"] == {"dev": 1}
     assert document["plan"] == json.loads((folder / "plan/plan.json").read_text())
@@ -398,6 +389,10 @@ def test_the_command_prints_advice_and_writes_the_plan(folder, run, asked):
     assert carried["relative_throughput"] == pytest.approx(1.0)
     assert "Today: 1 machine that cost 0.1 per hour; " in printed.out
     assert "notes on what is not known" in printed.err
+    assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
+    assert "--cluster 'my plans/one/cluster.toml'" in printed.out
+    assert "--placement 'my plans/one/placement.json'" in printed.out
+    assert (folder / "my plans/one/cluster.toml").exists()
 
 
 def test_back_pressure_hides_the_rate_that_is_multiplied(shop):
