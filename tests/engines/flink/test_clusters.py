@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +43,6 @@ from streamplace.engines.flink.local.session import (
     _COMMON,
     JOB_MANAGER,
     JOIN_SECONDS,
-    LocalCluster,
     free_port,
     local_cluster,
 )
@@ -177,24 +176,15 @@ class WatchThread:
         assert not self._thread.is_alive()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The job on a cluster of two JobManagers; the REST interface is that of the one in reserve."""
-
-    cluster: LocalCluster
-    rest: Rest
-    program: Program
-    job: str
-
-
 @pytest.fixture
 def running(flink, jobs, tmp_path):
-    """The job, which has saved its state."""
+    """The job, which has saved its state; the REST interface is that of a JobManager in reserve."""
     with available_cluster(flink, ["dev-0", "dev-1", "dev-2"]) as (cluster, url):
         rest = Rest(url)
         tally = Tally(rest, flink, jobs, tmp_path, "300")
         program = tally.retained()
-        yield Run(cluster, rest, program, tally.place(program, TALLY))
+        job = tally.place(program, TALLY)
+        yield SimpleNamespace(cluster=cluster, rest=rest, program=program, job=job)
 
 
 def test_a_watch_goes_on_when_another_job_manager_takes_over(running, run, tmp_path):
@@ -432,12 +422,19 @@ UNEVENLY: Layout = Layout.from_json(
 )
 
 
+@pytest.mark.parametrize("restarts", [True, False])
 def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
-    rest, roomy, flink, jobs, tmp_path
+    rest, roomy, flink, jobs, tmp_path, restarts
 ):
-    """Whole operators and counts; then the one that was lost is a spare itself."""
+    """Whole operators and counts; then the one that was lost is a spare itself.
+
+    Without restarts, the job fails as soon as a connection breaks; Flink notices the loss seconds
+    later.
+    """
     tally = Tally(rest, flink, jobs, tmp_path)
     program = tally.retained()
+    none = {} if restarts else {"restart-strategy.type": "none"}
+    program = replace(program, settings={**program.settings, **none})
     job = tally.place(program, UNEVENLY)
     watch = WatchThread(mover(rest, program, tmp_path), job, UNEVENLY)
     for lost, number in (("dev-1", 1), ("dev-2", 2)):
@@ -451,6 +448,9 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
         before = len(tally.lines("windows"))
         while len(tally.lines("windows")) <= before:
             assert rest.job(now)["state"] not in ENDED
+    failed_first = f"job {job} has failed; waiting for Flink to notice a lost TaskManager"
+    lost_first = "lost: 'dev-1'; waiting 0.5 s for it"
+    assert watch.steps[0] in [lost_first, *([] if restarts else [failed_first])]
     there = UNEVENLY.with_spares({"dev-1": "dev-2"}), UNEVENLY
     pairs = zip(there, watch.runs, strict=True)
     assert not any(where.moved_from(layout) for where, (_, layout) in pairs)
@@ -461,26 +461,6 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     tally.check_counts()
     windows = Counter((key, first // 100) for key, first, _ in tally.lines("windows"))
     assert set(range(10)) == {key for key, _ in windows}
-
-
-def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
-    rest, roomy, flink, jobs, tmp_path
-):
-    """Without restarts it fails as soon as a connection breaks; Flink notices seconds later."""
-    tally = Tally(rest, flink, jobs, tmp_path)
-    program = tally.retained()
-    fragile = replace(program, settings={**program.settings, "restart-strategy.type": "none"})
-    job = tally.place(fragile, UNEVENLY)
-    watch = WatchThread(mover(rest, fragile, tmp_path), job, UNEVENLY)
-    roomy.kill("dev-1")
-    now, layout = watch.started()
-    failed_first = f"job {job} has failed; waiting for Flink to notice a lost TaskManager"
-    lost_first = "lost: 'dev-1'; waiting 0.5 s for it"
-    assert watch.steps[0] in (failed_first, lost_first)  # as Flink tells it
-    assert not UNEVENLY.with_spares({"dev-1": "dev-2"}).moved_from(layout)
-    assert verify(rest, now, layout).fine
-    rest.cancel(now)
-    watch.ends()
 
 
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
