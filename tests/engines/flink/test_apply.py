@@ -360,14 +360,15 @@ def test_subtasks_are_counted_by_device(devices, placed, *, fine, uncounted):
 
 
 def test_whatever_differs_is_found():
-    """Another device, other counts, no placement, no operator; an ended job has no placement."""
+    """Another device, other counts, no placement, no operator; an ended job without pins."""
     answers = running(op0=["dev-0"], op1=["dev-1", "dev-2"], op2=["dev-3"])
     placed = {"op0": ["dev-1"], "op1": ["dev-1", "dev-1"], "opX": ["dev-3"]}
     found = {check.operator: check.fine for check in verified(answers, placed).checks}
     assert found == dict.fromkeys(("op0", "op1", "op2", "opX"), False)
-    answers["GET /jobs/new"]["state"] = "CANCELED"
-    (problem,) = verified(answers, placed).problems
-    assert "CANCELED" in problem
+    answers["GET /jobs/new"] |= {"state": "CANCELED", "schedulerType": "Adaptive"}
+    ended, ignores_pins = verified(answers, placed).problems
+    assert "CANCELED" in ended
+    assert "the scheduler is Adaptive" in ignores_pins
 
 
 def test_tasks_are_placed_by_the_names_that_they_have_in_graphs():

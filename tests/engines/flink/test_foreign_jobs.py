@@ -12,7 +12,6 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from flink_clusters import TALLY, await_flow, awaited, flink_run, mover, pipeline, posted, submitted
@@ -277,21 +276,6 @@ def test_a_job_that_does_not_fit_its_placement_is_refused(submit):
         submit(pipeline(1, 1), {"op0": ["dev-0"]})
     with pytest.raises(FlinkError, match=r"'op1' .*3 .*2"):
         submit(pipeline(1, 3), {"op0": ["dev-0"], "op1": ["dev-0", "dev-1"]})
-
-
-@pytest.mark.slow
-def test_an_adaptive_scheduler_is_refused_and_detected(flink, graph_jar):
-    """It ignores pins, so that nothing it shows can be trusted."""
-    settings = {"jobmanager.scheduler": "adaptive"}
-    with local_cluster(flink, ["dev-0"], settings=settings, layers=1) as cluster:
-        rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
-        arguments = [json.dumps(pipeline(1, 1))]
-        with pytest.raises(FlinkError, match="Adaptive"):
-            apply(rest, Program(graph_jar, "GraphJob", arguments), Layout(vectors))
-        with urlopen(f"{cluster.url}/jars") as answer:
-            assert json.load(answer)["files"] == []
-        job = submitted(rest, graph_jar, "GraphJob", *arguments)
-        assert "Adaptive" in verify(rest, job, Layout(vectors)).problems[0]
 
 
 @pytest.mark.slow
