@@ -14,7 +14,6 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from streamsim.equation import pressures
 
 from streamplace.display.assumptions import assumed, assumptions
 from streamplace.display.report import (
@@ -32,14 +31,12 @@ from streamplace.display.report import (
     some,
 )
 from streamplace.display.sheets import with_counts, with_rest
-from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
+from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.model.expansion import operators_by_subtask, with_parallelism
-from streamplace.model.key_groups import busiest_parts
 from streamplace.model.message_text import counted
 from streamplace.model.mixins import data_frame, verdict_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.streams import HASHED
 from streamplace.model.units import digits, format_bandwidth
 from streamplace.objectives.explanation import (
     FEW_LISTED,
@@ -58,12 +55,12 @@ from streamplace.objectives.throughput.loads import (
     FullestSubtask,
     LinkLoad,
     SourceLimit,
+    at_max_rate,
     card_loads,
     device_loads,
     filling_core,
     fullest_resource,
     link_loads,
-    shares_of_max_rate,
     source_limits,
 )
 from streamplace.objectives.throughput.remedies import PlacementRemedy, remedies
@@ -175,12 +172,15 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
     operators = operators_by_subtask(problem.graph.operators.name)
     if any(operators[name] != name for name in names):
         return None  # subtasks of an expanded graph, whose original operator is unknown
-    number = _parallelism(problem, place, rows)
-    if number is None:
+    numbers = _numbers(problem, place, rows, top)
+    if not numbers:
         return None
-    reached = throughput_of(_split(problem, rows, number).instance, place)
-    helps = reached > throughput_of(problem.instance, place) * (1 + ROUNDING)
-    return ParallelismAdvice(names, number, reached) if helps else None
+    split = (_split(problem, rows, number).instance for number in numbers)
+    reached = np.array([throughput_of(instance, place) for instance in split])
+    best = int(np.argmax(reached >= reached.max() * (1 - ROUNDING)))  # the fewest but for rounding
+    if reached[best] <= throughput_of(problem.instance, place) * (1 + ROUNDING):
+        return None
+    return ParallelismAdvice(names, numbers[best], float(reached[best]))
 
 
 def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
@@ -196,59 +196,13 @@ def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     return np.flatnonzero(chosen).astype(np.int32)
 
 
-def _parallelism(problem: Problem, place: Ints, rows: Ints) -> int | None:
-    """Fewest subtasks that no longer limit, else the number whose cores are least full.
-
-    They are as many as cores at most, unless an operator is at its largest rate.
-    """
-    operators, instance = problem.graph.operators, problem.instance
-    at = rows, instance.device_type[place[rows]]
-    shares, groups = shares_of_max_rate(instance)[rows], operators.max_parallelism[rows]
-    least, most = int(operators.parallelism[rows].max()), int(instance.cores[place[rows]].min())
-    if ((shares > 0) & (shares >= (1 - ROUNDING) * instance.core_pressure[at])).any():
-        most = MOST_SUBTASKS
-    most = min([most, MOST_SUBTASKS, *groups[groups > 0].tolist()])
-    if most <= least:
-        return None
-    numbers = np.arange(least + 1, most + 1)
-    parts = _parts(problem, rows, numbers)
-    before = instance.parallelism[rows] / operators.cores[rows]
-    each = (instance.core_load[at] * before)[:, None] / parts
-    if len(instance.constant):
-        constant = instance.core_constant[at] * operators.parallelism[rows]
-        each = pressures(each, constant[:, None] / numbers[None, :])
-    fullest = np.maximum(each, (shares * before)[:, None] / parts).max(axis=0)
-    enough = np.flatnonzero(fullest <= _loads_without(problem, place, rows) * (1 + ROUNDING))
-    return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
-
-
-def _parts(problem: Problem, rows: Ints, numbers: Longs) -> Floats:
-    """Number by which the busiest subtask divides its operator's tuples, at each parallelism.
-
-    Only hashed tuples, and those of sources, are divided by key groups. Straight streams bring the
-    parts of their senders, which are among the rows.
-    """
-    operators, streams = problem.graph.operators, problem.graph.streams
-    straight = streams.straight()
-    hashed = streams.target[streams.distribution() == HASHED]
-    is_keyed = (operators.rate[rows] > 0) | np.isin(rows, hashed)
-    groups = np.where(is_keyed, operators.max_parallelism[rows], 0)
-    numbers = np.broadcast_to(numbers, (len(rows), len(numbers)))
-    parts = busiest_parts(groups[:, None], numbers)
-    parts[np.isin(rows, streams.target[straight])] = parts.min(axis=0)
-    return parts
-
-
-def _loads_without(problem: Problem, place: Ints, rows: Ints) -> float:
-    """Highest load of all other resources, at least 1."""
-    from streamsim import resource_loads
-
-    instance = problem.instance
-    loads = resource_loads(instance, place)
-    core = instance.core_pressure[np.arange(len(place)), instance.device_type[place]].copy()
-    core[rows] = 0.0
-    others: list[Floats] = [loads.pressures, loads.links, loads.egress, loads.ingress, core]
-    return max(1.0, *(float(column.max()) for column in others))
+def _numbers(problem: Problem, place: Ints, rows: Ints, top: "Bottleneck") -> range:
+    """Numbers of subtasks to try: as many as cores, unless one is at its largest rate."""
+    operators, waiting = problem.graph.operators, at_max_rate(problem, place, top)
+    most = MOST_SUBTASKS if len(waiting) else int(problem.instance.cores[place[rows]].min())
+    limits = operators.max_parallelism[rows]
+    most = min([most, MOST_SUBTASKS, *limits[limits > 0].tolist()])
+    return range(int(operators.parallelism[rows].max()) + 1, most + 1)
 
 
 def _split(problem: Problem, rows: Ints, number: int) -> Problem:
