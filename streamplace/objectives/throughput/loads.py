@@ -447,39 +447,21 @@ def picture(problem: Problem, placement: Placement) -> Picture:
     """Mark the users of the bottleneck if it is overloaded."""
     from streamsim import bottleneck, resource_loads, throughput_of
 
-    loads = resource_loads(problem.instance, placement.index)
-    fullest = bottleneck(loads)
-    limits = fullest.load > 1 + ROUNDING
-    operators, streams = _users(problem, placement, fullest)
-    devices = placement.devices
-    peer = f"→{devices[fullest.peer]}" if fullest.peer >= 0 else ""
-    words, use = RESOURCES[fullest.kind].format(devices[fullest.device] + peer), fullest.use
-    if fullest.kind == "core":
-        place, device = placement.index, devices[fullest.device]
-        if slow := _fullest_subtask(problem, place, fullest, device):
-            words, use = slow.label, slow.load
+    place = placement.index
+    loads = resource_loads(problem.instance, place)
+    top = bottleneck(loads)
+    devices = device_loads(problem, placement, loads)
+    links, cards = link_loads(problem, place, loads.links), card_loads(problem, place, loads)
+    fullest = fullest_resource(problem, place, top, devices, links, cards)
+    limits = top.load > 1 + ROUNDING
+    operators = np.zeros(problem.n_operators, np.bool_)
+    streams = np.zeros(problem.graph.n_streams, np.bool_)
+    users = operators if fullest.kind in ("device", "core") else streams
+    users[fullest.carries.rows] = limits
     return Picture(
-        title=percent(throughput_of(problem.instance, placement.index)),
-        subtitle=f"{'limit' if limits else 'fullest'}: {words} at {percent(use)}",
-        operators=operators & limits,
-        streams=streams & limits,
+        title=percent(throughput_of(problem.instance, place)),
+        subtitle=f"{'limit' if limits else 'fullest'}: {fullest.label} at {percent(fullest.load)}",
+        operators=operators,
+        streams=streams,
         devices=tuple(f"CPU {100 * load:.0f} %" for load in loads.devices),
     )
-
-
-def _users(problem: Problem, placement: Placement, resource: "Bottleneck") -> tuple[Bools, Bools]:
-    """Operators and streams that use a resource."""
-    place, streams = placement.index, problem.graph.streams
-    a, b = place[streams.source], place[streams.target]
-    none = np.zeros(len(place), np.bool_), np.zeros(len(a), np.bool_)
-    here = place == resource.device
-    if resource.kind == "device":
-        return here, none[1]
-    if resource.kind == "core":
-        return filling_core(problem, place, resource), none[1]
-    ends = {
-        "link": (a == resource.device) & (b == resource.peer),
-        "egress": a == resource.device,
-        "ingress": b == resource.device,
-    }
-    return none[0], ends[resource.kind] & (a != b)
