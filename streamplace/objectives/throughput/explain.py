@@ -75,7 +75,7 @@ MOST_SUBTASKS = 64
 """Most subtasks of an operator that are tried as advice."""
 
 
-def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvice | None:
+def best_move(problem: Problem, placement: Ints, limit: FullestResource) -> MoveAdvice | None:
     """Return the best legal move of an operator at the bottleneck, or of it and a neighbour.
 
     Operators that must share a device with them move, too. Of the moves that lower the load of the
@@ -88,7 +88,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> MoveAdvic
     state = Incremental(problem.instance, placement)
     least = state.peak * (1 - ROUNDING)
     lower: list[tuple[float, tuple[int, ...], int]] = []
-    for group in together(problem, _candidates(problem, placement, top)):
+    for group in together(problem, _candidates(problem, limit)):
         for d in range(problem.n_devices):
             if problem.rules is not None and not problem.legal(_moved(placement, group, d))[0]:
                 continue
@@ -119,28 +119,16 @@ def _moved(placement: Ints, group: tuple[int, ...], d: int) -> Ints:
     return moved
 
 
-def _candidates(problem: Problem, placement: Ints, top: "Bottleneck") -> list[tuple[int, ...]]:
+def _candidates(problem: Problem, limit: FullestResource) -> list[tuple[int, ...]]:
     """Operators at the bottleneck, and pairs of them with a neighbour."""
-    instance = problem.instance
-    a, b = placement[instance.source], placement[instance.target]
-    if top.kind in ("device", "core"):
-        rows = np.flatnonzero(placement == top.device)
-        heavy = rows[np.argsort(-instance.full_load[rows, instance.device_type[top.device]])]
-    else:
-        sender = a == top.device if top.kind != "ingress" else b == top.device
-        on_it = sender & (a != b) & ((b == top.peer) if top.kind == "link" else True)
-        streams = np.flatnonzero(on_it)
-        streams = streams[np.argsort(-instance.traffic[streams])][:MOST_CANDIDATES]
-        heavy = np.fromiter(
-            dict.fromkeys(
-                chain.from_iterable((instance.source[e], instance.target[e]) for e in streams)
-            ),
-            np.int32,
-        )
-    singles = [(int(v),) for v in heavy[:MOST_CANDIDATES]]
-    touching = np.isin(instance.source, heavy) | np.isin(instance.target, heavy)
+    streams, heavy = problem.graph.streams, limit.carries.heaviest[:MOST_CANDIDATES]
+    if limit.kind not in ("device", "core"):
+        ends = zip(streams.source[heavy].tolist(), streams.target[heavy].tolist(), strict=True)
+        heavy = np.array(list(dict.fromkeys(chain.from_iterable(ends)))[:MOST_CANDIDATES])
+    touching = np.isin(streams.source, heavy) | np.isin(streams.target, heavy)
     pairs = np.flatnonzero(touching)[:MOST_CANDIDATES]
-    return singles + [(int(instance.source[e]), int(instance.target[e])) for e in pairs]
+    both = zip(streams.source[pairs].tolist(), streams.target[pairs].tolist(), strict=True)
+    return [*((v,) for v in heavy.tolist()), *both]
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +418,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     name = partial(fullest_resource, problem, place, devices=devices, links=links, cards=cards)
     rates = source_rates(instance, place)
     several = instance.n_groups > 1 and value < 1
+    fullest = name(top)
     limits = source_limits(problem, place, loads, rates, name) if several else ()
     names = problem.graph.operators.name
     return Sustained(
@@ -437,11 +426,11 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         throughput=value * problem.graph.source_rate,
         offered=problem.graph.source_rate,
         sources={names[v]: float(rates[v]) for v in problem.graph.sources},
-        bottleneck=limits[0].resource if limits else name(top),
+        bottleneck=limits[0].resource if limits else fullest,
         devices=devices,
         links=links,
         cards=cards,
-        find_move=partial(best_move, problem, place, top) if value < 1 else _nothing,
+        find_move=partial(best_move, problem, place, fullest) if value < 1 else _nothing,
         find_parallelism=partial(more_subtasks, problem, place, top) if value < 1 else _nothing,
         find_remedies=partial(remedies, problem, place, value, devices, links, cards),
         assumptions=assumptions(problem),

@@ -49,13 +49,15 @@ class Carriers(Sequence[Carried]):
     ----------
     label
         Function that names a user by its row.
+    heaviest
+        Rows of the users.
     loads
         Share of the resource that each user needs at full rate.
     """
 
     def __init__(self, label: Callable[[int], str], rows: Ints, loads: Floats) -> None:
         order = np.argsort(-loads, kind="stable")
-        self.label, self._rows, self.loads = label, rows[order], loads[order]
+        self.label, self.heaviest, self.loads = label, rows[order], loads[order]
 
     def __repr__(self) -> str:
         return f"<Carriers: {some(self, lambda user: f'{user.name} {percent(user.load)}', ', ')}>"
@@ -71,8 +73,8 @@ class Carriers(Sequence[Carried]):
 
     def __getitem__(self, at: int | slice) -> "Carried | Carriers":
         if isinstance(at, slice):
-            return Carriers(self.label, self._rows[at], self.loads[at])
-        return Carried(self.label(int(self._rows[at])), float(self.loads[at]))
+            return Carriers(self.label, self.heaviest[at], self.loads[at])
+        return Carried(self.label(int(self.heaviest[at])), float(self.loads[at]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Carriers) and list(self) == list(other)
@@ -83,11 +85,11 @@ class Carriers(Sequence[Carried]):
     @property
     def rows(self) -> list[int]:
         """Rows of all users, ascending."""
-        return sorted(self._rows.tolist())
+        return sorted(self.heaviest.tolist())
 
     def names(self) -> list[str]:
         """Names of all users."""
-        return [self.label(row) for row in self._rows.tolist()]
+        return [self.label(row) for row in self.heaviest.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
