@@ -55,10 +55,8 @@ from streamplace.objectives.throughput.loads import (
     FullestSubtask,
     LinkLoad,
     SourceLimit,
-    at_max_rate,
     card_loads,
     device_loads,
-    filling_core,
     fullest_resource,
     link_loads,
     source_limits,
@@ -67,7 +65,6 @@ from streamplace.objectives.throughput.remedies import PlacementRemedy, remedies
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-    from streamsim.steady import Bottleneck
 
 DIRECTIONS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
@@ -146,21 +143,23 @@ class ParallelismAdvice:
         return f"Parallelism: {self.parallelism} for {who} would give {then}"
 
 
-def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> ParallelismAdvice | None:
+def more_subtasks(
+    problem: Problem, place: Ints, limit: FullestResource
+) -> ParallelismAdvice | None:
     """Return the parallelism that helps if a core is the bottleneck; None if none helps.
 
     The subtasks stay on the devices of their operators, within ``max_parallelism``.
     """
     from streamsim import throughput_of
 
-    if top.kind != "core":
+    if limit.kind != "core":
         return None
-    rows = _to_split(problem, place, top)
+    rows = _to_split(problem, limit)
     names = tuple(problem.graph.operators.name[v] for v in rows.tolist())
     operators = operators_by_subtask(problem.graph.operators.name)
     if any(operators[name] != name for name in names):
         return None  # subtasks of an expanded graph, whose original operator is unknown
-    numbers = _numbers(problem, place, rows, top)
+    numbers = _numbers(problem, place, rows, limit)
     if not numbers:
         return None
     split = (_split(problem, rows, number).instance for number in numbers)
@@ -171,9 +170,10 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
     return ParallelismAdvice(names, numbers[best], float(reached[best]))
 
 
-def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
+def _to_split(problem: Problem, limit: FullestResource) -> Ints:
     """Operators that fill the core, and those that streams force to the same parallelism."""
-    streams, chosen = problem.graph.streams, filling_core(problem, place, top)
+    streams, chosen = problem.graph.streams, np.zeros(problem.n_operators, np.bool_)
+    chosen[limit.carries.heaviest] = True
     straight = streams.straight()
     source, target = streams.source[straight], streams.target[straight]
     size = 0
@@ -184,12 +184,12 @@ def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     return np.flatnonzero(chosen).astype(np.int32)
 
 
-def _numbers(problem: Problem, place: Ints, rows: Ints, top: "Bottleneck") -> range:
+def _numbers(problem: Problem, place: Ints, rows: Ints, limit: FullestResource) -> range:
     """Numbers of subtasks to try: as many as cores, unless one is at its largest rate."""
-    operators, waiting = problem.graph.operators, at_max_rate(problem, place, top)
-    most = MOST_SUBTASKS if len(waiting) else int(problem.instance.cores[place[rows]].min())
-    limits = operators.max_parallelism[rows]
-    most = min([most, MOST_SUBTASKS, *limits[limits > 0].tolist()])
+    operators, cores = problem.graph.operators, problem.instance.cores[place[rows]]
+    most = MOST_SUBTASKS if isinstance(limit, FullestSubtask) else int(cores.min())
+    groups = operators.max_parallelism[rows]
+    most = min([most, MOST_SUBTASKS, *groups[groups > 0].tolist()])
     return range(int(operators.parallelism[rows].max()) + 1, most + 1)
 
 
@@ -410,7 +410,6 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
 
     instance, place = problem.instance, placement.index
     loads = resource_loads(instance, place)
-    top = bottleneck(loads)
     value = throughput_of(instance, place)
     devices = device_loads(problem, placement, loads)
     links = link_loads(problem, place, loads.links)
@@ -418,7 +417,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     name = partial(fullest_resource, problem, place, devices=devices, links=links, cards=cards)
     rates = source_rates(instance, place)
     several = instance.n_groups > 1 and value < 1
-    fullest = name(top)
+    fullest = name(bottleneck(loads))
     limits = source_limits(problem, place, loads, rates, name) if several else ()
     names = problem.graph.operators.name
     return Sustained(
@@ -431,7 +430,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         links=links,
         cards=cards,
         find_move=partial(best_move, problem, place, fullest) if value < 1 else _nothing,
-        find_parallelism=partial(more_subtasks, problem, place, top) if value < 1 else _nothing,
+        find_parallelism=partial(more_subtasks, problem, place, fullest) if value < 1 else _nothing,
         find_remedies=partial(remedies, problem, place, value, devices, links, cards),
         assumptions=assumptions(problem),
         limits=limits,

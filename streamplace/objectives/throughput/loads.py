@@ -392,13 +392,6 @@ def _resource(instance: "Instance", place: Ints, loads: "Loads", row: int) -> "B
     return Bottleneck("core", int(place[row]), -1, pressure, use)
 
 
-def filling_core(problem: Problem, place: Ints, top: "Bottleneck") -> Bools:
-    """Whether a single subtask of each operator fills the core that is the bottleneck, [N]."""
-    instance = problem.instance
-    core = instance.core_pressure[:, instance.device_type[top.device]]
-    return np.asarray((place == top.device) & _equal(core, top.load))
-
-
 def _equal(loads: Floats, load: float) -> Bools:
     """Whether each of the loads, which may be infinite, is that load but for rounding."""
     return np.asarray((loads >= (1 - ROUNDING) * load) & ((1 - ROUNDING) * loads <= load))
@@ -408,7 +401,8 @@ def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) ->
     """Operators of which a single subtask fills the core."""
     instance = problem.instance
     kind = instance.device_type[top.device]
-    rows = np.flatnonzero(filling_core(problem, place, top)).astype(np.int32)
+    fills = (place == top.device) & _equal(instance.core_pressure[:, kind], top.load)
+    rows = np.flatnonzero(fills).astype(np.int32)
     used = instance.full_core_load[rows, kind]
     carries = Carriers(problem.graph.operators.name.__getitem__, rows, used)
     if not len(instance.constant):
