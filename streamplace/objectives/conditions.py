@@ -92,10 +92,9 @@ def _restricted(
     queue: str = "priority",
 ) -> Floats:
     values = objective.values(problem, placements, priorities, queue)
-    missing = sum(
-        (c.shortfall(problem, placements, priorities, queue) for c in conditions),
-        np.zeros(len(values)),
-    )
+    missing = np.zeros(len(values))
+    for c in conditions:
+        missing += c.shortfall(c.objective.values(problem, placements, priorities, queue))
     worst = BEYOND * (1.0 + missing)
     return np.where(missing > 0, worst if objective.sense == "min" else -worst, values)
 
@@ -121,15 +120,12 @@ def composed_objective(
 
 def require_conditions(problem: Problem, objective: Objective, placement: Placement) -> None:
     """Raise PlacementError if a placement misses a condition; the message names the shortfall."""
-    if not objective.conditions:
-        return
-    order = None if placement.priority is None else placement.priority[None, :]
     for condition in objective.conditions:
-        missing = condition.shortfall(problem, placement.index[None, :], order, placement.queue)
-        if missing[0] > 0:
-            best = condition.objective
-            reached = best.format(best.value(problem, placement))
+        judge = condition.objective
+        value = judge.value(problem, placement)
+        if condition.shortfall(np.array(value)) > 0:
+            reached = f"{judge.name} {judge.format(value)}"
             raise PlacementError(
-                f"no placement was found with {condition.text}; the best one reaches {best.name} "
-                f"{reached}; ask for {condition.looser}, or give a larger budget or more devices"
+                f"no placement was found with {condition.text}; the best one reaches {reached}; "
+                f"ask for {condition.looser}, or give a larger budget or more devices"
             )

@@ -234,15 +234,8 @@ class Condition:
         """Direction in which more placements meet it."""
         return "less" if self.sense == "max" else "more"
 
-    def shortfall(
-        self,
-        problem: Problem,
-        placements: Ints,
-        priorities: Floats | None = None,
-        queue: str = "priority",
-    ) -> Floats:
-        """Shortfall as a share of the limit (of 1 if that is 0) [B]; 0 if the condition is met."""
-        values = self.objective.values(problem, placements, priorities, queue)
+    def shortfall(self, values: Floats) -> Floats:
+        """Shortfall of values as a share of the limit (of 1 if that is 0); 0 if they meet it."""
         lack = self.limit - values if self.sense == "max" else values - self.limit
         share = lack / (abs(self.limit) or 1.0)
         return np.where(share > ROUNDING, share, 0.0)
