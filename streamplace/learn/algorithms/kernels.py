@@ -95,21 +95,11 @@ def likeliest(logits: Floats) -> int:
 @kernel
 def drawn(logits: Floats, uniform: float) -> int:
     """Device drawn by the softmax of the logits, or the likeliest."""
-    if uniform < 0:
-        return likeliest(logits)
-    weights = np.exp(logits - logits[likeliest(logits)])
-    remaining, last = uniform * weights.sum(), 0
-    for a in range(len(weights)):
-        if weights[a] > 0:
-            last = a
-            remaining -= weights[a]
-            if remaining < 0:
-                break
-    return last
+    return drawn_open(logits, logits > -np.inf, uniform)
 
 
 @kernel
-def drawn_open(score: Singles, is_open: Bools, uniform: float) -> int:
+def drawn_open(score: Singles | Floats, is_open: Bools, uniform: float) -> int:
     """Open node drawn by the softmax of the scores, or the likeliest."""
     top, best = -np.inf, 0
     for i in range(len(score)):
