@@ -237,11 +237,6 @@ class DopplerProblem:
         features = features_of(problem, config.device_unit)
         return cls(problem, features, GraphTensors.of(features))
 
-    def outputs(self, module: DopplerModule) -> NetworkOutputs:
-        """Outputs of the networks before the first step."""
-        outputs: NetworkOutputs = module(self.graph)
-        return outputs
-
     def run(
         self,
         outputs: NetworkOutputs,
@@ -255,13 +250,16 @@ class DopplerProblem:
         rules = DecisionRules(
             int(config.select == "learned"), int(config.place == "learned"), int(taught)
         )
-        heads = _ordered(self.features, outputs.heads(), config.select)
+        heads = outputs.heads()
+        if config.select == "critical-path":
+            heads = heads._replace(score=self.features.to_exit.astype(np.float32))
         return self.problem.repaired(episodes(self.features, heads, rules, numbers, record))
 
-    def greedy(self, outputs: NetworkOutputs, config: DopplerConfig) -> Ints:
+    def greedy(self, module: nn.Module, config: DopplerConfig) -> Ints:
         """Placement [N] of the likeliest choices."""
         numbers = np.full((1, self.problem.n_operators, 2), LIKELIEST)
-        return self.run(outputs, config, numbers, new_record(self.features, 0), taught=False)[0]
+        nothing = new_record(self.features, 0)
+        return self.run(module(self.graph), config, numbers, nothing, taught=False)[0]
 
 
 def numbers_of(
@@ -273,13 +271,6 @@ def numbers_of(
     return np.where(explores, 1.0 + uniform, usual)
 
 
-def _ordered(features: DopplerFeatures, heads: DopplerHeads, select: str) -> DopplerHeads:
-    """Heads with the scores of the rule that selects tasks, if that is not learned."""
-    if select == "critical-path":
-        return heads._replace(score=features.to_exit.astype(np.float32))
-    return heads
-
-
 class DopplerLearner(PolicyLearner[DopplerConfig]):
     """Both policies on their training problems; see `streamplace.learn.learner_base`.
 
@@ -287,8 +278,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
     """
 
     def __init__(self, task: LearningTask, config: DopplerConfig) -> None:
-        self._networks = DopplerModule(config)
-        super().__init__(task, config, self._networks)
+        super().__init__(task, config, DopplerModule(config))
         self._rewards_and_costs = with_costs(self.reward)
         self._imitation = config.imitation if task.features is None else 0
         self._training, self._validation = (
@@ -312,14 +302,16 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         """Loss of episodes of these problems, by the critical path or by their costs."""
         rng = np.random.default_rng(seed)
         losses = [self._loss(row, epoch, rng) for row in rows.tolist()]
-        report = losses[0][1]
-        for _, other in losses[1:]:
-            report = report + other
+        report = sum((each for _, each in losses), StepReport(0, 0.0, 0.0, 0.0))
         return torch.stack([loss for loss, _ in losses]).sum(), report
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the likeliest placements."""
-        return [self._greedy_reward(self._validation[number]) for number in numbers]
+        prepared = [self._validation[number] for number in numbers]
+        with torch.no_grad():
+            places = [each.greedy(self.module, self.config)[None] for each in prepared]
+        pairs = zip(problems, places, strict=True)
+        return [float(self.reward(problem, place)[0]) for problem, place in pairs]
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Best rewards of rows, and number and sum of the costs of their problems so far."""
@@ -337,11 +329,6 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
     def _problems_of(self, rows: Selection) -> Longs:
         return np.unique(np.arange(self.n_problems)[rows] % len(self._training))
 
-    def _greedy_reward(self, prepared: DopplerProblem) -> float:
-        with torch.no_grad():
-            place = prepared.greedy(prepared.outputs(self._networks), self.config)
-        return float(self.reward(prepared.problem, place[None])[0])
-
     def _exploration(self, epoch: int) -> float:
         """Share of random choices, which falls linearly in either stage."""
         if epoch < self._imitation:
@@ -352,7 +339,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
     def _loss(self, row: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
         at, config, taught = row % len(self._training), self.config, epoch < self._imitation
         prepared = self._training[at]
-        outputs = prepared.outputs(self._networks)
+        outputs = self.module(prepared.graph)
         record = new_record(prepared.features, config.episodes)
         shape = (config.episodes, prepared.problem.n_operators, 2)
         numbers = numbers_of(rng, shape, config, self._exploration(epoch))
@@ -360,26 +347,17 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         mixed = config.drawn == "softmax" and not taught
         chosen = choices(outputs, record, config, self._exploration(epoch) if mixed else 0.0)
         rewards, costs = self._rewards_and_costs(prepared.problem, places)
-        report = self._report(row, rewards, float(chosen.entropy.detach().mean()))
+        # Rows of one problem may be in two threads at once, so each remembers its own best.
+        best = self._best.meet(row, float(rewards.max()))
+        entropy = float(chosen.entropy.detach().mean())
+        report = StepReport(1, float(rewards.mean()), best, entropy)
         if taught:
             return -chosen.log_p.sum() / config.episodes, report
-        weights = torch.from_numpy(self._advantages(at, costs).astype(np.float32))
+        alone = len(costs) == 1
+        less = self._earlier.less_than_before(at, costs) if alone else more_than_others(-costs)
+        weights = torch.from_numpy(less.astype(np.float32))
         gained = (weights[:, None] * chosen.log_p).sum()
         return -(gained + config.entropy * chosen.entropy.sum()) / config.episodes, report
-
-    def _report(self, row: int, rewards: Floats, entropy: float) -> StepReport:
-        """Report on episodes of one problem.
-
-        Rows of one problem may be in two threads at once, so each remembers its own best.
-        """
-        best = self._best.meet(row, float(rewards.max()))
-        return StepReport(1, float(rewards.mean()), best, entropy)
-
-    def _advantages(self, at: int, costs: Floats) -> Floats:
-        """By how much each of the episodes [S] costs less than its baseline."""
-        if len(costs) == 1:
-            return self._earlier.less_than_before(at, costs)
-        return more_than_others(-costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,9 +371,7 @@ class TrainedDoppler:
         """Place every problem greedily."""
         with one_thread(), torch.no_grad():
             prepared = (DopplerProblem.of(problem, self.config) for problem in problems)
-            rows = [
-                problem.greedy(problem.outputs(self.module), self.config) for problem in prepared
-            ]
+            rows = [problem.greedy(self.module, self.config) for problem in prepared]
         return [problem.placement(row) for problem, row in zip(problems, rows, strict=True)]
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
@@ -403,8 +379,8 @@ class TrainedDoppler:
         numbers = np.random.default_rng(seed).random((samples, problem.n_operators, 2))
         with one_thread(), torch.no_grad():
             prepared = DopplerProblem.of(problem, self.config)
-            outputs, record = prepared.outputs(self.module), new_record(prepared.features, 0)
-            return prepared.run(outputs, self.config, numbers, record, taught=False)
+            outputs, nothing = self.module(prepared.graph), new_record(prepared.features, 0)
+            return prepared.run(outputs, self.config, numbers, nothing, taught=False)
 
 
 @loaded

@@ -143,7 +143,7 @@ def module(config):
 def ran(problem, config, share=0.3, n=2):
     """Episodes: policies, what they outputs, what was seen, and the placements."""
     of, prepared = module(config), DopplerProblem.of(problem, config)
-    outputs, record = prepared.outputs(of), new_record(prepared.features, n)
+    outputs, record = of(prepared.graph), new_record(prepared.features, n)
     numbers = numbers_of(np.random.default_rng(5), (n, problem.n_operators, 2), config, share)
     return of, outputs, record, prepared.run(outputs, config, numbers, record, taught=False)
 
@@ -256,7 +256,7 @@ def test_both_rules_together_are_the_critical_path_scheduler():
     config = DopplerConfig(select="critical-path", place="earliest", **SMALL)
     prepared = DopplerProblem.of(CHAIN, config)
     of = module(config)
-    place = prepared.greedy(prepared.outputs(of), config)
+    place = prepared.greedy(of, config)
     done: list[tuple[int, int]] = []
     left = set(range(CHAIN.n_operators))
     length = [seconds for seconds, _ in paths(CHAIN, to_exit=True)]
@@ -274,7 +274,7 @@ def test_the_teacher_is_asked_wherever_the_policies_lead(problem):
     """What is judged is the critical path's choice; what is done is the policies' own."""
     config = DopplerConfig(**SMALL)
     prepared, of = DopplerProblem.of(problem, config), module(config)
-    outputs, record = prepared.outputs(of), new_record(prepared.features, 1)
+    outputs, record = of(prepared.graph), new_record(prepared.features, 1)
     numbers = numbers_of(np.random.default_rng(2), (1, problem.n_operators, 2), config, 0.5)
     prepared.run(outputs, config, numbers, record, taught=True)
     length = [seconds for seconds, _ in paths(problem, to_exit=True)]
