@@ -20,7 +20,7 @@ from streamsim.instance import with_constants_as_loads
 
 from streamplace.learn.models.dream import COMMON, FEATURES, GraphAllocatorConfig
 from streamplace.learn.models.dream.devices import carry, no_loads
-from streamplace.learn.models.dream.graphs import FeatureScale, Graphs
+from streamplace.learn.models.dream.graphs import Graphs, OperatorScale
 from streamplace.learn.models.dream.network import built_module
 from streamplace.learn.models.pilot.features import PEAK as PILOT_PEAK
 from streamplace.learn.models.pilot.features import begin, features_of, put
@@ -141,7 +141,7 @@ def proven(problem, place):
 def described(problem, place):
     """In single precision, as a network reads it."""
     config = GraphAllocatorConfig(device_state=True, devices=3, width=2)
-    graphs = Graphs.of([problem], FeatureScale.of([problem], (*FEATURES, *COMMON)), config)
+    graphs = Graphs.of([problem], OperatorScale.of([problem], (*FEATURES, *COMMON)), config)
     order = torch.arange(problem.n_operators)[None]
     costs = (
         built_module("dream", config).encode(graphs.batch(torch.tensor([0]), order)).graphs.costs

@@ -201,7 +201,7 @@ def test_features_are_those_of_the_paper():
     """Kinds and degrees of equation 3, equation 4 and, as waves, equation 5; and what is sent."""
     of = hsdag_policy(NETS, **paper_options("hsdag", width=8))
     for problem, wanted in zip(NETS, features(NETS), strict=True):
-        part = DescribedNodes.of(problem, of.traits, of.module.config)
+        part = DescribedNodes.of(problem, of.scale, of.module.config)
         assert part.features == pytest.approx(wanted, abs=1e-6)
 
 
@@ -225,7 +225,7 @@ def test_the_loss_is_that_of_equation_14():
     of_batch, of_samples, _ = children(child(torch.tensor(3), rows), 3)
     drawn = of.on([SMALL]).encoded(rows, SMALL.n_operators, of_batch)
     placements = drawn.drawn(config.on_policy, of_samples)[0].numpy().astype(np.int32)
-    part = DescribedNodes.of(SMALL, of.traits, config)
+    part = DescribedNodes.of(SMALL, of.scale, config)
     kept = uniform(of_batch, config.rounds, part.nodes.edges.shape[1]) >= config.dropout
     latency = OBJECTIVES["makespan"].values(SMALL, placements)
     reward = OBJECTIVES["makespan"].bound(SMALL) / latency
@@ -245,7 +245,7 @@ def test_choices_have_the_probabilities_of_the_equations(coarsened):
     drawn = made.drawn(7, KEYS)
     likely = made.likelihood(drawn)
     for g, problem in enumerate(ALL):
-        part = DescribedNodes.of(problem, of.traits, of.module.config)
+        part = DescribedNodes.of(problem, of.scale, of.module.config)
         wanted = literally(of.module, part, kept[g, :, : part.nodes.edges.shape[1]])
         for t, (groups, rows) in enumerate(wanted):
             group = made.rounds[t].group[made.owner == g].numpy()
@@ -306,8 +306,8 @@ def test_columns_that_no_training_made_are_refused(name):
 
 def test_traits_can_be_left_out():
     """As in the ablations of Table 3."""
-    whole = hsdag_policy().traits.names
-    without = hsdag_policy(traits=("kind", "position", "output")).traits.names
+    whole = hsdag_policy().scale.names
+    without = hsdag_policy(traits=("kind", "position", "output")).scale.names
     assert {name.split(" ")[0] for name in set(whole) - set(without)} == {
         *("in", "out", "fractal", "work")
     }

@@ -6,7 +6,7 @@ from problems import chain, diamond, fork_join
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.models.dream.graphs import FeatureScale, Graphs, padded_orders
+from streamplace.learn.models.dream.graphs import Graphs, OperatorScale, padded_orders
 from streamplace.learn.models.dream.network import built_module
 from streamplace.model import Cluster, Problem
 
@@ -15,8 +15,8 @@ FIVE = Cluster.uniform(5)
 PROBLEMS = [
     Problem(graph, FIVE) for graph in (diamond(), chain(5), fork_join(2), fork_join(3), chain(1))
 ]
-SCALE = FeatureScale.of(PROBLEMS)
-DESCRIBED_SCALE = FeatureScale.of(PROBLEMS, (*FEATURES, *COMMON))
+SCALE = OperatorScale.of(PROBLEMS)
+DESCRIBED_SCALE = OperatorScale.of(PROBLEMS, (*FEATURES, *COMMON))
 
 
 def options(model, **changes):

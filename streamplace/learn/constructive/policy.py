@@ -3,9 +3,9 @@
 Shapes: G problems of a batch, S samples of each, N operators of one problem.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -65,30 +65,49 @@ class PreparedProblems(Protocol):
         """Likeliest placement [N] of some of the problems, legal."""
 
 
-class ConstructivePolicy(Protocol):
-    """A policy whose parameters are trained."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureScale:
+    """Features and their means and standard deviations [F] over a training set."""
 
-    @property
-    def module(self) -> torch.nn.Module:
-        """The parameters."""
+    names: Sequence[str]
+    mean: Floats
+    std: Floats
 
-    def on(self, problems: Sequence[Problem]) -> PreparedProblems:
-        """Prepare problems."""
+    @classmethod
+    def read(cls, document: Mapping[str, Any], names: Sequence[str], where: str) -> Self:
+        """Read the scale of these features from a weights file, which errors call ``where``."""
+        mean, std = (np.array(document.get(key, ()), np.float64) for key in ("mean", "std"))
+        if document.get("names") != list(names) or not mean.shape == std.shape == (len(names),):
+            raise FormatError(
+                f"{where}: has other features than its options say, or lacks their mean and std; "
+                "train again"
+            )
+        return cls(names, mean, std)
 
-    def features(self) -> dict[str, Any]:
-        """Features for JSON: ``names``, ``mean``, ``std``."""
+    def document(self) -> dict[str, Any]:
+        """Names, means and standard deviations, fit for JSON."""
+        return {"names": list(self.names), "mean": self.mean.tolist(), "std": self.std.tolist()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainedConstructor:
-    """A policy with trained weights; see `streamplace.learn.registry.Allocator`."""
+class ConstructivePolicy:
+    """A module, the scale of its features, and what prepares problems for both.
 
-    policy: ConstructivePolicy
+    With trained parameters, it is a `streamplace.learn.registry.Allocator`.
+    """
+
+    module: Any
+    scale: FeatureScale
+    prepare: Callable[[Any, Any, Sequence[Problem]], PreparedProblems]
+
+    def on(self, problems: Sequence[Problem]) -> PreparedProblems:
+        """Prepare problems."""
+        return self.prepare(self.module, self.scale, problems)
 
     def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
         """Place every problem greedily."""
         with one_thread():
-            rows = self.policy.on(problems).greedy()
+            rows = self.on(problems).greedy()
         return [p.placement(row) for p, row in zip(problems, rows, strict=True)]
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
@@ -96,19 +115,6 @@ class TrainedConstructor:
         of_order, of_devices = children(mixed(torch.tensor([seed % 2**63])), 2)
         with one_thread(), torch.no_grad():
             row = torch.tensor([0])
-            batch = self.policy.on([problem]).encoded(row, problem.n_operators, of_order)
+            batch = self.on([problem]).encoded(row, problem.n_operators, of_order)
             drawn = batch.drawn(samples, of_devices)[0]
         return problem.repaired(drawn.numpy().astype(np.int32))
-
-
-def scale_of(
-    document: Mapping[str, Any], names: Sequence[str], where: str
-) -> tuple[Floats, Floats]:
-    """Mean and deviation of these features in a weights file, which errors call ``where``."""
-    mean, std = (np.array(document.get(key, ()), np.float64) for key in ("mean", "std"))
-    if document.get("names") != list(names) or not mean.shape == std.shape == (len(names),):
-        raise FormatError(
-            f"{where}: has other features than its options say, or lacks their mean and std; "
-            "train again"
-        )
-    return mean, std

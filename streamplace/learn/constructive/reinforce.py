@@ -120,7 +120,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def features(self) -> dict[str, Any]:
         """Names of the policy's features, and their scale."""
-        return self.policy.features()
+        return self.policy.scale.document()
 
     def _explore(self, rows: Tensor, keys: Tensor, batch: EncodedBatch, explored: int) -> None:
         """Put random samples into the memories, more of them where no good placement is known."""

@@ -22,7 +22,7 @@ from streamsim.jit import kernel
 from streamsim.topology import group_by
 
 from streamplace.errors import FormatError
-from streamplace.learn.constructive.policy import scale_of
+from streamplace.learn.constructive.policy import FeatureScale
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.families.tasks import grouped
@@ -202,13 +202,10 @@ def _slope(distance: Longs) -> float:
     return float((along * (log_n - log_n.mean())).sum() / (along * along).sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Traits:
-    """Names, means and deviations [F] of the columns."""
+class Traits(FeatureScale):
+    """Columns with their scale."""
 
-    names: tuple[str, ...]
-    mean: Floats
-    std: Floats
+    __slots__ = ()
 
     @classmethod
     def of(cls, nodes: Sequence[Nodes], groups: Sequence[Trait], places: int = 0) -> "Traits":
@@ -226,11 +223,7 @@ class Traits:
         names = tuple(document.get("names", ()))
         if not names or not all(map(_is_column, names)):
             raise FormatError(f"{where}: was trained on other features; train again")
-        return cls(names, *scale_of(document, names, where))
-
-    def document(self) -> dict[str, Any]:
-        """Names, means and standard deviations, fit for JSON."""
-        return {"names": list(self.names), "mean": self.mean.tolist(), "std": self.std.tolist()}
+        return cls.read(document, names, where)
 
     def rows(self, nodes: Nodes) -> Floats:
         """Traits [V, F] of nodes; kinds and degrees that training did not meet are 0."""

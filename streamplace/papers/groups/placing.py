@@ -1,7 +1,6 @@
-"""Policies that decide by traits: with parameters, their learner, and from a weights file."""
+"""Policies that decide by traits: their learner, and policies from a weights file."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.config import Config
-from streamplace.learn.constructive.policy import PreparedProblems, TrainedConstructor
+from streamplace.learn.constructive.policy import ConstructivePolicy
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import Selection
 from streamplace.learn.model_weights import loaded, read_model
@@ -19,23 +18,6 @@ from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Traits
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TraitPolicy:
-    """A module with parameters, and the function that prepares problems for it."""
-
-    module: Any
-    traits: Traits
-    prepare: Callable[[Any, Traits, Sequence[Problem]], PreparedProblems]
-
-    def on(self, problems: Sequence[Problem]) -> PreparedProblems:
-        """Prepare problems."""
-        return self.prepare(self.module, self.traits, problems)
-
-    def features(self) -> dict[str, Any]:
-        """Names and scale of the features."""
-        return self.traits.document()
 
 
 def placed_in_batches(
@@ -58,7 +40,7 @@ def placed_in_batches(
     return placements
 
 
-Build = Callable[[Traits, Any], TraitPolicy]
+Build = Callable[[Traits, Any], ConstructivePolicy]
 Measured = Callable[[Sequence[Problem], Any], Traits]
 
 
@@ -74,11 +56,11 @@ def learner_of(
 
 
 @loaded
-def trained(path: Path, model: str, config: type[Config], build: Build) -> TrainedConstructor:
+def trained(path: Path, model: str, config: type[Config], build: Build) -> ConstructivePolicy:
     """Policy of a model from a weights file."""
     weights, options, where = read_model(path, model, config)
     traits = Traits.from_document(weights.document["features"], where)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
         policy = build(traits, options)
     fill(policy.module, weights.tensors, where)
-    return TrainedConstructor(policy)
+    return policy

@@ -22,7 +22,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import CLOSED, EncodedBatch, Likelihood
+from streamplace.learn.constructive.policy import (
+    CLOSED,
+    ConstructivePolicy,
+    EncodedBatch,
+    Likelihood,
+)
 from streamplace.learn.constructive.recurrence import lstm_states
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.parameters import normal
@@ -31,7 +36,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups import Trait
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
+from streamplace.papers.groups.placing import placed_in_batches
 from streamplace.papers.hdp import HdpConfig
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
@@ -235,6 +240,6 @@ def traits_of(problems: Sequence[Problem], config: HdpConfig) -> Traits:
     return Traits.of(nodes, TRAITS, places=config.groups)
 
 
-def build(traits: Traits, config: HdpConfig) -> TraitPolicy:
+def build(traits: Traits, config: HdpConfig) -> ConstructivePolicy:
     """Build the placer with fresh parameters from torch's generator."""
-    return TraitPolicy(HdpModule(len(traits.names), config), traits, PreparedSequences)
+    return ConstructivePolicy(HdpModule(len(traits.names), config), traits, PreparedSequences)

@@ -31,13 +31,13 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import CLOSED, Likelihood
+from streamplace.learn.constructive.policy import CLOSED, ConstructivePolicy, Likelihood
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.tensors.draws import child, children, gumbel, uniform
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
-from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
+from streamplace.papers.groups.placing import placed_in_batches
 from streamplace.papers.hsdag import HOPS, HsdagConfig
 
 BATCH = 256
@@ -347,6 +347,6 @@ def traits_of(problems: Sequence[Problem], config: HsdagConfig) -> Traits:
     return Traits.of([Nodes.units(problem) for problem in problems], config.traits)
 
 
-def build(traits: Traits, config: HsdagConfig) -> TraitPolicy:
+def build(traits: Traits, config: HsdagConfig) -> ConstructivePolicy:
     """Build the policy with fresh parameters from torch's generator."""
-    return TraitPolicy(HsdagModule(len(traits.names), config), traits, PreparedGraphs)
+    return ConstructivePolicy(HsdagModule(len(traits.names), config), traits, PreparedGraphs)

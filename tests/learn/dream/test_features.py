@@ -6,7 +6,7 @@ from hypothesis import given
 from problems import PROBLEMS, diamond, lone
 from strategies import problems
 
-from streamplace.learn.models.dream.graphs import LEAST, FeatureScale, operator_features
+from streamplace.learn.models.dream.graphs import LEAST, OperatorScale, operator_features
 from streamplace.model import Cluster, Problem
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
@@ -30,9 +30,9 @@ def test_features_are_finite(problem):
 def test_a_scale_standardises_what_it_was_made_of():
     """Mean 0 and deviation 1, but for features that do not vary."""
     several = [PROBLEMS["fork-join"], DIAMOND]
-    scale = FeatureScale.of(several)
+    scale = OperatorScale.of(several)
     values = np.concatenate([scale.operators(problem) for problem in several])
     assert values.mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert values.std(axis=0) == pytest.approx(1)
     alone = Problem(lone(), Cluster.uniform(1))
-    assert not FeatureScale.of([alone]).operators(alone).any()
+    assert not OperatorScale.of([alone]).operators(alone).any()

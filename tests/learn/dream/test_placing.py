@@ -100,6 +100,6 @@ def test_no_compiler_is_used(model, tmp_path, monkeypatch):
     weights = read_weights(path)
     for module in ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "sympy"):
         monkeypatch.setitem(sys.modules, module, None)
-    read = arrays_of(trained(path, model).policy.module)
+    read = arrays_of(trained(path, model).module)
     assert read.keys() == weights.tensors.keys()
     assert all(np.array_equal(read[name], weights.tensors[name]) for name in read)

@@ -5,7 +5,7 @@ supports. Position t of a graph is its t-th decision. Padding may only be put on
 so its probability is 1 and its log-probability adds nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import scale_of
+from streamplace.learn.constructive.policy import FeatureScale
 from streamplace.learn.models.dream import COMMON, FEATURES, AllocatorConfig
 from streamplace.model.arrays import Array, Arrays, Floats, Longs
 from streamplace.model.coarsening import finest_level
@@ -32,34 +32,19 @@ MOST_BYTES = 16e9
 """Most memory for tensors of operators by operators, of all graphs together."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureScale:
-    """Mean and standard deviation [F] of features of operators over those of a training set."""
+class OperatorScale(FeatureScale):
+    """Scale of features of operators."""
 
-    names: Sequence[str]
-    mean: Floats
-    std: Floats
+    __slots__ = ()
 
     @classmethod
-    def of(cls, problems: Sequence[Problem], names: Sequence[str] = FEATURES) -> "FeatureScale":
+    def of(cls, problems: Sequence[Problem], names: Sequence[str] = FEATURES) -> "OperatorScale":
         """Measure the scale on the operators of these problems; the paper's features have none."""
         if FEATURES[0] not in names:
             return cls(names, np.zeros(len(names)), np.ones(len(names)))
         rows = np.concatenate([operator_features(problem, names) for problem in problems])
         mean, std = rows.mean(axis=0), rows.std(axis=0)
         return cls(names, mean, np.where(std > 0, std, 1.0))
-
-    @classmethod
-    def from_document(
-        cls, document: Mapping[str, Any], names: Sequence[str], where: str
-    ) -> "FeatureScale":
-        """Read the scale of these features from its `document`; ``where`` names the file."""
-        return cls(names, *scale_of(document, names, where))
-
-    def document(self) -> dict[str, Any]:
-        """Names, means and standard deviations, fit for JSON."""
-        mean, std = self.mean.tolist(), self.std.tolist()
-        return {"names": list(self.names), "mean": mean, "std": std}
 
     def operators(self, problem: Problem) -> Floats:
         """Features [N, F] of operators, to this scale."""
@@ -114,7 +99,7 @@ class Graphs:
     rivals: Tensor | None  # [P, N, N] 1 where two must not
 
     @staticmethod
-    def of(problems: Sequence[Problem], scale: FeatureScale, config: AllocatorConfig) -> "Graphs":
+    def of(problems: Sequence[Problem], scale: OperatorScale, config: AllocatorConfig) -> "Graphs":
         """Problems for a model with these options."""
         for problem in problems:
             check_devices(problem, config.devices)
@@ -205,7 +190,7 @@ def _check_size(problems: Sequence[Problem], *, ruled: bool) -> None:
 
 
 def _arrays(
-    problem: Problem, scale: FeatureScale, config: AllocatorConfig, devices: int, *, ruled: bool
+    problem: Problem, scale: OperatorScale, config: AllocatorConfig, devices: int, *, ruled: bool
 ) -> Arrays:
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
     unit = peak_yardstick(problem, finest_level(problem)) if config.device_state else 1.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import EncodedBatch, Likelihood, TrainedConstructor
+from streamplace.learn.constructive.policy import ConstructivePolicy, EncodedBatch, Likelihood
 from streamplace.learn.constructive.reinforce import ConstructiveLearner
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.model_weights import loaded, read_model
 from streamplace.learn.models.dream import AllocatorConfig
-from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
+from streamplace.learn.models.dream.graphs import GraphBatch, Graphs, OperatorScale, padded_orders
 from streamplace.learn.models.dream.network import EncoderDecoder, built_module
 from streamplace.learn.models.dream.prefixes import PrefixTree
 from streamplace.learn.parameters import fill
@@ -54,9 +54,9 @@ class PreparedTensors:
 
     def __init__(
         self,
-        policy: EncoderDecoder,
         config: AllocatorConfig,
-        scale: FeatureScale,
+        policy: EncoderDecoder,
+        scale: OperatorScale,
         problems: Sequence[Problem],
     ) -> None:
         self._policy, self._config, self._problems = policy, config, problems
@@ -105,23 +105,6 @@ class PreparedTensors:
         return OrderedBatch(batch, self._policy.encode(batch))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DreamPolicy:
-    """A model of the paper with parameters."""
-
-    module: EncoderDecoder
-    config: AllocatorConfig
-    scale: FeatureScale
-
-    def on(self, problems: Sequence[Problem]) -> PreparedTensors:
-        """Problems as tensors."""
-        return PreparedTensors(self.module, self.config, self.scale, problems)
-
-    def features(self) -> dict[str, Any]:
-        """Names and scale of the features."""
-        return self.scale.document()
-
-
 ORDERS = 16
 """Orders of decision of a training problem, among which every step chooses."""
 CELLS = 1 << 12
@@ -131,25 +114,26 @@ CELLS = 1 << 12
 def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> ConstructiveLearner:
     """Learner with the scale of the weights that training begins from, or of the training set."""
     if task.features is None:
-        scale = FeatureScale.of(task.training, config.features)
+        scale = OperatorScale.of(task.training, config.features)
     else:
         start = "the weights to begin from"
-        scale = FeatureScale.from_document(task.features, config.features, start)
-    policy = DreamPolicy(built_module(model, config), config, scale)
+        scale = OperatorScale.read(task.features, config.features, start)
+    module = built_module(model, config)
+    policy = ConstructivePolicy(module, scale, partial(PreparedTensors, config))
     return ConstructiveLearner(task, config, policy)
 
 
 @loaded
-def trained(path: Path, model: str) -> TrainedConstructor:
+def trained(path: Path, model: str) -> ConstructivePolicy:
     """Policy of a model from a weights file."""
     kind: Any = MODELS[model].config
     weights, config, where = read_model(path, model, kind)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
         module = built_module(model, config)
     fill(module, weights.tensors, where)
-    scale = FeatureScale.from_document(weights.document["features"], config.features, where)
+    scale = OperatorScale.read(weights.document["features"], config.features, where)
     settled = config.model_copy(update={"random_ties": False})
-    return TrainedConstructor(DreamPolicy(module, settled, scale))
+    return ConstructivePolicy(module, scale, partial(PreparedTensors, settled))
 
 
 def batches_by_size(sizes: Longs) -> list[Longs]:
