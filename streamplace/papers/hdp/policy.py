@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.algorithms.orders import decision_order
@@ -109,7 +110,7 @@ class HdpModule(nn.Module):
     def log_probabilities(self, read: ReadSequences, chosen: Tensor) -> Tensor:
         """Log-probabilities [G, S, N, D] of all decisions, given devices [G, S, N] before each."""
         graphs, samples, n = chosen.shape
-        before = one_hot(chosen, self.config.devices).roll(1, dims=2)
+        before = one_hot(chosen, self.config.devices).float().roll(1, dims=2)
         before[:, :, 0] = 0
         start = read.start.repeat_interleave(samples, dim=0)
         inputs, given = read.inputs.transpose(0, 1), before.permute(2, 0, 1, 3)
@@ -133,7 +134,7 @@ class HdpModule(nn.Module):
             opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
             log_p = self._decided(read, state.view(graphs, samples, -1), opened)
             decided.append((log_p if noise is None else log_p + noise[:, :, t]).argmax(-1))
-            before = one_hot(decided[-1].flatten(), devices)
+            before = one_hot(decided[-1].flatten(), devices).float()
         return torch.stack(decided, dim=-1)
 
     def _decided(self, read: ReadSequences, states: Tensor, opened: Tensor) -> Tensor:
@@ -151,11 +152,6 @@ def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     i, f, o, g = gates.chunk(4, dim=1)
     after = (f.sigmoid() * cell).addcmul_(i.sigmoid(), g.tanh())
     return o.sigmoid() * after.tanh(), after
-
-
-def one_hot(devices: Tensor, n_devices: int) -> Tensor:
-    """One-hot rows [..., D] of devices [...], as float32."""
-    return (devices[..., None] == torch.arange(n_devices, device=devices.device)).float()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,11 +177,10 @@ class EncodedSequences(EncodedBatch):
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
-        devices = self.read.nodes.open.shape[2]
         first = self.first[:, None].expand(-1, placements.shape[1], -1)
         decided = placements.gather(2, first) * self.read.nodes.present[:, None]
         each = self.module.log_probabilities(self.read, decided)
-        taken = (each * one_hot(decided, devices)).sum((2, 3))
+        taken = (each * one_hot(decided, each.shape[3])).sum((2, 3))
         spread = -(each.exp() * each).sum((2, 3)) / self.read.nodes.present.sum(1)[:, None]
         return Likelihood(taken, spread)
 
