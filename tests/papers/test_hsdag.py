@@ -28,8 +28,8 @@ from strategies import problems as any_problem
 from streamplace.errors import FormatError
 from streamplace.learn.tensors.draws import child, children, uniform
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.papers.groups.nodes import Traits, fractal_dimensions
-from streamplace.papers.hsdag.policy import ALONE, DescribedNodes, parse
+from streamplace.papers.groups.nodes import Nodes, Traits, fractal_dimensions
+from streamplace.papers.hsdag.policy import ALONE, parse
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +59,12 @@ def perceptron(layers, x):
     return linear(layers[2], np.maximum(linear(layers[0], x), 0))
 
 
-def literally(module, part, kept):
+def literally(policy, nodes, kept):
     """Groups and their distributions [D] in every round, by the module's equations."""
-    nodes, n, width = part.nodes, part.nodes.n_nodes, module.config.width
+    module, n = policy.module, nodes.n_nodes
     edges = list(zip(*nodes.edges.tolist(), strict=True))
     units, stands_for = [{v} for v in range(n)], list(range(len(edges)))
-    h = [perceptron(module.enter, x) for x in part.features]
+    h = [perceptron(module.enter, x) for x in policy.scale.rows(nodes)]
     found = []
     for mask in kept:
         there = mask[stands_for]
@@ -79,7 +79,7 @@ def literally(module, part, kept):
                             sent[u] / math.sqrt(degree[v] * degree[u])
                             for u in [v, *(w for s, w in edges if s == v)]
                         ),
-                        np.zeros(width),
+                        np.zeros(module.config.width),
                     ),
                     0,
                 )
@@ -201,8 +201,7 @@ def test_features_are_those_of_the_paper():
     """Kinds and degrees of equation 3, equation 4 and, as waves, equation 5; and what is sent."""
     of = hsdag_policy(NETS, **paper_options("hsdag", width=8))
     for problem, wanted in zip(NETS, features(NETS), strict=True):
-        part = DescribedNodes.of(problem, of.scale, of.module.config)
-        assert part.features == pytest.approx(wanted, abs=1e-6)
+        assert of.scale.rows(Nodes.units(problem)) == pytest.approx(wanted, abs=1e-6)
 
 
 @given(st.data())
@@ -225,12 +224,12 @@ def test_the_loss_is_that_of_equation_14():
     of_batch, of_samples, _ = children(child(torch.tensor(3), rows), 3)
     drawn = of.on([SMALL]).encoded(rows, SMALL.n_operators, of_batch)
     placements = drawn.drawn(config.on_policy, of_samples)[0].numpy().astype(np.int32)
-    part = DescribedNodes.of(SMALL, of.scale, config)
-    kept = uniform(of_batch, config.rounds, part.nodes.edges.shape[1]) >= config.dropout
+    nodes = Nodes.units(SMALL)
+    kept = uniform(of_batch, config.rounds, nodes.edges.shape[1]) >= config.dropout
     latency = OBJECTIVES["makespan"].values(SMALL, placements)
     reward = OBJECTIVES["makespan"].bound(SMALL) / latency
     gained = 0.0
-    for i, (groups, rows_of) in enumerate(literally(of.module, part, kept[0].numpy())):
+    for i, (groups, rows_of) in enumerate(literally(of, nodes, kept[0].numpy())):
         pairs = zip(groups, rows_of, strict=True)
         taken = sum(row[placements[i][min(group)]] for group, row in pairs)
         gained += config.discount**i * reward[i] * taken
@@ -245,13 +244,13 @@ def test_choices_have_the_probabilities_of_the_equations(coarsened):
     drawn = made.drawn(7, KEYS)
     likely = made.likelihood(drawn)
     for g, problem in enumerate(ALL):
-        part = DescribedNodes.of(problem, of.scale, of.module.config)
-        wanted = literally(of.module, part, kept[g, :, : part.nodes.edges.shape[1]])
+        nodes = Nodes.units(problem)
+        wanted = literally(of, nodes, kept[g, :, : nodes.edges.shape[1]])
         for t, (groups, rows) in enumerate(wanted):
             group = made.rounds[t].group[made.owner == g].numpy()
             assert groups == [set(np.flatnonzero(group == c)) for c in np.unique(group)]
             for s in range(t, 7, 3):
-                by_node = drawn[g, s][part.nodes.first].tolist()
+                by_node = drawn[g, s][nodes.first].tolist()
                 taken = sum(row[by_node[min(c)]] for c, row in zip(groups, rows, strict=True))
                 assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
                 some = [row[np.isfinite(row)] for row in rows]

@@ -34,7 +34,7 @@ from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import CLOSED, ConstructivePolicy, Likelihood
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.tensors.draws import child, children, gumbel, uniform
-from streamplace.model.arrays import Floats, Ints, Longs, Singles
+from streamplace.model.arrays import Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes, Traits
 from streamplace.papers.groups.placing import placed_in_batches
@@ -218,21 +218,6 @@ def _root(root: Longs, v: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DescribedNodes:
-    """A problem's nodes with their features."""
-
-    nodes: Nodes
-    features: Floats  # [V, F]
-
-    @classmethod
-    def of(cls, problem: Problem, traits: Traits, config: HsdagConfig) -> "DescribedNodes":
-        """Units of a problem that has few enough devices."""
-        check_devices(problem, config.devices)
-        nodes = Nodes.units(problem)
-        return cls(nodes, traits.rows(nodes))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class GroupingRounds:
     """Rounds through some problems; see `streamplace.learn.constructive.policy.EncodedBatch`.
 
@@ -288,18 +273,18 @@ class PreparedGraphs:
 
     def __init__(self, module: HsdagModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems = module, problems
-        self._parts = [DescribedNodes.of(problem, traits, module.config) for problem in problems]
+        for problem in problems:
+            check_devices(problem, module.config.devices)
+        self._nodes = [Nodes.units(problem) for problem in problems]
+        self._features = [traits.rows(nodes) for nodes in self._nodes]
 
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> GroupingRounds:
         """Run an episode, in which every round joins groups along another part of the streams."""
-        config = self._module.config
-        parts = [self._parts[row] for row in rows.tolist()]
-        most = max(part.nodes.edges.shape[1] for part in parts)
-        kept = uniform(keys, config.rounds, most) >= config.dropout
-        there = [
-            mask[:, : part.nodes.edges.shape[1]] for mask, part in zip(kept, parts, strict=True)
-        ]
-        return self._rounds(parts, n, torch.cat(there, dim=1))
+        config, numbers = self._module.config, rows.tolist()
+        streams = [self._nodes[i].edges.shape[1] for i in numbers]
+        kept = uniform(keys, config.rounds, max(streams)) >= config.dropout
+        there = [mask[:, :count] for mask, count in zip(kept, streams, strict=True)]
+        return self._rounds(numbers, n, torch.cat(there, dim=1))
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device of every group of the last round that begins with the whole graph."""
@@ -307,33 +292,33 @@ class PreparedGraphs:
         rounds = 1 if config.coarsened else config.rounds
 
         def drawn(some: Sequence[int]) -> Tensor:
-            parts = [self._parts[i] for i in some]
-            size = rounds, sum(p.nodes.edges.shape[1] for p in parts)
-            n = max(len(part.nodes.label) for part in parts)
-            return self._rounds(parts, n, torch.ones(size, dtype=torch.bool)).drawn(rounds, None)
+            size = rounds, sum(self._nodes[i].edges.shape[1] for i in some)
+            n = max(len(self._nodes[i].label) for i in some)
+            return self._rounds(some, n, torch.ones(size, dtype=torch.bool)).drawn(rounds, None)
 
         return placed_in_batches(self._problems, rows, BATCH, drawn)
 
-    def _rounds(self, parts: Sequence[DescribedNodes], n: int, present: Tensor) -> GroupingRounds:
-        """Rounds in which edges of the parts side by side are present [T, E]."""
-        start = np.concatenate([[0], np.cumsum([part.nodes.n_nodes for part in parts])])
+    def _rounds(self, rows: Sequence[int], n: int, present: Tensor) -> GroupingRounds:
+        """Rounds in which edges of the problems side by side are present [T, E]."""
+        parts = [self._nodes[i] for i in rows]
+        start = np.concatenate([[0], np.cumsum([part.n_nodes for part in parts])])
         opened = np.zeros((start[-1], self._module.config.devices), np.int64)
         node = np.full((len(parts), n), start[-1])
         for row, part, a, b in zip(node, parts, start[:-1], start[1:], strict=True):
-            opened[a:b, : part.nodes.problem.n_devices] = part.nodes.allowed
-            row[: len(part.nodes.label)] = part.nodes.label + a
-        edges = [part.nodes.edges + a for part, a in zip(parts, start[:-1], strict=True)]
+            opened[a:b, : part.problem.n_devices] = part.allowed
+            row[: len(part.label)] = part.label + a
+        edges = [part.edges + a for part, a in zip(parts, start[:-1], strict=True)]
         owner = np.repeat(np.arange(len(parts)), np.diff(start))
         features, owners, pairs, open_devices, nodes, place, first = (
             torch.from_numpy(array)
             for array in (
-                np.concatenate([part.features for part in parts]).astype(np.float32),
+                np.concatenate([self._features[i] for i in rows]).astype(np.float32),
                 owner,
                 np.concatenate(edges, axis=1),
                 opened,
                 node,
                 np.arange(start[-1]) - start[owner],
-                np.concatenate([part.nodes.first for part in parts]),
+                np.concatenate([part.first for part in parts]),
             )
         )
         graphs = GraphsSideBySide(features, owners, pairs, torch.ones_like(owners), open_devices)
