@@ -19,6 +19,7 @@ from streamsim.jit import kernel, relaxed_kernel
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from streamplace.learn.algorithms.kernels import rectify
 from streamplace.learn.constructive.policy import CLOSED, Likelihood
 from streamplace.learn.constructive.recurrence import (
     Forest,
@@ -204,7 +205,7 @@ def judge(
     last: int,
 ) -> None:
     """Log-probabilities of new nodes, whose ``hidden`` has the state's part of the first layer."""
-    scores = nodes.scores[0]
+    scores, are_described = nodes.scores[0], len(weights.described) > 0
     for v in range(first, last):
         graph, hidden, log_p = forest.graph[v], nodes.hidden[v], nodes.log_p[v]
         attend(scores, forest.states[v], weights.keys[graph], graphs.size[graph])
@@ -212,55 +213,32 @@ def judge(
             share, value = scores[j], weights.values[graph, j]
             for k in range(len(hidden)):
                 hidden[k] += share * value[k]
-        for k in range(len(hidden)):
-            hidden[k] = max(hidden[k], np.float32(0))
-        top, total = np.float32(2 * CLOSED), np.float32(0)
-        for device in range(len(log_p)):
-            output, logit = weights.output[device], weights.output_bias[device]
-            for k in range(len(hidden)):
-                logit += hidden[k] * output[k]
-            log_p[device] = logit if nodes.open[v, device] else CLOSED
-            top = max(top, log_p[device])
-        for device in range(len(log_p)):
-            total += np.exp(max(log_p[device] - top, LOWEST))
-        top += np.log(total)
-        for device in range(len(log_p)):
-            log_p[device] -= top
-
-
-@relaxed_kernel
-def judge_described(
-    nodes: PrefixNodes,
-    forest: Forest,
-    graphs: GraphArrays,
-    weights: DecoderWeights,
-    first: int,
-    last: int,
-) -> None:
-    """Log-probabilities of new nodes by what the devices are and hold."""
-    scores, rectified = nodes.scores[0], nodes.rectified
-    for v in range(first, last):
-        graph, hidden, log_p = forest.graph[v], nodes.hidden[v], nodes.log_p[v]
-        attend(scores, forest.states[v], weights.keys[graph], graphs.size[graph])
-        for j in range(graphs.size[graph]):
-            share, value = scores[j], weights.values[graph, j]
-            for k in range(len(hidden)):
-                hidden[k] += share * value[k]
-        top, total = np.float32(2 * CLOSED), np.float32(0)
+        if not are_described:
+            rectify(hidden)
         for device in range(len(log_p)):
             log_p[device] = CLOSED
             if nodes.open[v, device]:
-                activate(rectified, hidden, nodes.features[v, device], weights.described)
-                logit = weights.output_bias[0]
+                output, row = (0, nodes.rectified) if are_described else (device, hidden)
+                if are_described:
+                    activate(row, hidden, nodes.features[v, device], weights.described)
+                logit = weights.output_bias[output]
                 for k in range(len(hidden)):
-                    logit += rectified[k] * weights.output[0, k]
+                    logit += row[k] * weights.output[output, k]
                 log_p[device] = logit
-            top = max(top, log_p[device])
-        for device in range(len(log_p)):
-            total += np.exp(max(log_p[device] - top, LOWEST))
-        top += np.log(total)
-        for device in range(len(log_p)):
-            log_p[device] -= top
+        normalise(log_p)
+
+
+@relaxed_kernel
+def normalise(log_p: Array) -> None:
+    """Turn the logits of a node into log-probabilities."""
+    top, total = np.float32(2 * CLOSED), np.float32(0)
+    for device in range(len(log_p)):
+        top = max(top, log_p[device])
+    for device in range(len(log_p)):
+        total += np.exp(max(log_p[device] - top, LOWEST))
+    top += np.log(total)
+    for device in range(len(log_p)):
+        log_p[device] -= top
 
 
 @relaxed_kernel
@@ -401,7 +379,6 @@ class PrefixTree:
         described = len(w.described) > 0
         shape = (*devices.shape[:2], graphs.allowed.shape[2]) if described else (0, 0, 0)
         loads = no_loads(shape, self._arrays.keys.dtype)
-        judged = judge_described if described else judge
         for t in range(devices.shape[2]):
             first = self._count
             last = grow(self.nodes, self.forest, graphs, loads, self._arrays.start, paths, t, first)
@@ -414,7 +391,7 @@ class PrefixTree:
                 advance(self.forest, self._arrays.inputs, t, first, last)
                 multiply_transposed(states, w.state, hidden)
                 hidden += w.state_bias
-                judged(self.nodes, self.forest, graphs, self._arrays, first, last)
+                judge(self.nodes, self.forest, graphs, self._arrays, first, last)
             if noise is not None:
                 choose(self.nodes, graphs, noise, paths, t)
         return paths
