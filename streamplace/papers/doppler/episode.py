@@ -161,13 +161,13 @@ def _unit(compute: Floats, sending: Floats) -> float:
 
 
 class DopplerHeads(NamedTuple):
-    """Outputs of the networks for a problem (N tasks, H hidden units)."""
+    """Outputs of the networks for a problem (N tasks, H hidden units): tensors, or arrays."""
 
-    score: Singles  # [N] SEL's
-    start: Singles  # [N, H] PLC's first layer, of the task alone
-    carried: Singles  # [N, H] added to the first layer of its device for later choices
-    device_layer: Singles  # [5, H] of `DEVICE_FEATURES`
-    out: Singles  # [H]
+    score: Any  # [N] SEL's
+    start: Any  # [N, H] PLC's first layer, of the task alone
+    carried: Any  # [N, H] added to the first layer of its device for later choices
+    device_layer: Any  # [5, H] of `DEVICE_FEATURES`
+    out: Any  # [H]
 
 
 class DecisionRules(NamedTuple):

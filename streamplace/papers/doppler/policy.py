@@ -92,20 +92,6 @@ class GraphTensors:
         )
 
 
-class NetworkOutputs(NamedTuple):
-    """`DopplerHeads` with gradients."""
-
-    score: Tensor
-    start: Tensor
-    carried: Tensor
-    device_layer: Tensor
-    out: Tensor
-
-    def heads(self) -> DopplerHeads:
-        """Return the same for the episodes."""
-        return DopplerHeads(*(np.ascontiguousarray(part.detach().numpy()) for part in self))
-
-
 class DopplerModule(nn.Module):
     """Both policies."""
 
@@ -121,7 +107,7 @@ class DopplerModule(nn.Module):
         self.sel_hidden, self.plc_hidden = (nn.Linear(4 * width, hidden) for _ in "ab")
         self.sel_out, self.plc_out = (nn.Linear(hidden, 1, bias=False) for _ in "ab")
 
-    def forward(self, graph: GraphTensors) -> NetworkOutputs:
+    def forward(self, graph: GraphTensors) -> DopplerHeads:
         """Outputs of both networks for a problem."""
         states = self.states(graph)
         paths = (self.sums * _summed(states, path) for path in (graph.before, graph.after))
@@ -133,7 +119,7 @@ class DopplerModule(nn.Module):
         start = start + linear(self.plc_task(graph.tasks), of_features)
         start = start + linear(self.plc_device.bias, of_device)
         device_layer = linear(self.plc_device.weight.T, of_device)
-        return NetworkOutputs(
+        return DopplerHeads(
             score,
             start,
             self.sums * linear(states, of_placed),
@@ -160,7 +146,7 @@ class Choices(NamedTuple):
 
 
 def choices(
-    outputs: NetworkOutputs, record: EpisodeRecord, config: DopplerConfig, exploration: float
+    outputs: DopplerHeads, record: EpisodeRecord, config: DopplerConfig, exploration: float
 ) -> Choices:
     """Likelihood of the labelled choices of a record by the policies that are learned.
 
@@ -175,13 +161,13 @@ def choices(
     return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
 
 
-def _tasks(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
+def _tasks(outputs: DopplerHeads, record: EpisodeRecord, exploration: float) -> Choices:
     ready, task = torch.from_numpy(record.ready), _rows(record.task)
     log_p = outputs.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
     return _chosen(log_p, ready, task, exploration)
 
 
-def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
+def _devices(outputs: DopplerHeads, record: EpisodeRecord, exploration: float) -> Choices:
     is_open, devices = (torch.from_numpy(part) for part in (record.open, record.devices))
     start = outputs.start[_rows(record.task)][:, :, None]
     logits = (
@@ -201,7 +187,7 @@ def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) 
     return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
 
 
-def _carried(outputs: NetworkOutputs, record: EpisodeRecord) -> Tensor:
+def _carried(outputs: DopplerHeads, record: EpisodeRecord) -> Tensor:
     """Sum of the earlier tasks' parts on every device at every step [S, T, D, H]."""
     d = record.open.shape[-1]
     done = one_hot(_rows(record.done_device), d).to(outputs.carried.dtype)
@@ -239,7 +225,7 @@ class DopplerProblem:
 
     def run(
         self,
-        outputs: NetworkOutputs,
+        outputs: DopplerHeads,
         config: DopplerConfig,
         numbers: Floats,
         record: EpisodeRecord,
@@ -250,7 +236,8 @@ class DopplerProblem:
         rules = DecisionRules(
             int(config.select == "learned"), int(config.place == "learned"), int(taught)
         )
-        heads = outputs.heads()
+        parts = (np.ascontiguousarray(part.detach().numpy()) for part in outputs)
+        heads = DopplerHeads(*parts)
         if config.select == "critical-path":
             heads = heads._replace(score=self.features.to_exit.astype(np.float32))
         return self.problem.repaired(episodes(self.features, heads, rules, numbers, record))
