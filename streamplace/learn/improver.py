@@ -4,8 +4,8 @@ An agent moves from placement to placement on one problem, with trained weights.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,5 @@ def episode_chunks(
         yield agent.steps(rng.random(min(chunk, length - done)))
 
 
-class Improver(Protocol):
-    """A policy with fixed weights."""
-
-    def on(self, problem: Problem) -> Agent:
-        """Return the policy on one problem."""
+Improver = Callable[[Problem], Agent]
+"""A policy with fixed weights, of which one is made for each problem."""

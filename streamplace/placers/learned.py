@@ -109,7 +109,7 @@ def placer_that_improves(model: LearnedModel, read: Callable[[Path], Improver]) 
         for placement in _beginnings(problem, objective, start, rng, meter):
             if best.empty or meter.chunk(1):
                 take(placement, objective.value(problem, placement))
-        agent, chunk = improver.on(problem), min(CHUNK, _least_steps(problem))
+        agent, chunk = improver(problem), min(CHUNK, _least_steps(problem))
         while meter.chunk(1):
             for steps in episode_chunks(agent, best.solution.index, rng, agent.length, chunk):
                 rows = steps[: meter.chunk(len(steps))]

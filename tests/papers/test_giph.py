@@ -19,7 +19,7 @@ from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.network import GiphModule
-from streamplace.papers.giph.placing import GiphImprover, GiphNetwork, first_criticality, scores
+from streamplace.papers.giph.placing import GiphNetwork, agent_on, first_criticality, scores
 from streamplace.papers.improving.messages import NodeGraphBatch
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def module_of(config):
 def agent_of(problem, config, module=None):
     """GiPH on a problem, with random weights."""
     tensors = arrays_of(module or module_of(config))
-    return GiphImprover(weights_of(GiphNetwork, tensors), config).on(problem)
+    return agent_on(weights_of(GiphNetwork, tensors), config, problem)
 
 
 def reference(problem, config, steps=None, module=None):

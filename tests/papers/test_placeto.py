@@ -40,7 +40,7 @@ def policy(order="topological", devices=24):
 def toured(problem, of):
     """One tour from a random placement, and the placements before each visit."""
     rng = np.random.default_rng(5)
-    place, agent = random_placements(problem, 1, rng)[0], of.improver().on(problem)
+    place, agent = random_placements(problem, 1, rng)[0], of.improver()(problem)
     episode = agent.recorded(place, rng.random(agent.length))
     return agent, episode, np.concatenate([place[None], episode.places[:-1]])
 
@@ -120,7 +120,7 @@ def test_choices_have_the_probabilities_of_the_equations(problem):
         assert chosen[t] == pytest.approx(wanted[episode.record.chosen[t]], abs=1e-4)
         some = wanted[episode.record.open[t]]
         assert entropy[t] == pytest.approx(-(np.exp(some) * some).sum(), abs=1e-4)
-    likeliest = of.improver().on(problem)
+    likeliest = of.improver()(problem)
     likeliest.begin(toured(problem, of)[2][0])
     first = int(likeliest.steps(np.array([-1.0]))[0][episode.record.current[0]])
     nodes, v = episode.record.nodes[0].astype(float), int(episode.record.current[0])

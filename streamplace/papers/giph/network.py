@@ -1,20 +1,21 @@
 """GiPH in torch: log-probabilities of all steps of many episodes in one pass, for training."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.kernels import weights_of
-from streamplace.learn.improver import Episode
+from streamplace.learn.improver import Episode, Improver
 from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.placing import (
     SAGE,
     GiphAgent,
-    GiphImprover,
     GiphNetwork,
+    agent_on,
     maps_of,
     names_of_features,
 )
@@ -67,9 +68,10 @@ class GiphPolicy:
         self._config = config
         self.module = GiphModule(config)
 
-    def improver(self) -> GiphImprover:
+    def improver(self) -> Improver:
         """Return the policy with its present parameters."""
-        return GiphImprover(weights_of(GiphNetwork, arrays_of(self.module)), self._config)
+        network = weights_of(GiphNetwork, arrays_of(self.module))
+        return partial(agent_on, network, self._config)
 
     def choices(self, episodes: Sequence[tuple[GiphAgent, Episode]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""

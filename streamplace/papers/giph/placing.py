@@ -30,6 +30,7 @@ largest value under the placement.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ from streamsim.passes.state import State
 
 from streamplace.io.weights import check_features
 from streamplace.learn.algorithms.kernels import Row, drawn_open, product, weights_of
-from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode
+from streamplace.learn.improver import STEPS_PER_OPERATOR, Agent, Episode, Improver
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
@@ -442,23 +443,15 @@ class GiphAgent(Agent):
         return Episode(places, record)
 
 
-@dataclass(frozen=True, slots=True)
-class GiphImprover:
-    """GiPH with fixed weights."""
-
-    network: GiphNetwork
-    config: GiphConfig
-
-    def on(self, problem: Problem) -> GiphAgent:
-        """Return the policy on one problem."""
-        graph = node_graph_of(problem, pairs=self.config.pairs)
-        return GiphAgent(self.network, self.config, graph)
+def agent_on(network: GiphNetwork, config: GiphConfig, problem: Problem) -> GiphAgent:
+    """Put GiPH with fixed weights on one problem."""
+    return GiphAgent(network, config, node_graph_of(problem, pairs=config.pairs))
 
 
 @loaded
-def trained(path: Path, model: str) -> GiphImprover:
+def trained(path: Path, model: str) -> Improver:
     """GiPH, or a variant, from a weights file."""
     weights, config, where = read_model(path, model, GiphConfig)
     check_features(weights.document, names_of_features(config), where)
     check_maps(weights.tensors, maps_of(config), where)
-    return GiphImprover(weights_of(GiphNetwork, weights.tensors), config)
+    return partial(agent_on, weights_of(GiphNetwork, weights.tensors), config)

@@ -100,7 +100,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
 
     def _best_of_walk(self, number: int, problem: Problem, improver: Improver) -> float:
         rng = np.random.default_rng(number)
-        place, agent = random_placements(problem, 1, rng)[0], improver.on(problem)
+        place, agent = random_placements(problem, 1, rng)[0], improver(problem)
         places = np.concatenate([place[None], *episode_chunks(agent, place, rng, agent.length)])
         return float(self.reward(problem, places).max())
 
@@ -108,7 +108,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         self, row: int, improver: Improver, rng: np.random.Generator
     ) -> WeightedEpisodes:
         problem = self.task.training[row]
-        place, agent = self._start(row, rng), improver.on(problem)
+        place, agent = self._start(row, rng), improver(problem)
         size = (self.config.episodes, agent.length)
         episodes = [agent.recorded(place, uniform) for uniform in rng.random(size)]
         every = np.stack([np.concatenate([place[None], each.places]) for each in episodes])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.kernels import weights_of
-from streamplace.learn.improver import Episode
+from streamplace.learn.improver import Episode, Improver
 from streamplace.learn.parameters import LinearMaps, arrays_of
 from streamplace.papers.improving.gpnet import StepRecord
 from streamplace.papers.improving.messages import NodeGraphBatch, begin, directed, mean_of
@@ -18,10 +19,10 @@ from streamplace.papers.placeto.placing import (
     FEATURES,
     GROUPS,
     PlacetoAgent,
-    PlacetoImprover,
     PlacetoNetwork,
     Tour,
     VisitRecord,
+    agent_on,
     maps_of,
 )
 
@@ -99,9 +100,10 @@ class PlacetoPolicy:
         self._config = config
         self.module = PlacetoModule(config.devices)
 
-    def improver(self) -> PlacetoImprover:
+    def improver(self) -> Improver:
         """Return the policy with its present parameters."""
-        return PlacetoImprover(weights_of(PlacetoNetwork, arrays_of(self.module)), self._config)
+        network = weights_of(PlacetoNetwork, arrays_of(self.module))
+        return partial(agent_on, network, self._config)
 
     def choices(self, episodes: Sequence[tuple[PlacetoAgent, Episode]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""

@@ -13,6 +13,7 @@ the last visit the tour begins again, and all operators count as not yet visited
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from streamsim.passes.state import State
 from streamplace.learn.algorithms.kernels import drawn_open, product, weights_of
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
-from streamplace.learn.improver import Agent, Episode
+from streamplace.learn.improver import Agent, Episode, Improver
 from streamplace.learn.model_weights import LinearMap, check_maps, loaded, read_model
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
@@ -266,23 +267,15 @@ class PlacetoAgent(Agent):
         return Episode(go(self.tour, self.network, self.visit, uniform, record), record)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacetoImprover:
-    """Placeto with fixed weights."""
-
-    network: PlacetoNetwork
-    config: PlacetoConfig
-
-    def on(self, problem: Problem) -> PlacetoAgent:
-        """Return the policy on one problem."""
-        most = self.config.devices
-        check_devices(problem, most)
-        return PlacetoAgent(self.network, tour_of(problem, self.config.order), most)
+def agent_on(network: PlacetoNetwork, config: PlacetoConfig, problem: Problem) -> PlacetoAgent:
+    """Put Placeto with fixed weights on one problem."""
+    check_devices(problem, config.devices)
+    return PlacetoAgent(network, tour_of(problem, config.order), config.devices)
 
 
 @loaded
-def trained(path: Path) -> PlacetoImprover:
+def trained(path: Path) -> Improver:
     """Placeto from a weights file."""
     weights, config, where = read_model(path, "placeto", PlacetoConfig, FEATURES)
     check_maps(weights.tensors, maps_of(config.devices), where)
-    return PlacetoImprover(weights_of(PlacetoNetwork, weights.tensors), config)
+    return partial(agent_on, weights_of(PlacetoNetwork, weights.tensors), config)
