@@ -120,8 +120,9 @@ def run_training(
     """
     MODELS[request.model].check(request.objective)
     run = TrainingRun.of(request)
-    with ExitStack() as files:
-        return run.train(run.checkpoint(files), watcher, track)
+    make_folder(request.folder)
+    with claim_folder(request.folder):
+        return run.train(watcher, track)
 
 
 def gradient_workers(
@@ -197,16 +198,11 @@ class TrainingRun:
         }
         return cls(request, model, start, preset, training, validation, fixed)
 
-    def checkpoint(self, files: ExitStack) -> "Checkpoint | None":
-        """Return the checkpoint to resume; no run is overwritten, none mixed with another.
-
-        Until ``files`` are closed, no other process trains into the folder.
-        """
+    def checkpoint(self) -> "Checkpoint | None":
+        """Return the checkpoint to resume; no run is overwritten, none mixed with another."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         folder = self.request.folder
-        make_folder(folder)
-        files.enter_context(claim_folder(folder))
         check_folder(folder, resume=self.request.settings.resume)
         if not self.request.settings.resume:
             return None
@@ -217,12 +213,11 @@ class TrainingRun:
         check_settings(checkpoint, self.fixed, folder)
         return checkpoint
 
-    def train(
-        self, checkpoint: "Checkpoint | None", watcher: Watcher | None, track: Track
-    ) -> Trained:
+    def train(self, watcher: Watcher | None, track: Track) -> Trained:
         """Find the targets, then train, and prove the optima to compare with."""
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
+        checkpoint = self.checkpoint()
         request, folder, settings = self.request, self.request.folder, self.request.settings
         solver = Solver(request.objective, request.seed, folder, settings.on, track)
         targets: tuple[Ints | None, ...] = ()
