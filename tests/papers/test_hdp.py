@@ -88,7 +88,7 @@ def encoded(of, problems):
 
 def literally(of, batch, placements, g, s):
     """Devices along the nodes of a sample, and what the equations say of them."""
-    nodes = batch.read.nodes
+    nodes = batch.read
     size = int(nodes.present[g].sum())
     features, may = nodes.features[g, :size].double().numpy(), nodes.open[g, :size].numpy()
     devices = placements[g, s][batch.first[g, :size]].tolist()
@@ -123,7 +123,7 @@ def features(problems, groups):
 def test_features_are_kinds_what_is_sent_work_and_neighbours():
     of = hdp_policy(NETS, **paper_options("hdp", width=8, embedding=3))
     batch = encoded(of, NETS)
-    for nodes, wanted in zip(batch.read.nodes.features, features(NETS, 256), strict=True):
+    for nodes, wanted in zip(batch.read.features, features(NETS, 256), strict=True):
         assert nodes[: len(wanted)].numpy() == pytest.approx(np.array(wanted), abs=1e-5)
         assert not nodes[len(wanted) :].any()
 

@@ -46,19 +46,12 @@ BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sequences:
-    """G graphs as sequences of nodes."""
+class ReadSequences:
+    """G graphs as encoded sequences of nodes, computed once for all samples and steps."""
 
-    features: Tensor  # [G, N, F]
+    features: Tensor  # [G, N, F] x
     present: Tensor  # [G, N] false for padding, which comes last
     open: Tensor  # [G, N, D] devices that a node may use; padding only the first
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadSequences:
-    """Encoded sequences for the decoder, computed once for all samples and steps."""
-
-    nodes: Sequences
     values: Tensor  # [G, N, W] e
     inputs: Tensor  # [G, N, 4W] their part of the LSTM's input, and its bias
     recurrent: Tensor  # [4W, W] maps the state to the rest of it
@@ -86,24 +79,24 @@ class HdpModule(nn.Module):
         self.out = nn.Linear(2 * width, devices)
         nn.init.orthogonal_(self.recurrent)
 
-    def encode(self, nodes: Sequences) -> ReadSequences:
-        """Encode sequences."""
-        lengths = nodes.present.sum(1)
-        packed = pack_padded_sequence(
-            nodes.features, lengths, batch_first=True, enforce_sorted=False
-        )
+    def encode(self, features: Tensor, present: Tensor, opened: Tensor) -> ReadSequences:
+        """Encode sequences of nodes with these features [G, N, F]."""
+        lengths = present.sum(1)
+        packed = pack_padded_sequence(features, lengths, batch_first=True, enforce_sorted=False)
         states, (last, _) = self.encoder(packed)
-        most = nodes.features.shape[1]
+        most = features.shape[1]
         values, _ = pad_packed_sequence(states, batch_first=True, total_length=most)
-        padding = torch.zeros_like(nodes.present, dtype=values.dtype)
+        padding = torch.zeros_like(present, dtype=values.dtype)
         return ReadSequences(
-            nodes=nodes,
+            features=features,
+            present=present,
+            open=opened,
             values=values,
             inputs=self.read(values),
             recurrent=self.recurrent,
             reading=self.read_previous(self.devices).t(),
             keys=self.key(values),
-            hidden_from=padding.masked_fill(~nodes.present, -torch.inf)[:, None],
+            hidden_from=padding.masked_fill(~present, -torch.inf)[:, None],
             start=torch.cat([last[0], last[1]], dim=1),
         )
 
@@ -116,13 +109,13 @@ class HdpModule(nn.Module):
         inputs, given = read.inputs.transpose(0, 1), before.permute(2, 0, 1, 3)
         states = lstm_states(inputs, given, start, read.recurrent, read.reading)
         by_graph = states.view(n, graphs, samples, -1).permute(1, 2, 0, 3).flatten(1, 2)
-        opened = read.nodes.open[:, None].expand(-1, samples, -1, -1).flatten(1, 2)
+        opened = read.open[:, None].expand(-1, samples, -1, -1).flatten(1, 2)
         return self._decided(read, by_graph, opened).view(graphs, samples, n, -1)
 
     @torch.no_grad()
     def decide(self, read: ReadSequences, samples: int, keys: Tensor | None) -> Tensor:
         """Devices [G, S, N], step by step: drawn by keys [G], or without the likeliest."""
-        graphs, n, devices = read.nodes.open.shape
+        graphs, n, devices = read.open.shape
         noise = None if keys is None else gumbel(keys, samples, n, devices)
         state = read.start.repeat_interleave(samples, dim=0)
         cell, before = torch.zeros_like(state), state.new_zeros(len(state), devices)
@@ -131,7 +124,7 @@ class HdpModule(nn.Module):
             gates = read.inputs[:, t].repeat_interleave(samples, dim=0)
             gates.addmm_(state, read.recurrent.t()).addmm_(before, read.reading.t())
             state, cell = lstm_step(gates, cell)
-            opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
+            opened = read.open[:, t, None].expand(-1, samples, -1)
             log_p = self._decided(read, state.view(graphs, samples, -1), opened)
             decided.append((log_p if noise is None else log_p + noise[:, :, t]).argmax(-1))
             before = one_hot(decided[-1].flatten(), devices).float()
@@ -178,10 +171,10 @@ class EncodedSequences(EncodedBatch):
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
         first = self.first[:, None].expand(-1, placements.shape[1], -1)
-        decided = placements.gather(2, first) * self.read.nodes.present[:, None]
+        decided = placements.gather(2, first) * self.read.present[:, None]
         each = self.module.log_probabilities(self.read, decided)
         taken = (each * one_hot(decided, each.shape[3])).sum((2, 3))
-        spread = -(each.exp() * each).sum((2, 3)) / self.read.nodes.present.sum(1)[:, None]
+        spread = -(each.exp() * each).sum((2, 3)) / self.read.present.sum(1)[:, None]
         return Likelihood(taken, spread)
 
 
@@ -214,8 +207,7 @@ class PreparedSequences:
         """Encode problems."""
         features, present, opened, place, first = (column[rows] for column in self._columns)
         v = min(n, present.shape[1])
-        nodes = Sequences(features[:, :v], present[:, :v], opened[:, :v])
-        read = self._module.encode(nodes)
+        read = self._module.encode(features[:, :v], present[:, :v], opened[:, :v])
         return EncodedSequences(self._module, read, place[:, :n].clamp(max=v), first[:, :v])
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
