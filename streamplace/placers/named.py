@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted
 from streamplace.model.units import seconds
-from streamplace.placers.oracle import oracle_of
 from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer
 
 MOST = 1_000_000
@@ -24,7 +23,7 @@ def named_placer(text: str) -> Placer:
     Budget(evaluations=100)
     """
     name, *settings = text.split(":")
-    placer = _by_name(name)
+    placer = PLACERS[name]
     options = {}
     named: set[str] = set()
     for setting in settings:
@@ -93,7 +92,7 @@ def aliased_placers(texts: Iterable[str]) -> tuple[AliasedPlacer, ...]:
             continue
         if not alias:
             raise SettingError(f"{quoted('=' + spec)} has an empty alias; write ALIAS=PLACER")
-        if alias in PLACERS or alias.removesuffix("-oracle") in PLACERS:
+        if alias in PLACERS:
             raise SettingError(
                 f"the alias {quoted(alias)} is the name of a placer; choose another alias"
             )
@@ -132,14 +131,6 @@ def with_weights(placer: Placer, weights: Path) -> Placer:
     if placer.options.get("weights"):
         raise SettingError(f"weights of placer {placer.name!r} are given twice; drop one")
     return placer.with_options(weights=str(weights))
-
-
-def _by_name(name: str) -> Placer:
-    """Look up a placer; any ``X-oracle`` is derived from a registered X with an option k."""
-    base = name.removesuffix("-oracle")
-    if base == name or name in PLACERS or base not in PLACERS:
-        return PLACERS[name]
-    return oracle_of(PLACERS[base])
 
 
 def _budget(budget: Budget | None, option: str, text: str) -> Budget:

@@ -3,31 +3,12 @@
 The oracles of the DREAM paper try 2 to 5 parts on 5 devices; these try 1 to all devices.
 """
 
-from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, Placer, what_is_left
-
-
-def oracle_of(base: Placer) -> Placer:
-    """Return the placer that runs another one with k = 1 … devices and keeps the best result.
-
-    Examples
-    --------
-    >>> from streamplace.placers.registry import PLACERS
-    >>> oracle_of(PLACERS["metis"].with_options(ufactor=50)).name
-    'metis-oracle'
-    """
-    if "k" not in base.defaults():
-        raise SettingError(f"placer {base.name!r} has no option 'k', so it has no oracle")
-
-    def oracle(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-        return with_best_k(base, problem, objective, seed, budget)
-
-    return Placer(f"{base.name}-oracle", f"{base.name} with the best number of parts.", oracle)
 
 
 def with_best_k(

@@ -1,4 +1,4 @@
-"""Placers by name, and the oracles that every placer with a number of parts has."""
+"""Placers by name, and the oracles of those with a number of parts."""
 
 from pathlib import Path
 
@@ -46,11 +46,3 @@ def test_no_k_beats_the_oracle(base):
     result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
     tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]
     assert result.value == max(tries)
-
-
-def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name():
-    assert named_placer("metis-oracle").name == "metis-oracle"
-    with pytest.raises(SettingError, match=r"'random' .*'k'"):
-        named_placer("random-oracle")
-    with pytest.raises(SettingError, match="'magic-oracle'"):
-        named_placer("magic-oracle")
