@@ -136,19 +136,12 @@ AS_JSON = click.option(
 
 def common(output: str, **facts: Any) -> Callable[[F], F]:
     """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
-    return lambda function: with_each(function, verbose, writes(output, **facts), AS_JSON)
+    return lambda function: AS_JSON(writes(output, **facts)(verbose(function)))
 
 
 def with_json(function: F) -> F:
     """``--json`` and ``-v``, of a command that only prints."""
-    return with_each(function, verbose, AS_JSON)
-
-
-def with_each(function: F, *options: Callable[[F], F]) -> F:
-    """Add options to a command, last first."""
-    for option in options:
-        function = option(function)
-    return function
+    return AS_JSON(verbose(function))
 
 
 def read_problem(graph: Path, settings: "PlaceSettings | SimulateSettings") -> "Problem":
