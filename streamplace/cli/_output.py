@@ -19,9 +19,8 @@ from streamplace.progress import progress as progress
 from streamplace.progress import waiting as spinner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from streamplace.display.console import DataConsole
     from streamplace.display.report import Report
     from streamplace.model.graph import StreamGraph
 
@@ -73,13 +72,6 @@ def print_line(text: str) -> None:
     click.echo(printable(text))
 
 
-def console() -> "DataConsole":
-    """Console on stdout, as wide as the terminal, or 80 columns without one."""
-    from streamplace.display.console import WIDTH, DataConsole
-
-    return DataConsole(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
-
-
 def say(message: str) -> None:
     """Print a message in addition to the result, as one line on stderr, if anybody can read it."""
     with suppress(OSError):  # a terminal may be gone while a move is undone
@@ -100,12 +92,13 @@ def say_report(report: "Report") -> None:
 
 
 def print_report(report: "Report") -> None:
-    """Print the sentences and tables of a report; its details with ``-v`` only."""
-    from streamplace.display.console import print_parts
+    """Print a report as wide as the terminal, or 80 columns without one; details with ``-v``."""
+    from streamplace.display.console import WIDTH, DataConsole, print_parts
 
     context = click.get_current_context(silent=True)
     is_verbose = context is not None and context.meta.get(VERBOSE)
-    print_parts(console(), report.all_parts if is_verbose else report.main_parts)
+    console = DataConsole(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    print_parts(console, report.all_parts if is_verbose else report.main_parts)
 
 
 def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "Report":
@@ -127,13 +120,6 @@ def with_command(report: "Report", graph: Path, options: Mapping[str, Any]) -> "
     if not all(file.is_file() for file in files) or not all(map(str.isprintable, words)):
         return report
     return replace(report, command=" ".join(map(quote, words)))
-
-
-def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:
-    """Print a table."""
-    from streamplace.display.report import Report, Sheet
-
-    print_report(Report((Sheet(tuple(head), tuple(map(tuple, rows))),)))
 
 
 def say_doubts(graph: "StreamGraph") -> None:

@@ -5,8 +5,8 @@ import time
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from streamplace.cli._output import console, counted, print_report, print_table, say
-from streamplace.display.report import duration
+from streamplace.cli._output import counted, print_report, say
+from streamplace.display.report import Heading, Report, Sheet, duration
 from streamplace.model.units import exact_digits
 from streamplace.training.run import TrainingProgress, step_line
 
@@ -116,9 +116,6 @@ def _row_document(row: "Row", pair: "Paired | None") -> dict[str, Any]:
 
 def show(trained: "Trained", answers: "Answers | None") -> None:
     """Print the values of the best weights and of other placers, and the weights file."""
-    from streamplace.display.console import titled
-
-    out = console()
     history = trained.history
     by_rate = trained.by_rate()
     if len(by_rate) > 1 or any(held.proven for held in by_rate.values()):
@@ -128,9 +125,9 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     best = f"best after {history.best}" if history.best else "none better than the first weights"
     early = ", stopped early" if trained.stopped_early else ""
     epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
-    out.print(titled(trained.model, f"{epochs}, {best}{early}"))
-    out.print(f"Weights: {trained.weights}")
-    out.print("Beside it: curve.png, summary.json, history.jsonl")
+    heading = Heading(trained.model, f"{epochs}, {best}{early}")
+    beside = "Beside it: curve.png, summary.json, history.jsonl"
+    print_report(Report((heading, f"Weights: {trained.weights}", beside)))
 
 
 def _show_answers(answers: "Answers") -> None:
@@ -138,12 +135,12 @@ def _show_answers(answers: "Answers") -> None:
     from streamplace.evaluate.comparison import cell
     from streamplace.training.trained import EVALUATIONS
 
-    out, judge = console(), answers.objective
+    judge = answers.objective
     where = "held out" if answers.held_out else "of the training, because none is held out"
     of = f" of {answers.total}" if answers.problems < answers.total else ""
     graphs = counted(answers.problems, "graph")
-    out.print(f"Mean {judge.name} on {graphs}{of} {where}; greedy: the model without search")
-    rows = []
+    words = f"Mean {judge.name} on {graphs}{of} {where}; greedy: the model without search"
+    head, rows = ("placer", "mean", "/ best", f"vs {answers.reference} +/=/−"), []
     for name, row in answers.rows.items():
         searched = f" ({EVALUATIONS} evaluations)" if name == "auto" else ""
         failed = f" ({row.failed} not placed)" if row.failed else ""
@@ -156,4 +153,4 @@ def _show_answers(answers: "Answers") -> None:
                 "—" if pair is None else f"{pair.better} / {pair.equal} / {pair.worse}",
             )
         )
-    print_table(("placer", "mean", "/ best", f"vs {answers.reference} +/=/−"), rows)
+    print_report(Report((words, Sheet(head, tuple(rows)))))

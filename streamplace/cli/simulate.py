@@ -11,7 +11,6 @@ import click
 from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, PICTURES, common, read_problem
 from streamplace.cli._output import (
-    console,
     print_json,
     print_report,
     save_json,
@@ -153,15 +152,14 @@ def _document(run: _Simulated) -> dict[str, Any]:
 
 def _print(run: _Simulated) -> None:
     """Print the explanation, and the result of the run with queues if there is one."""
-    from streamplace.display.console import titled
-    from streamplace.display.report import Detail, Report
+    from streamplace.display.report import Detail, Heading, Report
     from streamplace.display.sheets import operators_sheet
 
     graph, report = run.problem.graph, run.explanation.report()
-    console().print(titled(graph.name, f": {report.title}"))
+    title = Heading(graph.name, f": {report.title}")
     placed = Detail(operators_sheet(graph.operators, run.placement))
     queues = () if run.queues is None else run.queues.report().parts
-    print_report(Report((*report.parts, placed, *queues)))
+    print_report(Report((title, *report.parts, placed, *queues)))
 
 
 def _write(output: Path, run: _Simulated) -> None:
