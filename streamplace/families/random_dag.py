@@ -47,27 +47,6 @@ class Layers(NamedTuple):
         return int(self.pool_size.sum())
 
 
-def layers_of(n_operators: int, n_sources: int, n_layers: int, reach: int) -> Layers:
-    """Layers as even as possible after the sources, none wider than the next."""
-    width = np.full(n_layers, n_sources, np.int64)
-    if n_layers > 1:
-        even, left = divmod(n_operators - n_sources, n_layers - 1)
-        width[1:] = even
-        width[n_layers - left :] += 1
-    start = np.concatenate([[0], np.cumsum(width)[:-1]])
-    layer = np.repeat(np.arange(n_layers), width)
-    first = start[np.maximum(np.arange(n_layers) - reach, 0)]
-    return Layers(start, width, layer, first[layer], (start - first)[layer])
-
-
-def fewest_streams(n_operators: int, n_sources: int, n_layers: int) -> int:
-    """Least number of streams with which every layer feeds the next and every operator is fed."""
-    if n_layers == 1:
-        return 0
-    others = n_operators - n_sources
-    return others + max(0, n_sources - others // (n_layers - 1))
-
-
 def covering_streams(layers: Layers, rng: np.random.Generator) -> Rows:
     """Streams [2, M] that feed every operator, and from every operator but those of the last layer.
 
@@ -211,13 +190,27 @@ class RandomDag:
         return min(max(least, int(STREAMS_PER_OPERATOR * self.operators)), most)
 
     def make_layers(self) -> Layers:
-        """Operators in layers."""
-        return layers_of(self.operators, self.sources, self.n_layers, self.reach)
+        """Layers as even as possible after the sources, none wider than the next."""
+        n = self.n_layers
+        width = np.full(n, self.sources, np.int64)
+        if n > 1:
+            even, left = divmod(self.operators - self.sources, n - 1)
+            width[1:] = even
+            width[n - left :] += 1
+        start = np.concatenate([[0], np.cumsum(width)[:-1]])
+        layer = np.repeat(np.arange(n), width)
+        first = start[np.maximum(np.arange(n) - self.reach, 0)]
+        return Layers(start, width, layer, first[layer], (start - first)[layer])
 
     @property
     def stream_range(self) -> tuple[int, int]:
-        """Fewest and most streams that the layers take."""
-        least = fewest_streams(self.operators, self.sources, self.n_layers)
+        """Fewest and most streams that the layers take.
+
+        With the fewest, every layer feeds the next and every operator is fed.
+        """
+        others, least = self.operators - self.sources, 0
+        if self.n_layers > 1:
+            least = others + max(0, self.sources - others // (self.n_layers - 1))
         if self.parallel and least:
             return least, 50_000_000
         return least, self.make_layers().n_pairs
