@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,19 +62,10 @@ def shards_of(path: Path) -> list[Path]:
     base, suffix = _split(path.name)
     if not (suffix and is_folder(path.parent)):
         return []
+    pattern = path.name if "*" in path.name else f"{escape(base)}-?????-of-?????{suffix}"
     with reading(path.parent):
-        siblings = sorted(path.parent.iterdir())
-    return whole(
-        file
-        for file in siblings
-        for match in [_SHARD.fullmatch(file.name)]
-        if match
-        and (
-            fnmatchcase(file.name, path.name)
-            if "*" in path.name
-            else (match["name"], match["suffix"]) == (base, suffix)
-        )
-    )
+        files = [file for file in path.parent.iterdir() if _SHARD.fullmatch(file.name)]
+    return whole(file for file in files if fnmatchcase(file.name, pattern))
 
 
 def shards_of_any_number(path: Path) -> list[Path]:
