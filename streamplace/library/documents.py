@@ -132,23 +132,17 @@ def _capacities(document: dict[str, Any]) -> Floats:
 def solution_document(
     problem: Problem, placement: Placement, objective: Objective
 ) -> dict[str, Any]:
-    """Convert a placement of a library problem to a solution for the checker."""
+    """Convert a placement of a library problem to a solution for the checker.
+
+    That of a pass has the operators in the order of their starts.
+    """
     document: dict[str, Any] = {"place": placement.index.tolist()}
     if objective.kind == "pass":
-        document["order"] = starting_order(problem, placement)
+        from streamplace.objectives.makespan import PassOptions, pass_schedule
+
+        times = pass_schedule(problem, placement, PassOptions())
+        document["order"] = np.lexsort((times.finish, times.start)).tolist()
     return document
-
-
-def starting_order(problem: Problem, placement: Placement) -> list[int]:
-    """Operators in the order in which a pass under a placement starts them."""
-    from streamsim.passes import schedule
-
-    from streamplace.objectives.makespan import PassOptions
-
-    rules, priorities = PassOptions().rules_of(placement)
-    times = schedule(problem.one_pass, placement.index, rules, priorities=priorities)
-    index = np.arange(problem.n_operators)
-    return [int(v) for v in np.lexsort((index, times.finish, times.start))]
 
 
 def _device(name: str, kind: dict[str, int]) -> Device:
