@@ -49,15 +49,11 @@ def changed_problem(
     if seconds is not None:
         for key in (*change, *of_machines):
             name, _, field = key.rpartition(".")
-            if field == "mips":
+            if field == "mips" or (field == "ipt" and not _is_stream(problem.graph, name)):
+                remedy = "change the seconds" if field == "mips" else "scale the operator"
                 raise ProblemError(
                     f"the problem states the CPU of its operators in seconds, so {key} has no "
-                    "effect; change the seconds instead"
-                )
-            if field == "ipt" and not _is_stream(problem.graph, name):
-                raise ProblemError(
-                    f"the problem states the CPU of its operators in seconds, so {key} has no "
-                    "effect; scale the operator instead"
+                    f"effect; {remedy} instead"
                 )
         seconds = np.array(seconds)
         for name, factor in scale.items():
