@@ -55,7 +55,8 @@ class Displayed:
         return text
 
     def _repr_html_(self) -> str:
-        html: str = importlib.import_module(HTML).as_html(self.report(), picture_of(self))
+        picture = self._repr_svg_() if isinstance(self, Pictured) else None
+        html: str = importlib.import_module(HTML).as_html(self.report(), picture)
         return html
 
 
@@ -65,15 +66,8 @@ class Pictured(Displayed):
     __slots__ = ()
 
     def _repr_svg_(self) -> str | None:
-        return picture_of(self)
-
-
-def picture_of(item: object) -> str | None:
-    """SVG of an object that can be drawn, None for any other."""
-    if not isinstance(item, Pictured):
-        return None
-    picture: str | None = importlib.import_module(PICTURES).svg_of(item)
-    return picture
+        picture: str | None = importlib.import_module(PICTURES).svg_of(self)
+        return picture
 
 
 def call_of(row: Any) -> str:
