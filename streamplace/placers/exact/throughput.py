@@ -43,9 +43,7 @@ def prove_throughput(
     workers: int,
 ) -> Found:
     """Return the best placement found, and an upper bound of the throughput."""
-    begin = _best_of(problem, objective, start)
-    if begin is None:
-        begin = _first(problem, objective, seed, meter)
+    begin = _first(problem, objective, start, seed, meter)
     first = begin[problem.first_operator]
     prover = Prover(units_of(problem), first, meter, seed, workers)
     tractable = problem.n_operators <= LARGE
@@ -153,18 +151,15 @@ def _prove_constants(
     return best, least
 
 
-def _best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...]) -> Ints | None:
-    """Devices of the best of some placements; None if there are none."""
+def _first(
+    problem: Problem, objective: Objective, start: tuple[Placement, ...], seed: int, meter: Meter
+) -> Ints:
+    """Best of ``start``; without any a legal placement, of large graphs by other placers."""
     for placement in start:
         problem.check(placement)
-    if not start:
-        return None
-    batch = np.stack([placement.index for placement in start])
-    return np.asarray(batch[objective.best(objective.evaluate(problem, batch))])
-
-
-def _first(problem: Problem, objective: Objective, seed: int, meter: Meter) -> Ints:
-    """Legal placement to start from; for large graphs, the result of other placers."""
+    if start:
+        batch = np.stack([placement.index for placement in start])
+        return np.asarray(batch[objective.best(objective.evaluate(problem, batch))])
     tries = []
     for name, most in (("metis-oracle", problem.n_devices), ("anneal", None)):
         part = meter.part(FIRST_SHARE)
