@@ -24,6 +24,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
 from streamplace.placers.exact.throughput import PROOF, settled
 from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
+from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer, what_is_left
 from streamplace.placers.result import Improvement, Result
@@ -134,8 +135,7 @@ class Team:
     def __init__(self, problem: Problem, objective: Objective, seed: int, budget: Budget) -> None:
         self.problem, self.objective, self.budget = problem, objective, budget
         self._seed = seed
-        self._start = now()
-        self._evaluations = budget.evaluations
+        self._start, self._meter = now(), Meter(budget, 0)
         self._best: Result | None = None
         self._bound: float | None = None
         self._settled: Placement | None = None
@@ -152,9 +152,8 @@ class Team:
     @property
     def late(self) -> bool:
         """Whether the time is over and the best result meets the conditions."""
-        seconds, best = self._seconds(), self._best
-        is_over = seconds is not None and seconds <= 0
-        return is_over and best is not None and abs(best.value) < BEYOND
+        best = self._best
+        return self._meter.seconds == 0 and best is not None and abs(best.value) < BEYOND
 
     def ask(self, chosen: str | Placer, budget: Budget | None, **options: Any) -> None:
         """Run a placer, unless its budget is None or the best result is proven.
@@ -187,7 +186,7 @@ class Team:
 
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
         """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""
-        seconds, granted = self._seconds(), self._given(share, evaluations)
+        seconds, granted = self._meter.seconds, self._given(share, evaluations)
         if granted == 0:
             return None
         return what_is_left(None if seconds is None else seconds * share, granted)
@@ -212,19 +211,16 @@ class Team:
         steps, load = self._best.steps, self._least_load
         return Found(placement, self._bound, tuple(self._trace), least_load=load, steps=steps)
 
-    def _seconds(self) -> float | None:
-        whole = self.budget.seconds
-        return None if whole is None else whole - (now() - self._start)
-
     def _given(self, share: float, limit: int | None) -> int | None:
         """Deduct and return the evaluations of the next member; None without limit."""
-        if self._evaluations is None:
+        left = self._meter.evaluations
+        if left is None:
             return None
-        if self._evaluations == 0 or ((limit or 0) > self._evaluations and self._best is not None):
+        if left == 0 or ((limit or 0) > left and self._best is not None):
             return 0
-        granted = max(1, int(self._evaluations * share))
+        granted = max(1, int(left * share))
         granted = granted if limit is None else min(granted, limit)
-        self._evaluations -= granted
+        self._meter.spend(granted)
         return granted
 
     def _proven(self) -> bool:

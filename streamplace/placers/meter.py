@@ -14,7 +14,8 @@ class Meter:
 
     def __init__(self, budget: Budget, least: int) -> None:
         self._budget, self._least = budget, least
-        self._start, self._spent = now(), 0
+        self._start = now()
+        self.spent = 0  # evaluations so far
         self.trace: list[Improvement] = []
 
     @property
@@ -29,12 +30,7 @@ class Meter:
         """Remaining evaluations, None without limit."""
         if self._budget.evaluations is None:
             return None
-        return max(0, self._budget.evaluations - self._spent)
-
-    @property
-    def spent(self) -> int:
-        """Evaluations so far."""
-        return self._spent
+        return max(0, self._budget.evaluations - self.spent)
 
     @property
     def late(self) -> bool:
@@ -49,7 +45,7 @@ class Meter:
     def chunk(self, evaluations: int) -> int:
         """Evaluations allowed before the clock is read again, at most so many; 0 at the end."""
         if self.seconds == 0:
-            evaluations = max(0, min(evaluations, self._least - self._spent))
+            evaluations = max(0, min(evaluations, self._least - self.spent))
         return self.at_most(evaluations)
 
     def at_most(self, evaluations: int) -> int:
@@ -76,10 +72,10 @@ class Meter:
 
     def spend(self, evaluations: int) -> None:
         """Count evaluations."""
-        self._spent += evaluations
+        self.spent += evaluations
 
     def note(self, value: float) -> None:
         """Record the value of the best placement so far."""
         if not self.trace or value != self.trace[-1].value:
             seconds = now() - self._start
-            self.trace.append(Improvement(seconds, value, max(1, self._spent)))
+            self.trace.append(Improvement(seconds, value, max(1, self.spent)))
