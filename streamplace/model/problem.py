@@ -376,3 +376,12 @@ def random_placements(problem: Problem, size: int, rng: np.random.Generator) -> 
     drawn = np.floor(rng.random((size, n)) * most).astype(np.int32)
     shuffled = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (size, 1)), axis=1)
     return problem.repaired(np.take_along_axis(shuffled, drawn, axis=1))
+
+
+def one_moved(problem: Problem, place: Ints) -> Ints:
+    """Units' devices as in a placement [N] but for one unit on any device, [U · D, U]."""
+    at, devices = place[problem.first_operator], np.arange(problem.n_devices, dtype=np.int32)
+    near = np.tile(at, (len(at) * len(devices), 1))
+    moved = np.repeat(np.arange(len(at)), len(devices))
+    near[np.arange(len(near)), moved] = np.tile(devices, len(at))
+    return near

@@ -18,7 +18,7 @@ from streamsim import Instance, throughput
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Problem, one_moved
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.enumeration import BEST_OF_ALL, HALF, is_enumerable
@@ -261,7 +261,8 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
     peak, traffic = _cost(overloaded, place[None])
     best = peak[0], traffic[0]
     for _ in range(rounds):
-        near = _neighbours(problem, unit, place)
+        near = one_moved(problem, place)[:, unit]
+        near = near[problem.legal(near)]
         if not len(near):
             break
         peak, traffic = _cost(overloaded, near)
@@ -271,14 +272,6 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
         place, best = near[first], (peak[first], traffic[first])
     reached = throughput(problem.instance, np.stack([placement.index, place]))
     return problem.placement(place) if reached[1] >= reached[0] else placement
-
-
-def _neighbours(problem: Problem, unit: Ints, place: Ints) -> Ints:
-    """Legal placements that differ by one unit."""
-    units, devices = np.arange(unit.max() + 1), np.arange(problem.n_devices, dtype=np.int32)
-    moved = np.repeat(units, len(devices))[:, None] == unit
-    near = np.where(moved, np.tile(devices, len(units))[:, None], place)
-    return near[problem.legal(near)]
 
 
 def _cost(overloaded: Instance, placements: Ints) -> tuple[Floats, Floats]:

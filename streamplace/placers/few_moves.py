@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Problem, one_moved
 from streamplace.model.relocation import GONE
 from streamplace.objectives.conditions import BEYOND, subject_to
 from streamplace.objectives.registry import Objective
@@ -97,7 +97,7 @@ class _FewMoves:
             for _, place in self._beam.get(moves, []):
                 if self._meter.over:
                     return
-                self._judged(self._near(place))
+                self._judged(one_moved(self._problem, place))
 
     def answer(self) -> Found:
         """Best placement for the limit of moves or for the conditions, and all steps."""
@@ -166,16 +166,6 @@ class _FewMoves:
                 places[rows, list(units)] = moved
             if len(places):  # else there is no other device
                 yield from np.array_split(places, -(-len(places) // BATCH))
-
-    def _near(self, place: Ints) -> Ints:
-        """Placements of the units that differ from one of the operators in one unit."""
-        units, devices = len(self._home), self._problem.n_devices
-        at = place[self._first]
-        near = np.tile(at, (units * devices, 1))
-        near[np.arange(len(near)), np.repeat(np.arange(units), devices)] = np.tile(
-            np.arange(devices), units
-        )
-        return near
 
     def _relabelled(self, place: Ints) -> Ints:
         """Exchange devices that are interchangeable such that fewer operators move."""
