@@ -69,7 +69,8 @@ def memory_bytes(text: str) -> float | None:
     (32768.0, 4294967296.0, None)
     """
     match = _MEMORY.fullmatch(text.strip().lower())
-    return int(match[1]) * 1024.0 ** "bkmgt".index(match[2] or "b") or None if match else None
+    amount = int(match[1]) * 1024.0 ** "bkmgt".index(match[2] or "b") if match else 0.0
+    return amount or None
 
 
 def _seconds(text: str) -> float | None:
