@@ -32,7 +32,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
     turns,
 )
-from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.plan import plan_of
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.model.defaults import START_SECONDS
 from streamplace.model.message_text import listed, quoted
@@ -135,7 +135,7 @@ def check(
     """
     plan = None
     with suppress(FlinkError):  # it may not run any more
-        plan = read_plan(rest, without)
+        plan = plan_of(rest.running_job(without))
     answer = fitted(rest, layout, program.managed_mb, [without], plan)
     with placed_upload(rest, program, answer) as jar:
         try:
