@@ -167,9 +167,14 @@ class ControlDay:
         return 1 - np.array([plan.headroom for plan in self.plans], np.float64)
 
     @cached_property
+    def choice(self) -> PlanChoice:
+        """The plans, among which a policy chooses at each end of a slot."""
+        return self.terms.choice(self.cost, self.slots.seconds)
+
+    @property
     def price(self) -> Floats:
         """[K, K] price of a move from one plan to another, in money."""
-        return self.terms.choice(self.cost, self.slots.seconds).price
+        return self.choice.price
 
     @cached_property
     def carries(self) -> Bools:

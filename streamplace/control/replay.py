@@ -43,7 +43,7 @@ class PolicyReplay:
 def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     """Let a policy decide at each end of a slot; the cheapest plan for the first one runs first."""
     capacity = frozen(day.rated_capacity.copy())
-    policy, run = make(day.terms.choice(day.cost, day.slots.seconds)), _Run(day)
+    policy, run = make(day.choice), _Run(day)
     for slot in range(len(day.slots)):
         run.pass_slot(slot)
         observed = SlotObservation(
