@@ -58,7 +58,7 @@ def reporter_patch(resource: FlinkResource) -> dict[str, Any]:
         if pods.get("volumes") or pods.get("containers"):
             raise FlinkError(
                 f"{part}.podTemplate of the cluster has containers or volumes, which the operator "
-                f"merges with others by position; mount {JAR} there by hand"
+                f"may merge with others by position; mount {JAR} there by hand"
             )
     template = (spec.get("podTemplate") or {}).get("spec") or {}
     containers = _with(template.get("containers") or (), {"name": MAIN})

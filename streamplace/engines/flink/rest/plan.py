@@ -72,8 +72,8 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):
             raise FlinkError(
-                f"job {shown(job)} has an iteration, {quoted(row['name'])}; only jobs without "
-                "iterations can be measured and placed, because their tuples go round"
+                f"job {shown(job)} has an iteration, {quoted(row['name'])}; jobs in which tuples "
+                "go round cannot be measured or placed"
             )
     return plan_of(document)
 
