@@ -122,8 +122,8 @@ def features(problems, groups):
 
 def test_features_are_kinds_what_is_sent_work_and_neighbours():
     of = hdp_policy(NETS, **paper_options("hdp", width=8, embedding=3))
-    batch = encoded(of, NETS)
-    for nodes, wanted in zip(batch.read.features, features(NETS, 256), strict=True):
+    found, *_ = of.on(NETS)._columns
+    for nodes, wanted in zip(found, features(NETS, 256), strict=True):
         assert nodes[: len(wanted)].numpy() == pytest.approx(np.array(wanted), abs=1e-5)
         assert not nodes[len(wanted) :].any()
 

@@ -49,7 +49,6 @@ BATCH = 64
 class ReadSequences:
     """G graphs as encoded sequences of nodes, computed once for all samples and steps."""
 
-    features: Tensor  # [G, N, F] x
     present: Tensor  # [G, N] false for padding, which comes last
     open: Tensor  # [G, N, D] devices that a node may use; padding only the first
     values: Tensor  # [G, N, W] e
@@ -88,7 +87,6 @@ class HdpModule(nn.Module):
         values, _ = pad_packed_sequence(states, batch_first=True, total_length=most)
         padding = torch.zeros_like(present, dtype=values.dtype)
         return ReadSequences(
-            features=features,
             present=present,
             open=opened,
             values=values,
