@@ -50,7 +50,7 @@ class Carriers(Sequence[Carried]):
     label
         Function that names a user by its row.
     heaviest
-        Rows of the users.
+        Rows of the users, in this order.
     loads
         Share of the resource that each user needs at full rate.
     """
