@@ -161,6 +161,7 @@ def _tell_modes(
     engine = settings.engine(say)
     resource = engine.rest.resource
     assert isinstance(resource, FlinkResource)
+    resource.refuse_shared()
     job = engine.job(settings.job)
     say(f"deployment: {engine.deployment(job)}")
     own = replace(

@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from streamplace.display.report import duration
-from streamplace.engines.flink.deployment import SESSION_JOB
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.engines.flink.operator.patch_table import (
     PATCH_ENDS,
@@ -154,11 +153,7 @@ def refuse_unfinished(owner: str) -> None:
 def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
     """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
     refuse_unfinished(f"{resource.namespace}/{resource.name}")
-    if resource.kind == SESSION_JOB:
-        raise FlinkError(
-            f"pods and balance mode are those of the cluster of {resource.title}, which its "
-            "other jobs share; change them in the FlinkDeployment of the cluster"
-        )
+    resource.refuse_shared()
     if resource.owners:
         raise FlinkError(
             f"{resource.title} is made by {resource.owner}, which would undo a change; put it into "
@@ -181,7 +176,8 @@ class Patched:
     step: PatchStep
     reason: str
     resource: FlinkResource | None  # as it is now; None if it was deleted
-    seconds: float | None  # until the job ran as changed; None if it did not
+    # Seconds since the first patch, there and back; None if another process has sent it.
+    seconds: float | None
 
 
 def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,6 +268,7 @@ class PatchTransaction:
     _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
     _interrupts: int = field(default=0, init=False)
     _resource: FlinkResource | None = field(default=None, init=False)
+    _began: float | None = field(default=None, init=False)  # when the first patch was sent
     _since: float | None = field(default=None, init=False)  # when it was first waited for
     _notices: int = field(default=0, init=False)  # lines about the present wait
     _patched_at: str = field(default="", init=False)  # UTC, as events have it
@@ -304,9 +301,7 @@ class PatchTransaction:
             raise KeyboardInterrupt
         if step in PATCHES_LEFT:
             raise FlinkError(f"{owner}: {step.value}, because {reason}")
-        seconds = None
-        if step is PatchStep.KEPT and self._since is not None:
-            seconds = monotonic() - self._since
+        seconds = None if self._began is None else monotonic() - self._began
         return Patched(step, reason, self._resource, seconds)
 
     def _until_end(self) -> tuple[PatchStep, str]:
@@ -387,6 +382,8 @@ class PatchTransaction:
         version = self._resource.document["metadata"]["resourceVersion"]
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
         self._patched_at, self._since = utc_now(), None
+        is_try = self.journal.requested is PatchRequest.TRY
+        self._began = self._began or (monotonic() if is_try else None)
         self.api.patch(self._resource.path, document)
         self.claim.save(is_patched=True)
 

@@ -209,6 +209,14 @@ class FlinkResource:
             f"{self.namespace} --type merge"
         )
 
+    def refuse_shared(self) -> None:
+        """Raise FlinkError if other jobs have the same pods."""
+        if self.kind == SESSION_JOB:
+            raise FlinkError(
+                f"pods and balance mode are those of the cluster of {self.title}, which its "
+                "other jobs share; change them in the FlinkDeployment of the cluster"
+            )
+
     def __str__(self) -> str:
         """One line."""
         manager = self.cluster["spec"].get("taskManager") or {}

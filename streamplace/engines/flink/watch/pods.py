@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
+from streamplace.display.report import duration
 from streamplace.engines.flink.advise.equal_pods import (
     SLOTS_SETTING,
     EqualPods,
@@ -100,9 +101,9 @@ class PodModeller:
         rate, _ = on_pods(now, facts.parallelism)
         limits = [n for n in graph.operators.max_parallelism.tolist() if n]
         limit = 0 if graph.kept_parallelism else min(limits, default=self.most * slots)
-        found = {n: on_pods(n, n * slots) for n in plan_sizes(self.most) if n * slots <= limit}
-        # there may be too few slots for operators whose program sets more subtasks
-        options = {n: option(rate, places[0]) for n, (rate, places) in found.items() if places}
+        sizes = {n: on_offer.parallelism_in(n * slots) for n in plan_sizes(self.most)}
+        found = {n: on_pods(n, p) for n, p in sizes.items() if 0 < p <= limit}
+        options = {n: option(rate, places[0]) for n, (rate, places) in found.items()}
         return JobModel(
             option(rate, numbered(present)),
             tuple(own for n, own in options.items() if n != now),
@@ -123,6 +124,18 @@ def only_pod(cluster: Cluster) -> Offer:
     return replace(Offer.of_device(cluster.devices[int(cpu.argmin())]), name="pod")
 
 
+def parallelism_to(before: Layout, after: Layout) -> int:
+    """Parallelism of a job after a change, which operators do not have whose program sets another.
+
+    >>> parallelism_to(Layout({"map": ["pod-0"], "sink": ["pod-0"] * 4}),
+    ...                Layout({"map": ["pod-0", "pod-1"], "sink": ["pod-0"] * 4}))
+    2
+    """
+    numbers = {name: len(places) for name, places in after.items()}
+    changed = [n for name, n in numbers.items() if n != len(before.get(name, ()))]
+    return max(changed or numbers.values())
+
+
 @dataclass(slots=True)
 class PodMover:
     """Carries out the decisions of a watch by patches, each at most once."""
@@ -138,7 +151,7 @@ class PodMover:
         target = choice.target
         assert target is not None
         number = self.log.begin(decision_of(choice, here, job, job))
-        patch = {"job": {"parallelism": max(map(len, target.layout.values()))}}
+        patch = {"job": {"parallelism": parallelism_to(here.layout, target.layout)}}
         if self.resource.counts_pods:
             patch = {"taskManager": {"replicas": target.machines}}
         journal = PatchJournal.of(self.resource, patch, self.resume_by)
@@ -169,7 +182,8 @@ class PodMover:
         }
         job = self.log.decisions[number].job
         self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
-        self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}")
+        took = "" if ended.seconds is None else f"; it took {duration(ended.seconds)} in all"
+        self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}{took}")
         return job
 
 
