@@ -147,7 +147,9 @@ def test_a_change_that_cannot_be_taken_up_is_taken_back(operator, job, patch):
 def tally(pods, flink):
     """A job that tells how often it has seen each key, and its folder."""
     build_jar(flink, [TALLY], pods.home / "usrlib" / "tally.jar")
-    folder = Path(tempfile.mkdtemp(dir=pods.work / "state"))
+    shared = pods.work / "state"  # what pods have at STATE
+    shared.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=shared))
     spec = specification(**SETTINGS)
     spec["job"] |= {
         "jarURI": "local:///opt/flink/usrlib/tally.jar",
