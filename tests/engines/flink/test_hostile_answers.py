@@ -194,8 +194,9 @@ class Hostile:
         return httpx.Response(200, content=content, headers={"Content-Encoding": "gzip"})
 
     def huge(self, answer):
-        """100 MB."""
-        return httpx.Response(200, content=(b"[" * 2**20 for _ in range(100)))
+        """100 MB, once."""
+        self.numbers = range(0)
+        return httpx.Response(200, content=iter(100 * [bytes(2**20)]))
 
 
 @pytest.fixture
