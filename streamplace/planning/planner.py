@@ -92,7 +92,18 @@ def planned(
 
     The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
-    problem, start = PlanProblem.of(graph, machines, settings), now()
+    return _planned(graph, machines, settings, now(), settings.budget.seconds)
+
+
+def _planned(
+    graph: StreamGraph,
+    machines: Catalogue | Cluster,
+    settings: PlannerSettings,
+    start: float,
+    seconds: float | None,
+) -> PlanResult:
+    """Return a plan as part of a search that started at a time, with a budget of these seconds."""
+    problem = PlanProblem.of(graph, machines, settings)
     meter = Meter(settings.budget, 0)
     useful = problem.with_useful_offers()
     bound = _bound(problem, meter)
@@ -100,7 +111,7 @@ def planned(
     if cheapest.bound is None or cheapest.packed is None:
         raise ProblemError(refusal(problem, cheapest.bound, meter, is_over=cheapest.is_over))
     fewest, notes = _with_fewer_machines(useful, cheapest.packed, meter)
-    took, budget = now() - start, settings.budget.seconds or inf
+    took, budget = now() - start, seconds or inf
     if max(problem.demand.n_operators, len(fewest.kinds)) > LARGE and took > LATE * budget:
         late = f"The search took {duration(took)} instead of {duration(budget)}"
         notes = (f"{late}, because there are so many operators or machines.", *notes)
@@ -120,6 +131,7 @@ def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
+    start = now()
     problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
     few = affordable(problem)
     part = Meter(meter.some(HIGHEST_SHARE), 1)
@@ -137,7 +149,8 @@ def planned_most(
         notes.append(
             "The budget ended the search for the highest rate; a larger one may find more."
         )
-    result = planned(graph.at_rate(rate), machines, replace(settings, budget=meter.some(1.0)))
+    rest = replace(settings, budget=meter.some(1.0))
+    result = _planned(graph.at_rate(rate), machines, rest, start, settings.budget.seconds)
     result = replace(result, notes=(*notes, *result.notes))
     if not isfinite(result.carries):
         raise ProblemError(
