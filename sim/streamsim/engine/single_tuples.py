@@ -35,7 +35,7 @@ NO_TIME = -1.0  # of admission, before a source takes a tuple in
 GENERATE, ARRIVE, SEND, COLLECT, FREE, ADVANCE = range(6)
 
 
-class Events(NamedTuple):
+class TupleEvents(NamedTuple):
     """A binary heap of events by time; of those at one time, earlier kinds come first."""
 
     time: Floats  # [places]
@@ -46,7 +46,7 @@ class Events(NamedTuple):
     size: Ints  # [1]
 
 
-class Queues(NamedTuple):
+class TupleQueues(NamedTuple):
     """Tuples that wait for a subtask (N queues) or for the other ports of a join, as lists."""
 
     first: Ints
@@ -72,17 +72,17 @@ class Servers(NamedTuple):
     ingress: Floats  # [D]
 
 
-class Run(NamedTuple):
+class TuplesUnderWay(NamedTuple):
     """Where all tuples are, and what will happen to them."""
 
-    events: Events
+    events: TupleEvents
     random: Words  # [1] state of the generator
 
     instance: Instance
     wiring: Wiring
     plan: Plan
     servers: Servers
-    queues: Queues
+    queues: TupleQueues
     panes: Floats  # [3, K, panes] tuples taken in per advance, a ring; sums of their stamps
     advanced: Floats  # [K] advances of the window
     credit: Floats  # [M] parts of tuples that a stream has still to carry
@@ -207,7 +207,7 @@ def _start(servers: Servers, v: int, now: float, work: float) -> float:
 
 
 @inlined_kernel
-def _put(queues: Queues, q: int, generated: float, admitted: float, receiving: float) -> None:
+def _put(queues: TupleQueues, q: int, generated: float, admitted: float, receiving: float) -> None:
     """Put a tuple at the end of a queue."""
     unused = len(queues.first) - 1
     place = queues.first[unused]
@@ -226,7 +226,7 @@ def _put(queues: Queues, q: int, generated: float, admitted: float, receiving: f
 
 
 @inlined_kernel
-def _taken(queues: Queues, q: int) -> tuple[float, float, float]:
+def _taken(queues: TupleQueues, q: int) -> tuple[float, float, float]:
     """Take the first tuple out of a queue."""
     unused = len(queues.first) - 1
     place = queues.first[q]
@@ -240,7 +240,7 @@ def _taken(queues: Queues, q: int) -> tuple[float, float, float]:
 
 
 @inlined_kernel
-def _precedes(events: Events, i: int, j: int) -> bool:
+def _precedes(events: TupleEvents, i: int, j: int) -> bool:
     """Whether event i comes before event j."""
     if events.time[i] != events.time[j]:
         return bool(events.time[i] < events.time[j])
@@ -248,7 +248,7 @@ def _precedes(events: Events, i: int, j: int) -> bool:
 
 
 @inlined_kernel
-def _swap(events: Events, i: int, j: int) -> None:
+def _swap(events: TupleEvents, i: int, j: int) -> None:
     events.time[i], events.time[j] = events.time[j], events.time[i]
     events.kind[i], events.kind[j] = events.kind[j], events.kind[i]
     events.subject[i], events.subject[j] = events.subject[j], events.subject[i]
@@ -258,7 +258,7 @@ def _swap(events: Events, i: int, j: int) -> None:
 
 @borrowing_kernel
 def _plan(
-    events: Events, at: float, kind: int, index: int, generated: float, admitted: float
+    events: TupleEvents, at: float, kind: int, index: int, generated: float, admitted: float
 ) -> None:
     """Add an event, unless there are too many."""
     i = events.size[0]
@@ -273,7 +273,7 @@ def _plan(
 
 
 @borrowing_kernel
-def _next(events: Events) -> tuple[float, int, int, float, float]:
+def _next(events: TupleEvents) -> tuple[float, int, int, float, float]:
     """Take the next event."""
     first = (
         events.time[0], int(events.kind[0]), int(events.subject[0]), events.generated[0],
@@ -306,7 +306,7 @@ def _uniform(random: Words) -> float:
 
 
 @inlined_kernel
-def _handling(run: Run, e: int, v: int) -> float:
+def _handling(run: TuplesUnderWay, e: int, v: int) -> float:
     """Core seconds in which operator v sends or receives a tuple of stream e."""
     instance = run.instance
     handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
@@ -314,7 +314,7 @@ def _handling(run: Run, e: int, v: int) -> float:
 
 
 @inlined_kernel
-def _cross(run: Run, e: int, now: float) -> float:
+def _cross(run: TuplesUnderWay, e: int, now: float) -> float:
     """Send a tuple through network card, link and network card; return when it arrives."""
     instance, servers = run.instance, run.servers
     a, b = run.plan.placement[instance.source[e]], run.plan.placement[instance.target[e]]
@@ -333,20 +333,20 @@ def _cross(run: Run, e: int, now: float) -> float:
 @kernel
 def _no_tuples(
     instance: Instance, wiring: Wiring, plan: Plan, weights: Floats, random: Words
-) -> Run:
+) -> TuplesUnderWay:
     """Return a run before its first event."""
     lists, k = len(plan.placement) + len(instance.port) + len(wiring.sources) + 1, len(wiring.panes)
     widest = 1
     for panes in wiring.panes:
         widest = max(widest, panes)
-    queues = Queues(
+    queues = TupleQueues(
         np.zeros(lists, np.int32),
         np.zeros(lists, np.int32),
         np.zeros(lists, np.int32),
         np.arange(1, MOST_WAITING + 1).astype(np.int32),
         np.empty((MOST_WAITING, 3)),
     )
-    events = Events(
+    events = TupleEvents(
         np.empty(MOST_WAITING),
         np.empty(MOST_WAITING, np.int32),
         np.empty(MOST_WAITING, np.int32),
@@ -354,7 +354,7 @@ def _no_tuples(
         np.empty(MOST_WAITING),
         np.zeros(1, np.int32),
     )
-    return Run(
+    return TuplesUnderWay(
         events,
         random,
         instance,
@@ -370,7 +370,7 @@ def _no_tuples(
 
 
 @borrowing_kernel
-def _begin(run: Run) -> None:
+def _begin(run: TuplesUnderWay) -> None:
     """Plan the first tuples of the sources, and the first advances of the windows."""
     for s in range(len(run.wiring.sources)):
         rate = run.instance.rate[run.wiring.sources[s]]
@@ -382,7 +382,7 @@ def _begin(run: Run) -> None:
 
 
 @borrowing_kernel
-def _follow(run: Run, horizon: float, random: int, times: Floats) -> int:
+def _follow(run: TuplesUnderWay, horizon: float, random: int, times: Floats) -> int:
     """Follow all tuples until the horizon; return how many were written, -1 if too many wait."""
     written, used = 0, len(run.queues.size) - 1
     while run.events.size[0] < MOST_WAITING and run.queues.size[used] < MOST_WAITING - 1:
@@ -408,7 +408,7 @@ def _follow(run: Run, horizon: float, random: int, times: Floats) -> int:
 
 
 @inlined_kernel
-def _generate(run: Run, s: int, now: float, random: int) -> None:
+def _generate(run: TuplesUnderWay, s: int, now: float, random: int) -> None:
     """Plan the next tuple of a source."""
     gap = 1.0 if random == NOTHING else -np.log(_uniform(run.random))
     at = now + gap / run.instance.rate[run.wiring.sources[s]]
@@ -417,7 +417,7 @@ def _generate(run: Run, s: int, now: float, random: int) -> None:
 
 @inlined_kernel
 def _write(
-    run: Run,
+    run: TuplesUnderWay,
     v: int,
     at: float,
     generated: float,
@@ -435,7 +435,7 @@ def _write(
 
 @inlined_kernel
 def _ready(
-    run: Run, kind: int, index: int, generated: float, admitted: float
+    run: TuplesUnderWay, kind: int, index: int, generated: float, admitted: float
 ) -> tuple[int, float, float, float]:
     """Operator that can process a tuple now, -1 if it waits; its stamps and receiving seconds."""
     instance, queues, servers = run.instance, run.queues, run.servers
@@ -471,7 +471,7 @@ def _ready(
 
 @inlined_kernel
 def _serve(
-    run: Run,
+    run: TuplesUnderWay,
     v: int,
     now: float,
     factor: float,
@@ -499,7 +499,7 @@ def _serve(
 
 @inlined_kernel
 def _emit(
-    run: Run,
+    run: TuplesUnderWay,
     v: int,
     amount: float,
     at: float,
@@ -518,7 +518,7 @@ def _emit(
 
 
 @inlined_kernel
-def _collect(run: Run, v: int, generated: float, admitted: float) -> None:
+def _collect(run: TuplesUnderWay, v: int, generated: float, admitted: float) -> None:
     """Put a tuple into the open pane of a window."""
     k = run.wiring.window_of[v]
     pane = int(run.advanced[k]) % run.wiring.panes[k]
@@ -528,7 +528,7 @@ def _collect(run: Run, v: int, generated: float, admitted: float) -> None:
 
 
 @inlined_kernel
-def _advance(run: Run, k: int, now: float) -> None:
+def _advance(run: TuplesUnderWay, k: int, now: float) -> None:
     """Evaluate a window, and open its next pane; results have the mean stamps of its tuples."""
     windows, spans = run.instance.windows, run.wiring.panes[k]
     count, made, let_in = 0.0, 0.0, 0.0
