@@ -166,12 +166,9 @@ def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -
     if not wanted:
         return
     context.meta[VERBOSE] = True
-    log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
-    level = log.level
+    log, echo = logging.getLogger("streamplace"), _Echo()
     log.addHandler(echo)
-    log.setLevel(logging.INFO)
     context.call_on_close(lambda: log.removeHandler(echo))
-    context.call_on_close(lambda: log.setLevel(level))
 
 
 verbose = click.option(

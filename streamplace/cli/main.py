@@ -1,6 +1,7 @@
 """Entry point: finds and runs a command, and turns errors into one line and exit code 2."""
 
 import importlib
+import logging
 import pkgutil
 import re
 import sys
@@ -46,12 +47,17 @@ class CommandFiles(CommandGroup):
     epilog="Start with: streamplace demo",
 )
 @click.version_option(__version__, prog_name="streamplace")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Decide where every operator of a stream-processing graph runs.
 
     Generate benchmarks, simulate and explain placements, and find better ones. Every command has
     an example in its --help. With --json, almost all print one JSON document.
     """
+    log = logging.getLogger("streamplace")
+    level = log.level
+    log.setLevel(logging.INFO)  # for spinners and -v; a program that imports us sets its own
+    context.call_on_close(lambda: log.setLevel(level))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
