@@ -116,16 +116,12 @@ def tuple_times(
     needed = ADVANCES * float(instance.windows[:, 1:3].max(initial=0.0))
     horizon = max(VISITS[word] / visits, needed) if duration is None else duration
     horizon = min(horizon, MOST_VISITS / visits)
-    wiring = wire(instance, settings)
-    plan = plan_run(instance, wiring, placement)
-    carried = throughput(instance, placement[None])[0] >= 1.0
-    if not carried or horizon < needed or (plan.most <= 0.0).any() or (plan.budget <= 0.0).any():
+    if horizon < needed or throughput(instance, placement[None])[0] < 1.0:
         return None
     times = np.empty((3, int(horizon * visits) + MOST_WAITING))
-    random_state = np.random.default_rng(seed).integers(1, 2**63, 1, np.uint64)
-    run = _no_tuples(instance, wiring, plan, source_equivalents(instance), random_state)
-    _begin(run)
-    n = _follow(run, horizon, word, times)
+    state = np.random.default_rng(seed).integers(1, 2**63, 1, np.uint64)
+    wiring, weights = wire(instance, settings), source_equivalents(instance)
+    n = _times(instance, wiring, placement, weights, state, horizon, word, times)
     return times[:, :n] if n > 0 else None
 
 
@@ -369,21 +365,31 @@ def _no_tuples(
     )
 
 
-@borrowing_kernel
-def _begin(run: TuplesUnderWay) -> None:
-    """Plan the first tuples of the sources, and the first advances of the windows."""
-    for s in range(len(run.wiring.sources)):
-        rate = run.instance.rate[run.wiring.sources[s]]
-        if rate > 0.0:
-            at = _uniform(run.random) / rate
-            _plan(run.events, at, GENERATE, s, at, NO_TIME)
-    for k in range(len(run.advanced)):
-        _plan(run.events, run.instance.windows[k, 2], ADVANCE, k, 0.0, 0.0)
+@kernel
+def _times(
+    instance: Instance,
+    wiring: Wiring,
+    placement: Ints,
+    weights: Floats,
+    random: Words,
+    horizon: float,
+    word: int,
+    times: Floats,
+) -> int:
+    """Follow tuples under a placement; the only kernel of this file that Python calls.
+
+    Every other one would be compiled to unpack the same tuples of arrays again.
+    """
+    plan = plan_run(instance, wiring, placement)
+    if plan.most.min() <= 0.0 or plan.budget.min() <= 0.0:
+        return -1
+    return int(_follow(_no_tuples(instance, wiring, plan, weights, random), horizon, word, times))
 
 
 @borrowing_kernel
 def _follow(run: TuplesUnderWay, horizon: float, random: int, times: Floats) -> int:
     """Follow all tuples until the horizon; return how many were written, -1 if too many wait."""
+    _begin(run)
     written, used = 0, len(run.queues.size) - 1
     while run.events.size[0] < MOST_WAITING and run.queues.size[used] < MOST_WAITING - 1:
         now, kind, index, generated, admitted = _next(run.events)
@@ -405,6 +411,18 @@ def _follow(run: TuplesUnderWay, horizon: float, random: int, times: Floats) -> 
                 at, admitted = _serve(run, v, now, factor, receiving, generated, admitted)
                 written += _write(run, v, at, generated, admitted, WARM * horizon, written, times)
     return -1
+
+
+@inlined_kernel
+def _begin(run: TuplesUnderWay) -> None:
+    """Plan the first tuples of the sources, and the first advances of the windows."""
+    for s in range(len(run.wiring.sources)):
+        rate = run.instance.rate[run.wiring.sources[s]]
+        if rate > 0.0:
+            at = _uniform(run.random) / rate
+            _plan(run.events, at, GENERATE, s, at, NO_TIME)
+    for k in range(len(run.advanced)):
+        _plan(run.events, run.instance.windows[k, 2], ADVANCE, k, 0.0, 0.0)
 
 
 @inlined_kernel
