@@ -27,6 +27,7 @@ from streamplace.planning.packing import (
     Packing,
     largest_use,
     packing_of,
+    renumbered,
     without_idle,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest
@@ -51,9 +52,10 @@ HALVINGS = 60
 """Steps of a search for a rate, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
-MACHINES_PER_SECOND, MANY_OPERATORS = 200, 20
+MACHINES_PER_SECOND, MANY_OPERATORS = 50, 20
 """Machines of each offer for every second of a budget, or in all without one, and operators beyond
-which they are fewer in proportion: filling them takes a tenth of it."""
+which they are fewer in proportion: filling two types of them takes 3 % of it, and a search for the
+highest rate fills them up to ten times."""
 
 
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
@@ -154,7 +156,10 @@ def largest_rate(
         at = problem.at_rate(rate)
         at = at if counts else at.with_useful_offers()
         packed = packed_at(at, meter, counts)
-        return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
+        if packed is None:
+            return 0.0, None
+        carried = min(rate_of(at, packed), limit)
+        return carried, renumbered(packed, at.catalogue, problem.catalogue)
 
     high = _rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
@@ -162,6 +167,8 @@ def largest_rate(
         if rate < LOWEST:
             return 0.0, None
         # Once the budget is over, first fit alone is tried, on fewer machines at every rate.
+        if meter.over and rate in slightly_less:
+            continue
         low, best = pack(rate)
         if best is not None:
             break
@@ -198,10 +205,14 @@ def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     return 0.0
 
 
-def highest_found(problem: PlanProblem, meter: Meter) -> float:
-    """Return the highest rate for which a plan is found; 0 if none is."""
-    fastest = problem.at_rate(_highest_rate(problem))
-    return promised_rate(fastest, meter) or promised_rate(problem, meter)
+def highest_found(problem: PlanProblem, meter: Meter) -> tuple[float, PackedMachines | None]:
+    """Return the highest rate of six digits for which machines are found, and these; 0 if none."""
+    for at in (problem.at_rate(_highest_rate(problem)), problem):
+        rate, packed = largest_rate(at, meter, most=at.rate)
+        rate = float(floor_digits(Fraction(rate)))
+        if packed is not None and rate >= LOWEST:
+            return rate, packed
+    return 0.0, None
 
 
 def packed_at(

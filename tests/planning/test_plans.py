@@ -233,6 +233,19 @@ def test_the_highest_rate_is_sought_within_the_budget(monkeypatch):
     assert carried(result) >= 1 - 1e-8
 
 
+def test_the_machines_of_the_highest_rate_are_packed_once(monkeypatch):
+    """The machines that the search for the rate packs are the plan if no time is left."""
+    make_busy(monkeypatch)
+    packed, pack = [], PlanSearch.pack
+    monkeypatch.setattr(PlanSearch, "pack", lambda *a: packed.append(pack(*a)) or packed[-1])
+    operators = [Operator("a", ipt=1e5, payload=200, rate=10), Operator("b", ipt=3e5)]
+    graph = StreamGraph.of("g", operators, [Stream("a", "b")])
+    offers = Offer("small", 0.1, egress=1e8), Offer("large", 0.9, cores=32, egress=1e10)
+    result = planned_most(graph, Catalogue.of(offers), PlannerSettings(budget=Budget(1.0)))
+    assert sum(machines is not None for machines in packed) == 1
+    assert carried(result) >= 1 - 1e-8
+
+
 def test_a_graph_that_uses_nothing_takes_the_cheapest_machine():
     """No plan has fewer machines than one; it carries any rate, which JSON tells as null."""
     graph = StreamGraph.of("free", [Operator("src", rate=1.0)])
