@@ -48,6 +48,7 @@ NOUNS = {".json": "placement", ".html": "report", ".svg": "picture"}
     "File to write: the placement (.json), a report (.html), a picture (.svg), or "
     "the placements of a data set (.jsonl).",
     suffixes=(*NOUNS, ANSWERS),
+    keys=_options.PLACEMENT,
 )
 def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | None) -> int:
     """Place the operators of GRAPH on devices.
