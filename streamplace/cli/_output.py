@@ -167,8 +167,11 @@ def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -
         return
     context.meta[VERBOSE] = True
     log, echo = logging.getLogger("streamplace"), _Echo()
+    level = log.level
     log.addHandler(echo)
+    log.setLevel(logging.INFO)
     context.call_on_close(lambda: log.removeHandler(echo))
+    context.call_on_close(lambda: log.setLevel(level))
 
 
 verbose = click.option(

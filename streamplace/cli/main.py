@@ -17,6 +17,7 @@ from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
 from streamplace.model.message_text import quoted
+from streamplace.progress import shows_progress
 
 INTERRUPTED, READER_GONE = 130, 141
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
@@ -54,10 +55,11 @@ def cli(context: click.Context) -> None:
     Generate benchmarks, simulate and explain placements, and find better ones. Every command has
     an example in its --help. With --json, almost all print one JSON document.
     """
-    log = logging.getLogger("streamplace")
-    level = log.level
-    log.setLevel(logging.INFO)  # for spinners and -v; a program that imports us sets its own
-    context.call_on_close(lambda: log.setLevel(level))
+    if shows_progress():  # spinners show what is logged; a program that imports us sets its level
+        log = logging.getLogger("streamplace")
+        level = log.level
+        log.setLevel(logging.INFO)
+        context.call_on_close(lambda: log.setLevel(level))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -34,7 +34,7 @@ DRAWN_QUEUES, PRINTED_QUEUES = 6, 4
 """Longest queues in a picture and in a report."""
 LABEL_WIDTH = 24
 ARRIVALS: "dict[Randomness, str]" = {
-    "nothing": "constant arrivals",
+    "nothing": "even arrivals",
     "arrivals": "random arrivals",
     "all": "random arrivals and times of service",
 }

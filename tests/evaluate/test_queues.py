@@ -39,7 +39,7 @@ def test_latency_is_that_of_single_tuples_and_says_which_arrivals():
     )
     assert empty.latency.mean == pytest.approx(alone)
     assert waiting.latency.mean == pytest.approx(alone + 0.5 * 0.8 / 0.2, rel=0.05)
-    assert "latency (constant arrivals): mean 500 ms" in str(empty)
+    assert "latency (even arrivals): mean 500 ms" in str(empty)
     assert "latency (random arrivals and times of service): mean" in str(waiting)
 
 
