@@ -85,10 +85,8 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             status.update(Text(printable(f"{title}: {record.getMessage()}")))
 
-    log, last = logging.getLogger("streamplace"), LastMessage(logging.INFO)
-    level = log.level
+    log, last = logging.getLogger("streamplace"), LastMessage()
     log.addHandler(last)
-    log.setLevel(logging.INFO)
     token = _waiting.set(True)
     try:
         start = Text(printable(f"{title} ({hint})" if hint else title))
@@ -97,7 +95,6 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
     finally:
         _waiting.reset(token)
         log.removeHandler(last)
-        log.setLevel(level)
 
 
 @contextmanager

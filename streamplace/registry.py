@@ -7,23 +7,27 @@ Third parties register through an entry-point group with the name of the package
 """
 
 import importlib
+import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import Generic, TypeVar, cast
 
 from streamplace.errors import SettingError
 from streamplace.model.message_text import quoted, suggestion
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 @cache
-def _entry_points() -> EntryPoints:
-    """Entry points of all installed packages; cached, because reading them takes long."""
-    return cast(EntryPoints, entry_points())
+def plugins() -> tuple[EntryPoint, ...]:
+    """Entry points of others, in all groups; cached, because reading all packages takes long."""
+    found = cast(EntryPoints, entry_points())
+    groups = (group for group in found.groups if group.startswith("streamplace."))
+    return tuple(point for group in sorted(groups) for point in found.select(group=group))
 
 
 class Registry(Generic[T]):
@@ -138,11 +142,21 @@ class Registry(Generic[T]):
             for package in self._packages:
                 for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
                     self._import(f"{package}.{module.name}", module.ispkg)
-            for point in _entry_points().select(group=self._package):
-                point.load()
+            for point in plugins():
+                if point.group == self._package:
+                    self._load_plugin(point)
         except BaseException:
             self._loaded = False
             raise
+
+    def _load_plugin(self, point: EntryPoint) -> None:
+        """Import what a package of others registers; one that is broken is named and left out."""
+        try:
+            point.load()
+        except Exception as error:
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            owner = "a package" if point.dist is None else point.dist.name
+            LOG.warning("%s %r of %s is left out: %s", self._noun, point.name, owner, told)
 
     def _unknown(self, name: str) -> str:
         hint = suggestion(name, self._found) or "."

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Indices = NDArray[np.uint32]  # unsigned, so that no access checks for a negative index

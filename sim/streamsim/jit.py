@@ -152,8 +152,8 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-class _Timer:
-    """Seconds of blocks, of which nested ones are counted once."""
+class _Timer(threading.local):
+    """Seconds of the blocks of each thread, of which nested ones are counted once."""
 
     def __init__(self) -> None:
         self._seconds, self._since, self._depth = 0.0, 0.0, 0
@@ -217,7 +217,7 @@ _making_ready = _Timer()
 
 
 def kernel_seconds() -> float:
-    """Seconds that this process has spent on compiling and loading kernels, and on waiting."""
+    """Seconds that this thread has spent on compiling and loading kernels, and on waiting."""
     return _making_ready.seconds
 
 

@@ -9,6 +9,7 @@ from streamsim.arrays import Floats, Ints
 from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
 from streamsim.loads import slowdown, wire_between
+from streamsim.steady import throughput
 
 
 class Spent(NamedTuple):
@@ -29,7 +30,8 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
 
     Every stream between two devices is one transfer: the latency, the gap of each tuple and the
     time of all bytes on the slowest of the link and the two network cards. Overhead counts as core
-    seconds, at both ends. Constant loads count for the length of a pass at the full rate.
+    seconds, at both ends. Constant loads count for the length of a pass at the rate that the
+    placement carries; they are infinite if it carries nothing.
 
     Examples
     --------
@@ -45,6 +47,14 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
     core = np.zeros((len(batch), instance.n_devices))
     link, sent = np.zeros(len(batch)), np.zeros(len(batch))
     _spend(instance, batch, pass_seconds(instance), core, link, sent)
+    if len(instance.constant):
+        with np.errstate(divide="ignore"):
+            lasts = pass_seconds(instance) / throughput(instance, batch)
+        for v in range(instance.n_operators):
+            place = batch[:, v]
+            busy = instance.constant[v, instance.device_type[place]]
+            taken = np.where(busy > 0, lasts * busy * instance.cores[place], 0.0)
+            core[np.arange(len(batch)), place] += taken
     return Spent(core, link, sent)
 
 
@@ -57,8 +67,6 @@ def _spend(
         for v in range(len(place)):
             a, kind = place[v], instance.device_type[place[v]]
             core[i, a] += seconds * instance.input_rate[v] * instance.seconds[v, kind]
-            if len(instance.constant):
-                core[i, a] += seconds * instance.constant[v, kind] * instance.cores[a]
         for e in range(len(instance.source)):
             a, b = place[instance.source[e]], place[instance.target[e]]
             if a != b:

@@ -102,7 +102,7 @@ def compare(
     def failed(graph: str, reason: str) -> None:
         failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
 
-    comparison, _ = compared(settings, data, settings.out, failed)
+    comparison, _, _ = compared(settings, data, settings.out, failed)
     return replace(comparison, failures=failures)
 
 
@@ -111,8 +111,10 @@ def compared(
     data: GraphsLike,
     out: Path | None,
     failed: Callable[[str, str], None],
-) -> tuple[Comparison, int]:
-    """Place every problem by every placer; return the comparison, and the number of problems.
+) -> tuple[Comparison, int, int]:
+    """Place every problem by every placer.
+
+    Return the comparison, the number of problems, and the number of results that were reused.
 
     Results are written to the folder ``out`` at once. ``failed`` receives the graphs on which a
     placer fails, and the reasons; a refusal is a result, unless the placer refuses all of them.
@@ -126,9 +128,15 @@ def compared(
 
     refusals = _Refusals(failed)
 
+    reused = 0
+
     def saved(record: Record) -> None:
         for result in results:
             result.add_saved(record)
+
+    def count(n: int) -> None:
+        nonlocal reused
+        reused += n
 
     with connected(settings.on):
         scan, problems = _scanned(settings, data, Reader(settings.machines(), settings.constraints))
@@ -146,6 +154,7 @@ def compared(
             on=settings.on,
             on_failure=refusals.fail,
             on_saved=saved,
+            on_reused=count,
         )
         for of_problem in tracked(records, "comparing", scan.total):
             for result in results:
@@ -157,7 +166,7 @@ def compared(
     label = label_of(settings.reference, settings.placers)
     trainings = trainings_of(settings.placers)
     comparison = Comparison(results, label, {}, run.aliases, graphs, scan.trained, trainings)
-    return comparison, scan.total
+    return comparison, scan.total, reused
 
 
 class _Refusals:

@@ -37,7 +37,7 @@ from streamplace.settings.place import PlaceSettings
 from streamplace.settings.simulate import SimulateSettings
 
 if TYPE_CHECKING:
-    from streamsim.engine.settings import Policy
+    from streamsim.engine.settings import Policy, Randomness
 
     from streamplace.evaluate.queues import QueueRun
 
@@ -200,6 +200,7 @@ def simulate_queues(
     dt: Quantity | None = None,
     capacity: float | None = None,
     policy: Policy = "dynamic",
+    random: Randomness = "nothing",
 ) -> QueueRun:
     """Simulate a placement with queues, tick by tick, for latencies and transients.
 
@@ -217,6 +218,8 @@ def simulate_queues(
         Largest queue in tuples; by default, it follows from the rate of each stream.
     policy
         Policy by which operators share a CPU: ``dynamic``, …; see `streamsim.engine`.
+    random
+        What is random in latencies: ``nothing``, ``arrivals``, or ``all``, times of service too.
 
     Examples
     --------

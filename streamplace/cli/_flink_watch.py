@@ -11,7 +11,7 @@ import click
 
 from streamplace.cli._command import verb
 from streamplace.cli._flink_move import access
-from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, PICTURES, writes
+from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, PICTURES, PLACEMENT, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
 from streamplace.errors import SettingError, StreamplaceError
@@ -41,7 +41,7 @@ INTERRUPTED = (
 )
 @JAR
 @ARGUMENTS
-@writes("Write every new placement to this file.")
+@writes("Write every new placement to this file.", keys=PLACEMENT)
 def watch_(
     jar: Path | None, arguments: tuple[str, ...], settings: FlinkWatchSettings, output: Path | None
 ) -> None:

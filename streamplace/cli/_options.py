@@ -27,6 +27,10 @@ SUFFIXES = {
 GRAPHS = (".jsonl.gz", ".jsonl", ".json", ".json.gz")
 PICTURES = (".png", ".svg", ".pdf")
 """Suffixes of files that several commands write."""
+PLACEMENT = frozenset({"assignment", "error"})
+EXPLANATION = frozenset({"verdict", "assumptions", "traceEvents"})
+KEYS = PLACEMENT | {"operators", "graph", "devices", "links"}
+"""Fields of which a file of JSON or TOML that streamplace wrote has one, by the command."""
 
 
 class File(click.Path):
@@ -59,6 +63,7 @@ class Output(click.Option):
         folder: bool | None = False,
         suffixes: tuple[str, ...] = (),
         is_needed: bool = False,
+        keys: frozenset[str] = KEYS,
         **facts: Any,
     ) -> None:
         super().__init__(*arguments, **facts)
@@ -67,6 +72,8 @@ class Output(click.Option):
         self.suffixes = suffixes
         """What the name of a file may end in; empty for anything."""
         self.is_needed = is_needed
+        self.keys = keys
+        """Fields of its JSON and TOML, one of which a file that it may replace has."""
 
     def check(self, path: Path | None) -> None:
         """Raise an error for an output that is missing, an input, of the wrong kind or name."""
@@ -78,6 +85,8 @@ class Output(click.Option):
                 raise SettingError(f"the output file is missing; add -o FILE{names}")
             return
         spare_inputs(path)
+        if self.keys:
+            spare_others(path, keys=self.keys)
         if self.folder is not None:
             check_output(path, is_folder=self.folder)
         if self.suffixes and not is_special(path):
@@ -112,6 +121,41 @@ def spare_inputs(*outputs: Path) -> None:
     for read in click.get_current_context().meta.get(READ, ()):
         if any(_same_file(path, read) for path in outputs):
             raise SettingError(f"-o would overwrite the input {read}; name another file")
+
+
+def spare_others(*outputs: Path, keys: frozenset[str] = KEYS) -> None:
+    """Raise SettingError if an output is a file that streamplace did not write, by its content."""
+    from streamplace.io import files
+
+    for path in outputs:
+        if files.is_file(path) and not _is_ours(path, keys):
+            raise SettingError(
+                f"-o would overwrite {path}, which streamplace did not write; name another file, "
+                "or remove that one"
+            )
+
+
+def _is_ours(path: Path, keys: frozenset[str]) -> bool:
+    """Whether a file is empty, has the fields or the mark of ours, or has a kind without a mark."""
+    from streamplace.errors import FormatError
+    from streamplace.io import files
+    from streamplace.io.placements import fields_of
+
+    kind = Path(path.name.removesuffix(".gz")).suffix
+    if kind not in (".html", ".json", ".jsonl", ".pdf", ".png", ".svg", ".toml"):
+        return True
+    try:
+        content = files.read_bytes(path)
+        if kind == ".toml":
+            return not content or not keys.isdisjoint(files.read_toml(path))
+    except FormatError:
+        return False
+    if kind == ".json":
+        return not content or not keys.isdisjoint(fields_of(content))
+    if kind == ".jsonl":  # whose only line may be incomplete
+        line, is_whole, _ = content.partition(b"\n")
+        return not is_whole or not keys.isdisjoint(fields_of(line))
+    return not content or b"streamplace" in content
 
 
 def _same_file(a: Path, b: Path) -> bool:

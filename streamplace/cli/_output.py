@@ -166,7 +166,7 @@ def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -
     if not wanted:
         return
     context.meta[VERBOSE] = True
-    log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
+    log, echo = logging.getLogger("streamplace"), _Echo()
     level = log.level
     log.addHandler(echo)
     log.setLevel(logging.INFO)

@@ -48,7 +48,9 @@ def command(data: Path, settings: CompareSettings, as_json: bool, output: Path |
 
     failures, of_split = FailedGraphs(), f" of split {settings.split}" if settings.split else ""
     with resumable(output):
-        comparison, n_graphs = compared(settings, data, output, failures)
+        comparison, n_graphs, reused = compared(settings, data, output, failures)
+    if output is not None and reused:
+        say(f"{counted(reused, 'result')} reused from {output / 'results.jsonl'}")
     title = f"{data.name}: {counted(n_graphs, 'graph')}{of_split}"
     document, report = comparison.document(), comparison.report()
     if output is not None:

@@ -52,7 +52,11 @@ class ExportSettings(UnderRules):
     settings=ExportSettings,
 )
 @click.argument("placement", type=FILE)
-@_options.common("File to write, or folder if the export consists of several files.", folder=None)
+@_options.common(
+    "File to write, or folder if the export consists of several files.",
+    folder=None,
+    keys=frozenset(),
+)
 def command(placement: Path, settings: ExportSettings, as_json: bool, output: Path | None) -> None:
     """Write PLACEMENT as files for an engine, with instructions how to use and check them.
 
@@ -85,6 +89,8 @@ def command(placement: Path, settings: ExportSettings, as_json: bool, output: Pa
     if output is not None:
         texts = files_at(export, files, output)
         _options.spare_inputs(*texts)
+        if export.read or export.suffix != ".json":  # a device map is any mapping
+            _options.spare_others(*texts)
         write_export(export, texts)
         facts = {"export": export.name, "output": str(output), "files": list(files)}
         if as_json:

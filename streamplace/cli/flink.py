@@ -12,7 +12,15 @@ from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
 from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
-from streamplace.cli._options import ARGUMENTS, JAR, check_output, common, spare_inputs, writes
+from streamplace.cli._options import (
+    ARGUMENTS,
+    JAR,
+    check_output,
+    common,
+    spare_inputs,
+    spare_others,
+    writes,
+)
 from streamplace.cli._output import (
     print_file,
     print_json,
@@ -339,7 +347,9 @@ def advise_(
 
     folder = None if output is None or output.suffix == ".html" else output
     if folder is not None:
-        spare_inputs(*(folder / name for name in (*FILES, PATCH)))
+        files = [folder / name for name in (*FILES, PATCH)]
+        spare_inputs(*files)
+        spare_others(*files)
     check_output(output, is_folder=folder is not None)
     program, engine = settings.program(jar, arguments), settings.engine(say)
     with waiting("watching the job until it is steady, then planning"):

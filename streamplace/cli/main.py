@@ -1,6 +1,7 @@
 """Entry point: finds and runs a command, and turns errors into one line and exit code 2."""
 
 import importlib
+import logging
 import pkgutil
 import re
 import sys
@@ -16,6 +17,7 @@ from streamplace.cli._output import print_utf_8, say
 from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
 from streamplace.model.message_text import quoted
+from streamplace.progress import shows_progress
 
 INTERRUPTED, READER_GONE = 130, 141
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
@@ -46,12 +48,18 @@ class CommandFiles(CommandGroup):
     epilog="Start with: streamplace demo",
 )
 @click.version_option(__version__, prog_name="streamplace")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Decide where every operator of a stream-processing graph runs.
 
     Generate benchmarks, simulate and explain placements, and find better ones. Every command has
     an example in its --help. With --json, almost all print one JSON document.
     """
+    if shows_progress():  # spinners show what is logged; a program that imports us sets its level
+        log = logging.getLogger("streamplace")
+        level = log.level
+        log.setLevel(logging.INFO)
+        context.call_on_close(lambda: log.setLevel(level))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,6 +11,7 @@ from streamplace.cli._command import verb
 from streamplace.cli._data_sets import FailedGraphs, resumable
 from streamplace.cli._options import FILE
 from streamplace.cli._output import (
+    counted,
     print_json,
     print_report,
     progress,
@@ -47,6 +48,7 @@ NOUNS = {".json": "placement", ".html": "report", ".svg": "picture"}
     "File to write: the placement (.json), a report (.html), a picture (.svg), or "
     "the placements of a data set (.jsonl).",
     suffixes=(*NOUNS, ANSWERS),
+    keys=_options.PLACEMENT,
 )
 def command(graph: Path, settings: PlaceSettings, as_json: bool, output: Path | None) -> int:
     """Place the operators of GRAPH on devices.
@@ -139,15 +141,18 @@ def _place_all(
 
     jobs, on = settings.jobs, settings.on
     placing = Placing(request, data.reader)
-    failures, values, graphs = FailedGraphs(), list[float](), 0
+    failures, values, graphs, reused = FailedGraphs(), list[float](), 0, 0
     with resumable(output), connected(on), progress("placing", total) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1
+            reused += placed.is_saved
             if placed.value is None:
                 failures(placed.graph, placed.error or "")
             else:
                 values.append(placed.value)
     mean = fsum(values) / len(values) if values else None
+    if reused:
+        say(f"{counted(reused, 'result')} reused from {output}")
     if as_json:
         facts = {"graphs": graphs, "placed": len(values), "mean": mean}
         print_json({**facts, "output": str(output)})

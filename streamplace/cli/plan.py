@@ -93,7 +93,9 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
     if is_curve:
         check_suffix(output, "the figure", *_options.PICTURES, ".html")
     else:
-        _options.spare_inputs(*(output / name for name in {*FILES, *SCHEDULE_FILES}))
+        files = [output / name for name in {*FILES, *SCHEDULE_FILES}]
+        _options.spare_inputs(*files)
+        _options.spare_others(*files)
 
 
 def _say_next(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path | None) -> None:

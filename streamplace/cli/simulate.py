@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from streamplace.cli._command import verb
-from streamplace.cli._options import FILE, PICTURES, common, read_problem
+from streamplace.cli._options import EXPLANATION, FILE, PICTURES, common, read_problem
 from streamplace.cli._output import (
     print_json,
     print_report,
@@ -49,6 +49,7 @@ TRACE = ".trace.json"
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
     ".svg or .pdf).",
     suffixes=(".json", ".html", *PICTURES),
+    keys=EXPLANATION,
 )
 def command(
     graph: Path, placement: Path, settings: SimulateSettings, as_json: bool, output: Path | None

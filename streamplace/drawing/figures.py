@@ -38,6 +38,9 @@ LONGEST_ENTRY = 400
 """Most characters of a name in a legend."""
 ROOM = 0.97
 """Largest share of a figure's width for a legend."""
+MADE_BY = "streamplace"
+MARK = {"Creator": MADE_BY, "Date": None}
+"""Metadata of SVG; a file with such a mark may be written again."""
 
 
 def new_figure(
@@ -64,9 +67,10 @@ def save(figure: "Figure", path: Path) -> None:
     check_suffix(path, "a figure", *SUFFIXES)
     import matplotlib as mpl
 
-    dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix, {})
+    facts = {".svg": MARK, ".pdf": {"Creator": MADE_BY, "CreationDate": None}}
+    of_kind = facts.get(path.suffix, {"Software": MADE_BY})
     with writing(path) as file, mpl.rc_context({"svg.hashsalt": "streamplace"}):
-        figure.savefig(file, format=path.suffix[1:], dpi=160, metadata=dated)
+        figure.savefig(file, format=path.suffix[1:], dpi=160, metadata=of_kind)
 
 
 def svg_text(figure: "Figure") -> str:
@@ -75,7 +79,7 @@ def svg_text(figure: "Figure") -> str:
 
     text = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "streamplace"}):
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        figure.savefig(text, format="svg", metadata=MARK)
     return text.getvalue()
 
 

@@ -113,7 +113,7 @@ def as_svg(scene: Scene) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" font-family="{FONT}">\n'
-        f"<title>{escape(scene.title)}</title>\n"
+        f"<!-- streamplace --><title>{escape(scene.title)}</title>\n"
         f'<rect width="{width}" height="{height}" rx="6" fill="{PAPER}"/>\n'
         + "".join(f"{shape.svg()}\n" for shape in scene.shapes)
         + "</svg>\n"

@@ -31,6 +31,8 @@ from streamplace.io.placements import order_facts
 from streamplace.io.problems import usual_cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.registry import DEFAULT
 from streamplace.placers.request import PlacementRequest
 
 LOG = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class PlacedGraph(NamedTuple):
     value: float | None
     error: str | None
     line: bytes
+    is_saved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,13 @@ class Placing:
     # The placer and the objective are names: results in a file are recognised by them.
     request: PlacementRequest
     reader: Reader = field(default_factory=Reader)
+    key: bytes = field(init=False, repr=False)  # of all options and of the code
 
     def __post_init__(self) -> None:
         request, weights = self.request, self.request.weights
         if weights is not None:  # workers may run in another folder
             object.__setattr__(self, "request", replace(request, weights=weights.absolute()))
+        object.__setattr__(self, "key", self._key())
 
     def __call__(self, line: Line) -> PlacedGraph:
         """Place the problem of a line; an error becomes its result."""
@@ -92,7 +97,7 @@ class Placing:
 
     def digest(self, line: Line) -> str:
         """Digest of a line and of all settings that its result depends on."""
-        return blake2b(line.content.strip(), key=self._key(), digest_size=12).hexdigest()
+        return blake2b(line.content.strip(), key=self.key, digest_size=12).hexdigest()
 
     def _placed(self, problem: Problem, line: Line) -> PlacedGraph:
         parallel = problem.graph.operators.parallel
@@ -118,14 +123,15 @@ class Placing:
         return json_line({**document, "answers": self.digest(line)}).encode()
 
     def _key(self) -> bytes:
-        """Digest of all options; a file of weights is represented by its content."""
+        """Digest of all options, of the code, and of the content of a file of weights."""
         reader, request = self.reader, self.request
         placer = request.algorithm
+        judge = composed_objective(request.objective or DEFAULT, request.require)
         options = {**placer.texts(), **placer.options}
         options.pop("weights", None)
         terms = (
             (placer.name, options, asdict(placer.budget) if placer.budget else None),
-            terms_of(placer, request.budget, request.seed),
+            terms_of(placer, request.budget, request.seed, judge),
             (request.objective, request.require, request.rate, request.subtasks),
             cluster_to_tables(reader.cluster or usual_cluster()),
             constraints_to_tables(reader.constraints or Constraints()),
@@ -156,7 +162,7 @@ def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[Plac
             saved = parse_as(_SavedLine, content, "", extra="ignore")
         if line is None or saved is None or saved.answers != placing.digest(line):
             raise FormatError(
-                f"{spot(path)}:{number}: was written for other graphs, options or another cluster; "
-                "name another file, or remove it"
+                f"{spot(path)}:{number}: was written for other graphs, options or another cluster, "
+                "or by other code; name another file, or remove it"
             )
-        yield PlacedGraph(saved.graph, saved.value, saved.error, content)
+        yield PlacedGraph(saved.graph, saved.value, saved.error, content, is_saved=True)

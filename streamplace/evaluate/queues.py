@@ -28,10 +28,16 @@ from streamplace.model.units import digits
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from streamsim.engine import Doubt, Fit, GivenSettings, Observations, Settings, Trace
+    from streamsim.engine.settings import Randomness
 
 DRAWN_QUEUES, PRINTED_QUEUES = 6, 4
 """Longest queues in a picture and in a report."""
 LABEL_WIDTH = 24
+ARRIVALS: "dict[Randomness, str]" = {
+    "nothing": "even arrivals",
+    "arrivals": "random arrivals",
+    "all": "random arrivals and times of service",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,9 @@ class QueueRun(Displayed):
         Capacity of every stream in tuples; None if it follows from the rates.
     throughput, admitted
         Source-equivalent tuples/s at the sinks, and tuples/s that the sources admit.
+    arrivals
+        Arrivals and times of service that the latencies are those of. They are constant, whatever
+        is asked for, if a resource is full.
     latency, latency_without_backlog
         Time since generation, and time since the source admitted the tuple.
     time_to_steady
@@ -88,6 +97,7 @@ class QueueRun(Displayed):
     throughput: float | None
     admitted: float | None
     relative_throughput: float | None
+    arrivals: str
     latency: Latency
     latency_without_backlog: Latency
     time_to_steady: float | None
@@ -112,7 +122,7 @@ class QueueRun(Displayed):
         longest = sorted(self.queues.items(), key=lambda item: -item[1])[:PRINTED_QUEUES]
         queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
         lines: list[Part] = [
-            f"  latency: {self.latency.words}",
+            f"  latency ({self.arrivals}): {self.latency.words}",
             *([f"  windows wait on average: {waits}"] if waits else []),
             Detail(f"  without backlog: {self.latency_without_backlog.words}"),
             f"  steady after: {steady}",
@@ -140,18 +150,20 @@ def run_queues(
 
     fitted = _fitted(problem, placement, settings)
     observed = observe(problem.instance, placement.index[None, :], fitted.settings)
-    return _queue_run(problem, placement, fitted, observed)
+    return _queue_run(problem, placement, fitted, observed, settings)
 
 
 def run_queues_traced(
     problem: Problem, placement: Placement, settings: "GivenSettings"
 ) -> "tuple[QueueRun, Trace, Settings]":
     """Simulate once like `run_queues`, and also return the ticks and settings for `draw_queues`."""
-    from streamsim.engine import observe_traced
+    from streamsim.engine import mean_service, observe_traced
 
     fitted = _fitted(problem, placement, settings)
     observed, ticks = observe_traced(problem.instance, placement.index, fitted.settings)
-    return _queue_run(problem, placement, fitted, observed), ticks, fitted.settings
+    run = _queue_run(problem, placement, fitted, observed, settings)
+    service = mean_service(problem.instance, placement.index)
+    return run, ticks._replace(latency=ticks.latency + service), fitted.settings
 
 
 def _fitted(problem: Problem, placement: Placement, settings: "GivenSettings | None") -> "Fit":
@@ -170,11 +182,52 @@ def _fitted(problem: Problem, placement: Placement, settings: "GivenSettings | N
     return fit(problem.instance, placement.index, settings)
 
 
+def _latencies(
+    problem: Problem,
+    placement: Placement,
+    fitted: "Fit",
+    observed: "Observations",
+    given: "GivenSettings",
+) -> tuple[str, Floats, Floats]:
+    """Arrivals, and mean and quantiles since generation and since admission.
+
+    Those of single tuples or, where queues only end at their capacities, those of the amounts that
+    the engine moves and the mean time of service.
+    """
+    from streamsim.engine import mean_service, tuple_times
+    from streamsim.engine.observations import QUANTILES, weighted_quantiles
+
+    instance, place = problem.instance, placement.index
+    times = tuple_times(instance, place, fitted.settings, given.random, duration=given.duration)
+    if times is None:
+        service = mean_service(instance, place)
+        latency = np.array([observed.latency[0], *observed.latency_quantiles[0]])
+        processing = np.array([observed.processing[0], *observed.processing_quantiles[0]])
+        rounding = 1e-12 * fitted.settings.duration
+        latency, processing = (
+            service + np.where(waits < rounding, 0.0, waits) for waits in (latency, processing)
+        )
+        return ARRIVALS["nothing"], latency, processing
+    latency, processing = (
+        np.array([mean, *quantiles])
+        for mean, quantiles in (weighted_quantiles(row, times[2], QUANTILES) for row in times[:2])
+    )
+    return ARRIVALS[given.random], latency, processing
+
+
 def _queue_run(
-    problem: Problem, placement: Placement, fitted: "Fit", observed: "Observations"
+    problem: Problem,
+    placement: Placement,
+    fitted: "Fit",
+    observed: "Observations",
+    given: "GivenSettings | None",
 ) -> QueueRun:
+    from streamsim.engine import GivenSettings
+
     runs, streams, settings = observed.runs, problem.graph.streams, fitted.settings
     valid = fitted.doubt is None
+    given = given or GivenSettings()
+    arrivals, latency, processing = _latencies(problem, placement, fitted, observed, given)
 
     def determined(number: float) -> float | None:
         return float(number) if valid and not isnan(number) else None
@@ -187,10 +240,9 @@ def _queue_run(
         throughput=determined(runs.throughput[0]),
         admitted=determined(runs.admitted[0]),
         relative_throughput=determined(runs.relative[0]),
-        latency=Latency(*map(determined, (observed.latency[0], *observed.latency_quantiles[0]))),
-        latency_without_backlog=Latency(
-            *map(determined, (observed.processing[0], *observed.processing_quantiles[0]))
-        ),
+        arrivals=arrivals,
+        latency=Latency(*map(determined, latency)),
+        latency_without_backlog=Latency(*map(determined, processing)),
         time_to_steady=determined(observed.settled[0]),
         backlog=float(runs.backlog[0]),
         queues={streams.label(e): float(observed.max_queue[0, e]) for e in range(len(streams))},

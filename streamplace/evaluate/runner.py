@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
-from inspect import getsourcefile
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamplace.errors import MissingPackageError, OptionError, StreamplaceError
+from streamplace.evaluate.code_digest import code_digest
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.records import (
     Key,
@@ -31,7 +31,7 @@ from streamplace.model.units import exact_digits
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers, named_placer
-from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
+from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 
 LOG = logging.getLogger(__name__)
 
@@ -80,15 +80,20 @@ class ComparisonRun:
         return tuple(composed_objective(name, self.require) for name in self.objectives)
 
 
-def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
+def terms_of(placer: Placer, budget: Budget, seed: int, judge: Objective) -> str:
     """Budget, seed, code and weights as a text; results are reused only if it is equal."""
     seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
-    with suppress(TypeError):  # an object that is called
-        if code := getsourcefile(placer.function):  # users change their own placers
-            text += f", code {_digest(*stamped(Path(code)))}"
+    words = [value.split(":")[0] for value in placer.options.values() if isinstance(value, str)]
+    others = [PLACERS[word] for word in words if word in PLACERS]  # that it starts from
+    text += f", placer code {code_digest(placer, others)}, {code_of(judge)}"
     weights = [_digest(*stamped(path)) for path in weights_of(placer)]
     return f"{text}, weights {' '.join(weights)}" if weights else text
+
+
+def code_of(judge: Objective) -> str:
+    """Code of an objective, as in the terms."""
+    return f"objective code {code_digest(judge)}"
 
 
 def weights_of(placer: Placer) -> list[Path]:
@@ -172,15 +177,30 @@ class Runner:
         return {
             (judge.name, named.spec, terms)
             for judge, _ in self._objectives
-            for named, _, terms in self._placers
+            for named, _, terms in self._placers[judge.name]
         }
 
+    def is_current(self, record: Record) -> bool:
+        """Whether a saved record is of an objective of the comparison, and of the same code."""
+        code = self._codes.get(record.objective)
+        return code is not None and code in record.budget
+
     @cached_property
-    def _placers(self) -> list[tuple[AliasedPlacer, Placer, str]]:
-        """Names, placers and terms."""
+    def _codes(self) -> dict[str, str]:
+        """Code of each objective."""
+        return {judge.name: code_of(judge) for judge, _ in self._objectives}
+
+    @cached_property
+    def _placers(self) -> dict[str, list[tuple[AliasedPlacer, Placer, str]]]:
+        """Names, placers and terms of each objective."""
         budget, seed = self.comparison.budget, self.comparison.seed
         placers = [(named, named_placer(named.spec)) for named in self.comparison.aliased]
-        return [(named, placer, terms_of(placer, budget, seed)) for named, placer in placers]
+        return {
+            judge.name: [
+                (named, placer, terms_of(placer, budget, seed, judge)) for named, placer in placers
+            ]
+            for judge, _ in self._objectives
+        }
 
     @cached_property
     def _objectives(self) -> list[tuple[Objective, dict[str, Objective]]]:
@@ -199,7 +219,7 @@ class Runner:
         graph, attributes = problem.graph.name, dict(problem.graph.attributes)
         for judge, others in self._objectives:
             for rate, at_rate, digest in zip(rates, problems, digests, strict=True):
-                for (alias, spec), placer, terms in self._placers:
+                for (alias, spec), placer, terms in self._placers[judge.name]:
                     record = Record(
                         problem=digest, graph=graph, rate=rate, placer=spec, budget=terms,
                         value=None, bound=None, milliseconds=0.0, devices=(),
@@ -208,16 +228,13 @@ class Runner:
                     yield _Attempt(record, at_rate, judge, others, placer)
 
     def _saved(self, attempt: _Attempt) -> Outcome | None:
-        """Saved outcome of an attempt, with the measures that it lacks."""
+        """Saved outcome of an attempt, valued anew by the other objectives."""
         saved = self.saved.get(attempt.record.key)
         if saved is None:
             return None
         named = attempt.record  # as an equal problem is called here
         called = {name: getattr(named, name) for name in ("graph", "rate", "alias", "attributes")}
-        record = replace(saved, **called)
-        if not attempt.others.keys() <= record.measures.keys():
-            record = _measured(record, attempt)
-        return Outcome(record)
+        return Outcome(_measured(replace(saved, measures={}, **called), attempt))
 
     def _tried(self, attempt: _Attempt) -> Outcome:
         blank = attempt.record
@@ -247,10 +264,10 @@ def _measured(record: Record, attempt: _Attempt) -> Record:
     problem = attempt.problem
     measures = dict(attempt.judge.measures(problem, record.value))
     for name, other in attempt.others.items():
-        if name not in record.measures and other.refuses(problem) is None:
+        if other.refuses(problem) is None:
             measures[name] = other.value(problem, record.placement(problem))
     finite = {name: value for name, value in measures.items() if isfinite(value)}
-    return replace(record, measures={**record.measures, **finite})
+    return replace(record, measures=finite)
 
 
 def error_line(error: Exception) -> str:
@@ -283,6 +300,7 @@ def records_of(
     on: str | None = None,
     on_failure: Callable[[str, str], None] | None = None,
     on_saved: Callable[[Record], None] | None = None,
+    on_reused: Callable[[int], None] | None = None,
 ) -> Iterator[list[Record]]:
     """Yield the records of every problem; those in ``file`` are reused, new ones are added to it.
 
@@ -293,7 +311,8 @@ def records_of(
     ``on_failure`` is called with every graph that failed, because a placer raised an error or the
     worker was killed, and the reason; by default, it is logged. The other graphs are still
     compared, and failed ones are tried again next time. ``on_saved`` is called with every record in
-    ``file``, which is read only once.
+    ``file`` of these objectives, unless their code has changed; the file is read only once.
+    ``on_reused`` is called with the number of records of each problem that come from it.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
     runner = Runner(comparison, reader)
@@ -306,15 +325,17 @@ def records_of(
         for record in () if file is None else read_records(file):
             if record.key[1:] in terms:
                 runner.saved[record.key] = record
-            if on_saved is not None:
+            if on_saved is not None and runner.is_current(record):
                 on_saved(record)
-        LOG.info("%d results are saved already", len(runner.saved))
         items = problems.lines() if isinstance(problems, DataSet) else problems
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
             for outcome in outcomes:
                 if outcome.has_failed:
                     failed(outcome.record.graph, outcome.record.error or "")
             if save is not None:
-                kept = (outcome.record for outcome in outcomes if not outcome.has_failed)
-                save(record for record in kept if record.key not in runner.saved)
+                records = [outcome.record for outcome in outcomes if not outcome.has_failed]
+                new = [record for record in records if record.key not in runner.saved]
+                save(new)
+                if on_reused is not None:
+                    on_reused(len(records) - len(new))
             yield [outcome.record for outcome in outcomes]

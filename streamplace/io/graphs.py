@@ -158,12 +158,27 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         fires_all=[row.get("fires", usual) == ALL for row in rows],
     )
     sources, targets = [line["from"] for line in lines], [line["to"] for line in lines]
+    if len(set(zip(sources, targets, strict=True))) < len(lines):
+        _refuse_copies(lines, operators)
     columns = _columns_of(lines, STREAM, _stream)
     streams = Streams.between(operators, sources, targets, **columns)
     if usual == ALL:
         operators, streams = rated(operators, streams)
     name = document.get("name", default_name)
     return StreamGraph(name, operators, streams, document.get("attributes", {}))
+
+
+def _refuse_copies(lines: list[dict[str, Any]], operators: Operators) -> None:
+    """Raise FormatError for a stream that equals another, unless both are inputs of a join."""
+    rows = set[tuple[Any, ...]]()
+    for line in lines:
+        row = tuple(sorted(line.items()))
+        if row in rows and not operators.fires_all[operators.index(line["to"])]:
+            raise FormatError(
+                f"{_stream(line)} is written twice, and would be sent twice; drop one, or double "
+                "its selectivity"
+            )
+        rows.add(row)
 
 
 def graph_to_dict(graph: StreamGraph) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def tables_of(graph: "nx.DiGraph[Any]", where: str) -> dict[str, Any]:
     for key in _COSTS:
         holes = [str(v) for v, facts in nodes if key in facts and key not in _stated(facts)]
         if holes:
-            LOG.warning("%s: %s of %s is missing and counts as 0", where, key, listed(holes))
+            raise FormatError(f"{where}: {key} of {listed(holes)} is missing (NaN); give a number")
     return {
         **head,
         "attributes": kept,

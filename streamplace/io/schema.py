@@ -92,6 +92,14 @@ class OfferToml(TypedDict, total=False):
     price: Annotated[
         float, doc("per hour, in any currency; by default, that of its cores and its memory")
     ]
+    cpu: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=MOST_CORES,
+            description="cores of the default speed, such as 0.25, in place of mips and cores",
+        ),
+    ]
     mips: Speed
     cores: Cores
     memory: Memory

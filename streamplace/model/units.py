@@ -35,7 +35,7 @@ _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _PREFIXES = _DECIMAL | _BINARY
 _UNITS_OF_SIZE = (("B", 1.0), ("bit", 1 / 8), ("b", 1 / 8))
-"""Units and their bytes."""
+"""Units and their bytes; of a size, "b" is refused, as it is written for both."""
 _BYTES = {f"{p}{unit}": f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE}
 _BIT_RATES = {f"{p}bps": f for p, f in _DECIMAL.items()} | {
     f"{p}{unit}/s": 8 * f * size for p, f in _PREFIXES.items() for unit, size in _UNITS_OF_SIZE
@@ -246,6 +246,12 @@ def _number(text: Quantity, units: dict[str, float], what: str, example: str) ->
         )
     if unit is None:
         return float(number)
+    if what == "size" and unit.removesuffix("b") in _PREFIXES and unit.endswith("b"):
+        size = f"{number} {unit.removesuffix('b')}"
+        raise UnitError(
+            f"size {quoted(text)} may be bits or bytes; write {quoted(f'{size}bit')} or "
+            f"{quoted(f'{size}B')}"
+        )
     if unit not in units:
         raise UnitError(
             f"{what} {quoted(text)} has the unknown unit {quoted(unit)}; write {example}"

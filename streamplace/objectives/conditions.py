@@ -15,6 +15,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import seconds
+from streamplace.objectives.devices import least_devices
 from streamplace.objectives.registry import Condition, Objective, named_objective
 from streamplace.objectives.relocation import limited, relocating
 
@@ -71,8 +72,13 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
         return objective
 
     texts = ", ".join(sorted(condition.text for condition in conditions))
+    bound = objective.bound
+    if objective.kind == "devices":
+        shares = [c.limit for c in conditions if c.objective.kind == "rate" and c.sense == "max"]
+        bound = partial(least_devices, share=max(shares, default=0.0))
     return replace(
         objective,
+        bound=bound,
         name=f"{objective.name} with {texts}",
         evaluate=partial(_restricted, objective, tuple(conditions)),
         ordered=objective.ordered or any(c.objective.ordered for c in conditions),

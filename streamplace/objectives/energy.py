@@ -16,12 +16,12 @@ def _refusal(problem: Problem) -> str | None:
     )
 
 
-@objective("energy", sense="min", unit="J", of=" per pass", refuses=_refusal)
+@objective("energy", sense="min", unit="J", of=" per pass", refuses=_refusal, beside="throughput")
 def energy(problem: Problem, placements: Ints) -> Floats:
     """Joules per pass: the devices' watts × busy core seconds, and joules per byte sent.
 
     A pass is one tuple of the fastest source. Constant loads keep cores busy as long as a pass
-    lasts at the full rate.
+    lasts at the rate that the placement carries.
     """
     from streamsim.pass_costs import spent
 

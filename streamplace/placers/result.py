@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.display.assumptions import assumed, assumptions
-from streamplace.display.report import Bar, Detail, Heading, Names, Report, Sheet, duration, percent
+from streamplace.display.report import Bar, Detail, Heading, Report, Sheet, duration, percent
 from streamplace.display.sheets import operators_sheet
 from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import spot
@@ -173,6 +173,8 @@ class Result(Pictured):
         sentences = [part for part in parts if isinstance(getattr(part, "part", part), str)]
         heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
         bound = bound_in_words(self.judge, self.value, self.bound)
+        if self.bound is None and any(step.proven for step in self.steps):
+            bound = "Bound: none for any number of moves; for some, the table says what is proven"
         return Report(
             (
                 *(part for part in parts if part not in sentences),
@@ -199,7 +201,7 @@ class Result(Pictured):
                 self.judge.format(step.value),
                 Bar(step.value if self.judge.is_share else step.value / whole),
                 "proven" if step.proven else "found",
-                Names.of([f"{name} → {device}" for name, device in step.moved.items()], lines=1),
+                ", ".join(f"{name} → {device}" for name, device in step.moved.items()),
             )
             for step in self.steps
         )

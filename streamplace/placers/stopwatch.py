@@ -2,9 +2,10 @@
 
 Kernels are compiled on their first call on a machine; they are loaded, and libraries such as torch
 imported, by every process. All take seconds; a budget of one second would be over before anything
-was tried.
+was tried. Each thread has a clock of its own, as one may load what another does not wait for.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ clock: Callable[[], float] = time.perf_counter
 
 def now() -> float:
     """Seconds since some moment, less the time for getting libraries and kernels ready."""
-    return _clock() - _ready["seconds"]
+    return _clock() - _ready.seconds
 
 
 @contextmanager
@@ -25,15 +26,19 @@ def starting_up() -> Iterator[None]:
     try:
         yield
     finally:
-        _ready["seconds"] += _clock() - start
+        _ready.seconds += _clock() - start
 
 
 def start_up_seconds() -> float:
-    """Seconds that this process has spent on loading libraries and weights for placers."""
-    return _ready["seconds"]
+    """Seconds that this thread has spent on loading libraries and weights for placers."""
+    return _ready.seconds
 
 
-_ready = {"seconds": 0.0}
+class _Ready(threading.local):
+    seconds = 0.0
+
+
+_ready = _Ready()
 
 
 def _clock() -> float:

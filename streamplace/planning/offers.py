@@ -271,7 +271,18 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
 
 
 def _priced(row: dict[str, Any], per_core: float, per_gb: float) -> Offer:
-    """Offer with its own price, or that of its cores and memory."""
+    """Offer with its own price, or that of its cores and memory.
+
+    The fewest cores have the speed of its ``cpu``, as a quota below one limits every thread.
+    """
+    if (cpu := row.pop("cpu", None)) is not None:
+        if other := row.keys() & {"mips", "cores"}:
+            raise ClusterError(
+                f"offer {quoted(row['name'])} has cpu and {min(other)}; cpu is both cores and "
+                "mips, so drop one"
+            )
+        row["cores"] = math.ceil(cpu)
+        row["mips"] = mips(SPEED) * cpu / row["cores"]
     if "price" in row:
         return Offer(**row)
     offer = Offer(**row, price=1.0)

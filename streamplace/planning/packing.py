@@ -11,7 +11,7 @@ resource is exceeded.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -209,6 +209,13 @@ class PackedMachines:
     def counts(self, n_types: int) -> tuple[int, ...]:
         """Number of machines of each type."""
         return tuple(np.bincount(self.kinds, minlength=n_types).tolist())
+
+
+def renumbered(packed: PackedMachines, types: Catalogue, others: Catalogue) -> PackedMachines:
+    """Return the same machines, with the numbers that their types have among other offers."""
+    number = {offer.name: t for t, offer in enumerate(others.offers)}
+    kinds = [number[types.offers[t].name] for t in packed.kinds.tolist()]
+    return replace(packed, kinds=np.array(kinds, np.int32))
 
 
 Accept = Callable[[PackedMachines], PackedMachines | None]

@@ -51,6 +51,7 @@ from streamplace.planning.packing import (
     capacities,
     largest_use,
     packing_of,
+    renumbered,
     without_idle,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest
@@ -92,15 +93,34 @@ def planned(
 
     The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
-    problem, start = PlanProblem.of(graph, machines, settings), now()
+    return _planned(graph, machines, settings, now(), settings.budget.seconds)
+
+
+def _planned(
+    graph: StreamGraph,
+    machines: Catalogue | Cluster,
+    settings: PlannerSettings,
+    start: float,
+    seconds: float | None,
+    known: PackedMachines | None = None,
+) -> PlanResult:
+    """Return a plan as part of a search that started at a time, with a budget of these seconds.
+
+    ``known`` are machines that carry the rate, for a search that finds none.
+    """
+    problem = PlanProblem.of(graph, machines, settings)
     meter = Meter(settings.budget, 0)
     useful = problem.with_useful_offers()
     bound = _bound(problem, meter)
-    cheapest = _Cheapest(None, None, False) if bound is None else _cheapest(useful, bound, meter)
+    if known is not None:
+        known = renumbered(known, problem.catalogue, useful.catalogue)
+    cheapest = _Cheapest(None, None, False)
+    if bound is not None:
+        cheapest = _cheapest(useful, bound, meter, known)
     if cheapest.bound is None or cheapest.packed is None:
         raise ProblemError(refusal(problem, cheapest.bound, meter, is_over=cheapest.is_over))
     fewest, notes = _with_fewer_machines(useful, cheapest.packed, meter)
-    took, budget = now() - start, settings.budget.seconds or inf
+    took, budget = now() - start, seconds or inf
     if max(problem.demand.n_operators, len(fewest.kinds)) > LARGE and took > LATE * budget:
         late = f"The search took {duration(took)} instead of {duration(budget)}"
         notes = (f"{late}, because there are so many operators or machines.", *notes)
@@ -120,10 +140,11 @@ def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlannerSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
+    start = now()
     problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
     few = affordable(problem)
     part = Meter(meter.some(HIGHEST_SHARE), 1)
-    rate = highest_found(few, part)
+    rate, found = highest_found(few, part)
     meter.spend(part.spent)
     if not rate:
         raise ProblemError(refusal(problem, _bound(problem, meter), meter, is_over=meter.late))
@@ -137,7 +158,9 @@ def planned_most(
         notes.append(
             "The budget ended the search for the highest rate; a larger one may find more."
         )
-    result = planned(graph.at_rate(rate), machines, replace(settings, budget=meter.some(1.0)))
+    rest = replace(settings, budget=meter.some(1.0))
+    seconds = settings.budget.seconds
+    result = _planned(graph.at_rate(rate), machines, rest, start, seconds, found)
     result = replace(result, notes=(*notes, *result.notes))
     if not isfinite(result.carries):
         raise ProblemError(
@@ -168,7 +191,9 @@ class _Cheapest(NamedTuple):
     is_over: bool  # whether the budget ended the search
 
 
-def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest:
+def _cheapest(
+    problem: PlanProblem, bound: CostBound, meter: Meter, known: PackedMachines | None
+) -> _Cheapest:
     """Search for the cheapest machines; try all plans of a small problem if that proves nothing.
 
     If the search finds none, try the packing from which an error message takes the largest possible
@@ -190,7 +215,7 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
             return _Cheapest(None, None, is_over)
         search.offer(cheaper)
         cheapest, bound = search.best, raised
-    if cheapest is None and search.offer(packed_at(problem)):
+    if cheapest is None and search.offer(known or packed_at(problem)):
         search.shrink(STEPS)
         cheapest = search.best
     packed = cheapest

@@ -18,6 +18,7 @@ from streamplace.planning.bounds import proven_bound
 from streamplace.planning.cuts import item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import deployed, fullest_link, has_loops
+from streamplace.planning.offers import Offer
 from streamplace.planning.packing import (
     CORE,
     CPU,
@@ -27,6 +28,7 @@ from streamplace.planning.packing import (
     Packing,
     largest_use,
     packing_of,
+    renumbered,
     without_idle,
 )
 from streamplace.planning.parallelism import parallelism_on_fastest
@@ -51,9 +53,10 @@ HALVINGS = 60
 """Steps of a search for a rate, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
-MACHINES_PER_SECOND, MANY_OPERATORS = 200, 20
-"""Machines of each offer for every second of a budget, or in all without one, and operators beyond
-which they are fewer in proportion: filling them takes a tenth of it."""
+MACHINES_PER_SECOND, LIMITED, MANY_OPERATORS = 50, 4, 20
+"""Machines of each offer for every second of a budget, or in all without one; how many times as
+many if their number is limited; and operators beyond which they are fewer in proportion. Filling
+limited ones takes a tenth of the budget, and a search for the highest rate fills them often."""
 
 
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
@@ -134,10 +137,14 @@ def affordable(problem: PlanProblem) -> PlanProblem:
     seconds, offers = problem.settings.budget.seconds or 1.0, problem.catalogue.offers
     fewer_by = max(1.0, problem.demand.n_operators / MANY_OPERATORS)
     number = int(MACHINES_PER_SECOND * seconds / fewer_by) + 1
-    fewer = tuple(replace(o, at_most=max(o.at_least, min(o.at_most, number))) for o in offers)
+    fewer = tuple(replace(o, at_most=max(o.at_least, _fillable(o, number))) for o in offers)
     if problem.cluster is not None or fewer == offers:
         return problem
     return replace(problem, catalogue=replace(problem.catalogue, offers=fewer))
+
+
+def _fillable(offer: Offer, number: int) -> int:
+    return number if offer.at_most == MOST_DEVICES else min(offer.at_most, LIMITED * number)
 
 
 def largest_rate(
@@ -154,7 +161,10 @@ def largest_rate(
         at = problem.at_rate(rate)
         at = at if counts else at.with_useful_offers()
         packed = packed_at(at, meter, counts)
-        return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
+        if packed is None:
+            return 0.0, None
+        carried = min(rate_of(at, packed), limit)
+        return carried, renumbered(packed, at.catalogue, problem.catalogue)
 
     high = _rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
@@ -162,6 +172,8 @@ def largest_rate(
         if rate < LOWEST:
             return 0.0, None
         # Once the budget is over, first fit alone is tried, on fewer machines at every rate.
+        if meter.seconds == 0 and rate in slightly_less:
+            continue
         low, best = pack(rate)
         if best is not None:
             break
@@ -198,10 +210,14 @@ def promised_rate(problem: PlanProblem, meter: Meter) -> float:
     return 0.0
 
 
-def highest_found(problem: PlanProblem, meter: Meter) -> float:
-    """Return the highest rate for which a plan is found; 0 if none is."""
-    fastest = problem.at_rate(_highest_rate(problem))
-    return promised_rate(fastest, meter) or promised_rate(problem, meter)
+def highest_found(problem: PlanProblem, meter: Meter) -> tuple[float, PackedMachines | None]:
+    """Return the highest rate of six digits for which machines are found, and these; 0 if none."""
+    for at in (problem.at_rate(_highest_rate(problem)), problem):
+        rate, packed = largest_rate(at, meter, most=at.rate)
+        rate = float(floor_digits(Fraction(rate)))
+        if packed is not None and rate >= LOWEST:
+            return rate, packed
+    return 0.0, None
 
 
 def packed_at(

@@ -120,6 +120,16 @@ class WhatIfs(VerbSettings):
         "What if: multiply the CPU per tuple of an operator, as in enrich=2. May be repeated.",
     )
 
+    def check(self) -> None:
+        """Refuse a total rate beside the rate of an operator, which it would replace."""
+        super().check()
+        rates = [text for text in self.set if text.rpartition("=")[0].endswith(".rate")]
+        if rates and getattr(self, "rate", None):
+            raise SettingError(
+                f"{self.name('set')} {rates[0]} is replaced, as {self.name('rate')} scales all "
+                "sources to its total; drop one"
+            )
+
     def changes(self) -> dict[str, Any]:
         """Arguments of `streamplace.what_if`."""
         factors = {}

@@ -17,7 +17,7 @@ from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules
 
 if TYPE_CHECKING:
     from streamsim.engine import GivenSettings
-    from streamsim.engine.settings import Policy
+    from streamsim.engine.settings import Policy, Randomness
 
 
 class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
@@ -56,17 +56,24 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         "N", "Largest queue in tuples, by default from what each stream carries."
     )
     policy: str = option(
-        "--policy NAME",
+        "NAME",
         "How a device shares its CPU among its operators, with queues.",
         default="dynamic",
         choices=names_in("streamsim.engine.settings:POLICIES"),
+    )
+    random: str = option(
+        "--random NAME",
+        "What is random with queues, for latencies: nothing, arrivals, or the times of service too "
+        "(all).",
+        default="nothing",
+        choices=names_in("streamsim.engine.settings:RANDOMNESS"),
     )
 
     def check(self) -> None:
         """Refuse settings of queues without them, and of a pass where none is simulated."""
         super().check()
         self.need("present", "startup", "passes")
-        self.need("engine", "duration", "dt", "capacity", "policy")
+        self.need("engine", "duration", "dt", "capacity", "policy", "random")
 
     def judged_by(self) -> str | Objective:
         """Objective, with the options of the preset."""
@@ -93,8 +100,8 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         """Settings of the engine; raise SettingError for invalid ones."""
         from streamsim.engine import GivenSettings
 
-        policy = cast("Policy", self.policy)
+        policy, random = cast("Policy", self.policy), cast("Randomness", self.random)
         try:
-            return GivenSettings(self.duration, self.dt, self.capacity, policy)
+            return GivenSettings(self.duration, self.dt, self.capacity, policy, random)
         except ValueError as error:
             raise SettingError(str(error)) from None

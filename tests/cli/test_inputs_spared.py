@@ -34,6 +34,61 @@ def test_an_output_is_no_input(refusal, graph, placement, line):
     assert "overwrite" in refusal(*line.split())
 
 
+FOREIGN = {
+    "mine.json": '{"notes": [1, 2]}',
+    "mine.jsonl.gz": "no gzip",
+    "mine.svg": "<svg/>",
+    "mine.html": "<p>mine</p>",
+    "mine.toml": "title = 'mine'",
+}
+"""Files that something else wrote."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "place graph.json -o mine.json",
+        "place graph.json -o mine.svg",
+        "place graph.json -o mine.html",
+        "place graph.json -o other.json",
+        "simulate graph.json placement.json -o mine.json",
+        "simulate graph.json placement.json -o other.json",
+        "generate branched -o mine.jsonl.gz",
+        "export placement.json --to json -o mine.json",
+        "plan graph.json --rate 5 --offers offers.toml -o folder",
+    ],
+)
+def test_what_others_wrote_is_spared(refusal, graph, placement, line):
+    """A graph is no placement, and other files have no fields or mark of ours."""
+    Path("folder").mkdir()
+    Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
+    for name, text in FOREIGN.items():
+        Path(name).write_text(text)
+    Path("other.json").write_bytes(Path(graph).read_bytes())
+    Path("folder/cluster.toml").write_text(FOREIGN["mine.toml"])
+    assert "streamplace did not write; name another file" in refusal(*line.split())
+    assert {name: Path(name).read_text() for name in FOREIGN} == FOREIGN
+
+
+def test_what_streamplace_wrote_is_written_again(run, graph, placement):
+    for line in (
+        "place graph.json --placer round-robin -o a.json",
+        "place graph.json --placer round-robin -o a.svg",
+        "place graph.json --placer round-robin -o a.html",
+        "place graph.json --placer round-robin -o a.jsonl",
+        "simulate graph.json placement.json -o b.json",
+        "simulate graph.json placement.json --objective makespan -o b.trace.json",
+        "simulate graph.json placement.json --objective makespan -o c.svg",
+        "simulate graph.json placement.json --objective makespan -o c.png",
+        "simulate graph.json placement.json --objective makespan -o c.pdf",
+        "export placement.json --to json -o d.json",
+        "export placement.json --to csv -o d.csv",
+    ):
+        for _ in range(2):
+            answer = run(*line.split())
+            assert answer.status == 0, (line, answer.err)
+
+
 def test_a_pipe_may_be_both(run, graph):
     """A terminal or a device is read and written as one likes."""
     assert run("place", graph, "--constraints", "/dev/null", "-o", "/dev/null").status == 0

@@ -51,6 +51,7 @@ MISTAKES = [
     ("place . --devices 0", "--devices '0'"),
     ("place graph.json --budget -1", "--budget '-1'"),
     ("place graph.json --rate -5", "'-5'"),
+    ("place graph.json --rate 5 --set src.rate=2", "--set src.rate=2 --rate"),
     ("plan graph.json --rate 5.. --offers o.toml", "'5..'"),
     ("plan graph.json --rate 5 --headroom x", "'x'"),
     ("place tasks.json --objective latency --placer exact", "exact throughput"),

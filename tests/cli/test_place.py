@@ -14,7 +14,7 @@ ASKED = {"scale": {"b0s1": 2}, "change": {"src.rate": "3k"}}
 COMMANDS = {
     "place": ["graph.json", "--placer", "metis"],
     "simulate": ["graph.json", "placement.json"],
-    "plan": ["graph.json", "--rate", "9k", "--offers", "offers.toml", "--evaluations", "9"],
+    "plan": ["graph.json", "--offers", "offers.toml", "--evaluations", "9"],
 }
 
 

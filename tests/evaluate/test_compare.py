@@ -112,15 +112,6 @@ def test_other_weights_are_another_result(file, tmp_path):
         assert len(list(read_records(file))) == results
 
 
-def test_new_code_is_run_anew(file, tmp_path, monkeypatch):
-    code = tmp_path / "mine.py"
-    monkeypatch.setattr(runner, "getsourcefile", lambda function: str(code))
-    for text, results in (("1", 8), ("1", 8), ("22", 16)):
-        code.write_text(text)
-        played(comparison("random"), file, PROBLEMS)
-        assert len(list(read_records(file))) == results
-
-
 @given(st.from_regex(r"[a-z][a-z0-9 _.-]*[0-9]", fullmatch=True))
 def test_what_stands_before_the_first_equals_sign_is_the_alias(alias):
     """Unless a colon comes before it: then it belongs to an option."""

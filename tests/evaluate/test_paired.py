@@ -17,6 +17,7 @@ from streamplace.evaluate.paired import (
     interval_of_mean,
     paired,
     sign_test,
+    student,
 )
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ObjectiveResults
@@ -135,3 +136,12 @@ def test_the_interval_of_a_mean_holds_the_mean_and_narrows_with_graphs():
     assert many[0] < values.mean() < many[1]
     assert many[1] - many[0] < few[1] - few[0]
     assert interval_of_mean(values[:5]) is None
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(30, 2.0422725), (31, 2.0395134), (60, 2.0002978), (120, 1.9799304), (10_000, 1.9602012)],
+)
+def test_intervals_of_many_values_are_those_of_student(freedom, quantile):
+    """As in the tables of the distribution, to the digits of our own."""
+    assert student(freedom) == pytest.approx(quantile, abs=3e-4 if freedom <= 30 else 1e-5)

@@ -6,23 +6,41 @@ import pytest
 from planning_cases import chain as in_a_row
 from problems import chain
 from streamsim.engine import GivenSettings, trace
+from streamsim.latency import latencies
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 from streamplace.model import Cluster, Operator, Problem, StreamGraph
 from streamplace.model.operators import Window
+from streamplace.objectives.registry import OBJECTIVES
 
 
 def test_latency_counts_the_hops_and_the_backlog_of_an_overload():
-    """On one device tuples pass at once; behind a full link they wait at the source."""
+    """On one device they take their times of service; behind a full link, tuples wait as well."""
     problem = Problem(chain(2), Cluster.uniform(2))
     near, far = (
         run_queues(problem, problem.placement(p), GivenSettings(30, 0.1, 2048))
         for p in ([0, 0], [0, 1])
     )
-    assert near.latency.mean == pytest.approx(0, abs=1e-9)
+    alone = latencies(problem.instance, [[0, 0]])[0]
+    assert [near.latency.mean, near.latency.p99] == pytest.approx([alone, alone])
     assert far.backlog > 1000
-    assert far.latency.mean > far.latency_without_backlog.mean > 0.1
+    assert far.latency.mean > far.latency_without_backlog.mean > 0.1 + alone
+
+
+def test_latency_is_that_of_single_tuples_and_says_which_arrivals():
+    """Half a second of service at a load of 80 %: M/D/1, and what the objective says if empty."""
+    stages = Operator("source", rate=1.6), Operator("slow", ipt=1.25e9), Operator("sink")
+    problem = Problem(in_a_row(*stages), Cluster.uniform(3))
+    placement = problem.placement([0, 1, 2])
+    (alone,) = OBJECTIVES["latency"].evaluate(problem, placement.index[None])
+    empty, waiting = (
+        run_queues(problem, placement, GivenSettings(random=word)) for word in ("nothing", "all")
+    )
+    assert empty.latency.mean == pytest.approx(alone)
+    assert waiting.latency.mean == pytest.approx(alone + 0.5 * 0.8 / 0.2, rel=0.05)
+    assert "latency (even arrivals): mean 500 ms" in str(empty)
+    assert "latency (random arrivals and times of service): mean" in str(waiting)
 
 
 def fast(rate):

@@ -30,7 +30,7 @@ def test_a_graph_survives_graphml(copies):
     graph = StreamGraph.of(
         "pipe",
         [Operator("a", rate=9, ipt=5, payload=7), Operator("b"), Operator("c")],
-        [Stream("b", "c", payload=3), *[Stream("a", "b", 0.5)] * copies],
+        [Stream("b", "c", payload=3), *[Stream("a", "b", 0.5 ** (i + 1)) for i in range(copies)]],
     )
     back = from_networkx(nx.parse_graphml("\n".join(nx.generate_graphml(to_networkx(graph)))))
     assert back.operators == graph.operators
@@ -42,7 +42,7 @@ def test_keys_that_number_no_edges_are_passed_over():
     g = nx.MultiDiGraph()
     g.add_node("a", rate=1)
     for target, key in [("c", None), ("b", None), ("b", "x"), ("b", 7)]:
-        g.add_edge("a", target, key=key)
+        g.add_edge("a", target, key=key, selectivity=1 / (1 + g.number_of_edges()))
     targets = [stream.target for stream in from_networkx(g).streams]
     assert targets == ["c", "b", "b", "b"]
 
@@ -166,14 +166,24 @@ def test_a_field_under_another_name_is_asked_about(caplog, name, field):
     assert f"'{name}' of operators (did you mean '{field}'?)" in caplog.text
 
 
-def test_costs_that_tables_lack_are_told(caplog):
+def test_costs_that_tables_lack_are_refused():
     """As those of the holes of a pandas table; the payload of an edge may be that of its node."""
     g = nx.DiGraph([("a", "parse"), ("parse", "b")])
     nx.set_node_attributes(g, {"a": 5.0, "parse": np.nan, "b": None}, "ipt")
     nx.set_node_attributes(g, {"a": 1}, "rate")
     nx.set_edge_attributes(g, np.nan, "payload")
-    from_networkx(g)
-    assert caplog.messages == ["networkx graph: ipt of 'parse', 'b' is missing and counts as 0"]
+    with pytest.raises(FormatError, match="ipt of 'parse', 'b' is missing"):
+        from_networkx(g)
+
+
+def test_an_edge_that_is_written_twice_is_refused():
+    """It would double the traffic; edges that differ, as two outputs, are two streams."""
+    g = nx.MultiDiGraph([("a", "b"), ("a", "b")])
+    g.add_node("a", rate=1)
+    with pytest.raises(FormatError, match="stream a→b is written twice"):
+        from_networkx(g)
+    g.edges["a", "b", 1]["selectivity"] = 0.5
+    assert from_networkx(g).n_streams == 2
 
 
 OTHERS = {

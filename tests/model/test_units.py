@@ -42,6 +42,13 @@ def test_a_text_that_is_no_bandwidth_is_refused(text):
         units.bandwidth_bps(text)
 
 
+@pytest.mark.parametrize("prefix", ["", "k", "M", "Ki"])
+def test_a_size_that_may_be_bits_or_bytes_is_refused(prefix):
+    """As many write kb for kilobytes; in a bandwidth, b is a bit."""
+    with pytest.raises(UnitError, match=f"write '200 {prefix}bit' or '200 {prefix}B'"):
+        units.size_bytes(f"200{prefix}b")
+
+
 @pytest.mark.parametrize(
     "text", ["9" * 65, "1 Mbps\n1", "١ Mbps", "1_000 Mbps", "0x10 bps", "1,5 Gbps", "\ud800", "\0"]
 )

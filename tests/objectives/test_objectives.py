@@ -1,6 +1,7 @@
 """The objectives that fit one file each, against what can be counted by hand."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from streamsim_strategies import placed
 
 from streamplace.api import place
 from streamplace.errors import SettingError
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
-from streamplace.objectives.conditions import read_condition, subject_to
+from streamplace.objectives.conditions import composed_objective, read_condition, subject_to
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.objectives.relocation import relocating
 from streamplace.placers.registry import PLACERS, Budget
@@ -68,7 +69,7 @@ def test_constant_loads_take_core_seconds_as_long_as_a_pass_lasts():
         return OBJECTIVES[name].value(problem, problem.placement(devices)) - value(name, *devices)
 
     assert more("cost", 0, 0) == pytest.approx(0.02)
-    assert more("cost", 0, 1) == pytest.approx(0.01)
+    assert more("cost", 0, 1) == pytest.approx(0.1)  # a second, as the link carries a tenth
     assert more("energy", 0, 0) == pytest.approx(5 * 0.02)
     assert more("energy", 1, 1) == pytest.approx(20 * 0.01)
     assert more("latency", 0, 1) == 0
@@ -140,3 +141,70 @@ def test_values_without_a_unit_are_percentages_only_if_they_are_shares_of_the_ra
     assert price.format(10) == "10"
     assert price.format(0.8) == "0.8"
     assert replace(price, unit="euros").format(10) == "10 euros"
+
+
+def test_constant_loads_last_as_long_as_a_pass_of_the_rate_that_is_carried():
+    """Twice the rate on a device that carried exactly the first: the same energy for each tuple."""
+    held = Operator("src", ipt=1.6e5, rate=1e4, constant=900)
+    once, twice = (
+        Problem(StreamGraph.of("held", [replace(held, rate=rate)]), CLUSTER) for rate in (1e4, 2e4)
+    )
+    for name in ("energy", "cost"):
+        values = [OBJECTIVES[name].value(p, p.placement([1])) for p in (once, twice)]
+        assert values[0] == pytest.approx(values[1])
+
+
+def test_energy_and_cost_tell_the_rate_that_is_carried():
+    """As the placement of the least energy may carry little of it."""
+    for name in ("energy", "cost"):
+        assert "% of the sources' rate" in place(PIPE, CLUSTER, objective=name).explain().words
+
+
+RULES = [
+    {"pin": {"v0": "d0", "v1": "d1", "v2": "d2", "v3": "d3"}},
+    {"pin": {"v0": "d0", "v1": "d1"}, "colocate": [{"v1", "v2"}], "exlocate": [{"v0", "v3"}]},
+    {"exlocate": [{"v0", "v1", "v2"}]},
+    {"exlocate": [{"v0", "v1"}, {"v2", "v3"}]},
+    {"pin": {"v0": "d0"}, "exlocate": [{"v0", "v1", "v2", "v3"}]},
+    {},
+]
+
+
+def ruled(rules, memory):
+    """Four operators in a row that use 44 % of a device each, on four devices."""
+    rate = [1e4, 0, 0, 0]
+    rows = [Operator(f"v{i}", ipt=1.1e5, memory=memory, rate=rate[i]) for i in range(4)]
+    cluster = Cluster.of([Device(f"d{i}", 2500, memory=1.3e9) for i in range(4)])
+    return Problem(chain(*rows), cluster, Constraints(**rules))
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("require", [(), ("throughput>=1",), ("throughput>=0.6",)])
+@pytest.mark.parametrize("memory", [0, 6e8])
+def test_no_placement_needs_fewer_devices_than_the_bound(rules, require, memory):
+    """Against all 256 placements of four operators: pins, rules, memory and the rate to carry."""
+    problem = ruled(rules, memory)
+    batch = np.array(list(product(range(4), repeat=4)), np.int32)
+    legal = batch if problem.rules is None else batch[problem.rules.legal(batch)]
+    judge = composed_objective("devices", require)
+    assert 1 <= judge.bound(problem) <= judge.evaluate(problem, legal).min()
+
+
+@pytest.mark.parametrize(
+    ("rules", "require", "memory", "needed"),
+    [
+        (RULES[0], (), 0, 4),
+        (RULES[1], (), 0, 2),
+        (RULES[2], (), 0, 3),
+        (RULES[3], (), 0, 2),
+        (RULES[5], (), 6e8, 2),
+        (RULES[5], ("throughput>=1",), 0, 2),
+        (RULES[0], ("throughput>=1",), 0, 4),
+    ],
+)
+def test_the_bound_of_devices_counts_rules_memory_and_the_rate(rules, require, memory, needed):
+    problem = ruled(rules, memory)
+    assert composed_objective("devices", require).bound(problem) == needed
+    found = place(problem, objective="devices", require=require)
+    assert found.value == needed
+    assert found.proven

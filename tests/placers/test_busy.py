@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -194,3 +195,29 @@ def test_the_clock_stands_still_while_libraries_are_loaded():
     loading = start_up_seconds() - before
     assert loading >= 0.02
     assert now() - began <= time.perf_counter() - wall - loading
+
+
+def test_the_clock_of_a_thread_goes_on_while_another_one_loads():
+    def load():
+        with starting_up():
+            time.sleep(0.05)
+
+    began, before = now(), start_up_seconds()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(load).result()
+    assert now() - began >= 0.05
+    assert start_up_seconds() == before
+
+
+def test_a_budget_goes_on_while_another_thread_compiles():
+    salt = float(time.time_ns())
+
+    @kernel
+    def tripled(x):
+        return x + x + x + salt
+
+    wall, began, before = time.perf_counter(), now(), kernel_seconds()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(tripled, np.ones(3)).result()
+    assert kernel_seconds() == before
+    assert now() - began >= 0.99 * (time.perf_counter() - wall)

@@ -86,6 +86,18 @@ def test_the_fewest_moves_that_meet_a_condition_are_made():
         place(problem, relocation=gone, budget=FEW)
 
 
+def test_the_table_that_one_acts_on_names_all_moves():
+    """And a bound of nothing stands beside no proof of a number of moves."""
+    problem = small()
+    home = at(problem, [0] * problem.n_operators)
+    result = place(problem, relocation=home, require="throughput>=0.3", budget=FEW)
+    told = str(result)
+    for name, device in result.steps[-1].moved.items():
+        assert f"{name} → {device}" in told
+    if any(step.proven for step in result.steps):
+        assert "Bound: none; it is not proven" not in told
+
+
 def test_a_simulation_tells_what_moves_and_what_staying_reaches():
     problem = small()
     home = [0] * problem.n_operators

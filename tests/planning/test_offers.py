@@ -34,6 +34,16 @@ def test_an_offer_has_units_and_defaults():
     assert not parse_offers(f"[[offers]]\n{ROW}".encode(), "offers.toml").slot_sharing
 
 
+@pytest.mark.parametrize(
+    ("cpu", "cores", "mips"), [(0.25, 1, 625), (1, 1, 2500), (1.5, 2, 1875), (4, 4, 2500)]
+)
+def test_cpu_is_cores_of_the_default_speed(cpu, cores, mips):
+    """The fewest cores, as those that a quota of a pod is measured as."""
+    text = f'per_core = 0.04\n[[offers]]\nname = "a"\ncpu = {cpu}'
+    offer = parse_offers(text.encode(), "offers.toml").offers[0]
+    assert (offer.cores, offer.mips, offer.price) == (cores, mips, pytest.approx(0.04 * cpu))
+
+
 def test_offers_may_be_called_as_machines_of_others():
     """The only machine of the second has a name that is not that of one of the first."""
     needs = Operator("b", requires=frozenset({"gpu"}))
@@ -61,6 +71,8 @@ MANY = "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001))
         (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': size '8 Gbps'"),
         (f"[[offers]]\n{ROW}memory = 0", "offer 'a' has memory 0"),
         (f"[[offers]]\n{ROW}slots = 0", "slots"),
+        (f"[[offers]]\n{ROW}cpu = 0", "cpu"),
+        (f"[[offers]]\n{ROW}cpu = 1\nmips = 1", "offer 'a' has cpu and mips"),
         (f"slot_sharing = 1\n[[offers]]\n{ROW}", "slot_sharing"),
         (f"[[offers]]\n{ROW}at_least = 3\nat_most = 2", "offer 'a' has at_least 3 and at_most 2"),
         (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "'a'"),

@@ -23,6 +23,7 @@ from streamplace.model.devices import SLACK
 from streamplace.model.expansion import with_parallelism
 from streamplace.placers.registry import Budget
 from streamplace.planning import packing as module
+from streamplace.planning import planner
 from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import deployment_of
 from streamplace.planning.offers import Catalogue, Offer
@@ -222,11 +223,26 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used():
 def test_the_highest_rate_is_sought_within_the_budget(monkeypatch):
     """On a busy machine first fit names a rate, on as many machines as a second can fill."""
     make_busy(monkeypatch)
+    monkeypatch.setattr(planner, "LARGE", 10)
     graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=5000)])
     small = Catalogue.of([Offer("small", 0.1, mips=1000)])
     result = planned_most(graph, small, PlannerSettings(budget=Budget(1.0)))
     assert 1000 * MACHINES_PER_SECOND / 4 <= result.rate <= 1000 * (MACHINES_PER_SECOND + 1)
     assert "The budget ended the search for the highest rate" in str(result)
+    assert "instead of 1 s" in str(result)  # not of what was left for the plan
+    assert carried(result) >= 1 - 1e-8
+
+
+def test_the_machines_of_the_highest_rate_are_packed_once(monkeypatch):
+    """The machines that the search for the rate packs are the plan if no time is left."""
+    make_busy(monkeypatch)
+    packed, pack = [], PlanSearch.pack
+    monkeypatch.setattr(PlanSearch, "pack", lambda *a: packed.append(pack(*a)) or packed[-1])
+    operators = [Operator("a", ipt=1e5, payload=200, rate=10), Operator("b", ipt=3e5)]
+    graph = StreamGraph.of("g", operators, [Stream("a", "b")])
+    offers = Offer("small", 0.1, egress=1e8), Offer("large", 0.9, cores=32, egress=1e10)
+    result = planned_most(graph, Catalogue.of(offers), PlannerSettings(budget=Budget(1.0)))
+    assert sum(machines is not None for machines in packed) == 1
     assert carried(result) >= 1 - 1e-8
 
 

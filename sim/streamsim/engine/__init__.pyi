@@ -17,4 +17,7 @@ from streamsim.engine.runs import Runs as Runs
 from streamsim.engine.runs import simulate as simulate
 from streamsim.engine.runs import simulate_every_tick as simulate_every_tick
 from streamsim.engine.settings import Policy as Policy
+from streamsim.engine.settings import Randomness as Randomness
 from streamsim.engine.settings import Settings as Settings
+from streamsim.engine.single_tuples import mean_service as mean_service
+from streamsim.engine.single_tuples import tuple_times as tuple_times

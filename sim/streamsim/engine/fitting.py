@@ -9,7 +9,7 @@ import numpy as np
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.plan import TICKS
 from streamsim.engine.runs import SETTLED, Runs, simulate
-from streamsim.engine.settings import Policy, Settings, require_seconds
+from streamsim.engine.settings import Policy, Randomness, Settings, require_seconds
 from streamsim.instance import Instance
 
 COARSEST, FINEST = 0.01, 1e-3  # longest and shortest chosen tick in seconds, unless windows differ
@@ -33,6 +33,7 @@ class GivenSettings:
     dt: float | None = None
     capacity: float | None = None
     policy: Policy = "dynamic"
+    random: Randomness = "nothing"
 
     def __post_init__(self) -> None:
         """Reject values that no run can have."""

@@ -139,17 +139,17 @@ def _latencies(window: Log, per_tuple: Floats, since: int) -> tuple[float, Float
     weight = window.taken * per_tuple
     arrived = weight > 0
     latency = window.delay[:, since][arrived] / window.taken[arrived]
-    return _weighted_quantiles(latency, weight[arrived], QUANTILES)
+    return weighted_quantiles(latency, weight[arrived], QUANTILES)
 
 
-def _weighted_quantiles(
+def weighted_quantiles(
     values: Floats, weights: Floats, levels: tuple[float, ...]
 ) -> tuple[float, Floats]:
     """Weighted mean and weighted quantiles, each the least value that reaches its level.
 
     Examples
     --------
-    >>> mean, quantiles = _weighted_quantiles(
+    >>> mean, quantiles = weighted_quantiles(
     ...     np.array([3.0, 1.0]), np.array([1.0, 3.0]), (0.5, 0.9)
     ... )
     >>> mean, quantiles.tolist()

@@ -9,6 +9,8 @@ from streamsim.engine.generators import Generator
 
 Policy = Literal["dynamic", "uniform", "weighted"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+Randomness = Literal["nothing", "arrivals", "all"]
+RANDOMNESS: tuple[Randomness, ...] = get_args(Randomness)
 
 
 @dataclass(frozen=True, slots=True)
