@@ -141,7 +141,7 @@ def moves(instance: Instance, state: inc.LoadState, operators: Ints, devices: In
     """Random moves, nothing else."""
     for i in range(len(operators)):
         inc.move(instance, state, operators[i], devices[i])
-    return inc.value(instance, state)
+    return inc.value(state)
 
 
 @borrowing_kernel

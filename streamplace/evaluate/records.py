@@ -132,7 +132,7 @@ def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
         yield lambda records: append("".join(f"{encode(asdict(r))}\n" for r in records).encode())
 
 
-JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")
+JOIN_COLUMNS = ("joins", "port_start", "port", "intake")
 """Columns without information if no operator joins its streams."""
 
 
