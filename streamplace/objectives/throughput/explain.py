@@ -259,7 +259,12 @@ class Sustained(AdvisingExplanation):
     @property
     def words(self) -> str:
         """Relative and absolute throughput."""
-        return f"{percent(self.value)} of the sources' rate, {digits(self.throughput, 6)} tuples/s"
+        return f"{self._reached}, {digits(self.throughput, 6)} tuples/s"
+
+    @property
+    def _reached(self) -> str:
+        whose = "every source's rate" if self.limits else "the sources' rate"
+        return f"{percent(self.value)} of {whose}"
 
     @property
     def verdict(self) -> str:
@@ -268,11 +273,10 @@ class Sustained(AdvisingExplanation):
         if limit.load <= 1:
             full = percent(limit.load)
             return f"carries the full rate; the fullest resource is {limit.label} at {full}"
-        reached = f"{percent(self.value)} of the sources' rate"
         if len(self.limits) < 2:
-            return f"{reached}; {limit.label} is the limit"
+            return f"{self._reached}; {limit.label} is the limit"
         limits = some(self.limits, lambda part: f"{part.resource.label} for {part.names}", ", ", 2)
-        return f"{reached}; the limits are {limits}"
+        return f"{self._reached}; the limits are {limits}"
 
     __repr__ = verdict_of
 
@@ -296,7 +300,8 @@ class Sustained(AdvisingExplanation):
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        columns = (f.name for f in fields(self) if not f.name.startswith("find_"))
+        hidden = "find_" if self.overloaded else ("find_", "overloaded")
+        columns = (f.name for f in fields(self) if not f.name.startswith(hidden))
         loads = {name: _plain(getattr(self, name)) for name in columns}
         move = self.move_facts("relative_throughput")
         advice = {"move": move, "parallelism": _plain(self.parallelism)}
