@@ -11,6 +11,10 @@ Each query of FIT gives the limits of its parts (`rate_limits`), and these give 
 row of JUDGE: the median of what they may be, and an interval that holds nine of ten runs. A row
 that was offered a rate has at most this rate; it is called carried if the limits are above it. The
 same tables give the same numbers.
+
+A row some part of which is divided more than twice as far as in any run of FIT is told to be beyond
+them. Of a part that never was the limit, only the least that it carries is known, so the upper end
+of the interval of such a row leaves it out.
 """
 
 import argparse
@@ -31,12 +35,15 @@ from streamplace.drawing.figures import finish, line_style, panels, svg_text
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.model.arrays import Bools, Floats
 from streamplace.model.key_groups import busiest_parts
+from streamplace.model.profile_trust import BEYOND
 
 STATELESS = {"Source", "Calc", "Sink", "Correlate", "LocalWindowAggregate"}
 """Operators without key groups, by the names of Flink's planner; all others are keyed."""
 KEY_GROUPS, MOST_KEY_GROUPS, LEAST_MEMORY = 128, 32_768, 8192.0
 INTERVAL = (0.025, 0.975)
 """Quantiles of a run's rate that ends an interval: with the runs that break, nine of ten."""
+LIMITS = 0.5
+"""Least share of the time that a run of FIT spends on a part that was its limit, in the mean."""
 CARRIED = 0.95
 """Least share of an offer that was read by a run that carried it: ten minutes, less a start."""
 
@@ -150,6 +157,7 @@ class Prediction(NamedTuple):
     limit: float  # of an unlimited offer
     low: float
     high: float
+    is_beyond: bool  # whether a part is divided more than twice as far as in any run of FIT
 
     @property
     def rate(self) -> float:
@@ -185,25 +193,38 @@ class Fit(NamedTuple):
 
     operators: tuple[str, ...]
     samples: Samples
+    most: Floats  # ln of by how much the runs divide each part at most
+    never: Bools  # parts that never were the limit
 
     @classmethod
     def of(cls, query: str, runs: Sequence[Run], seed: int) -> "Fit":
         """Fit the limits of a query."""
         if len(runs) < 2 or all(run.carried for run in runs):
             raise FormatError(f"{query} has no two runs, or none at its limit, to fit")
-        operators = runs[0].operators
-        return cls(operators, sampled(as_arrays(runs), stateful(operators), seed))
+        operators, arrays = runs[0].operators, as_arrays(runs)
+        samples = sampled(arrays, stateful(operators), seed)
+        slowness = samples.slowness(arrays)
+        shares = (slowness / slowness.sum(2, keepdims=True)).mean(0)
+        return cls(operators, samples, arrays.parts.max(0), shares.max(0) < LIMITS)
 
     def predictions(self, runs: Sequence[Run], seed: int) -> list[Prediction]:
         """Rates of runs."""
         if runs[0].operators != self.operators:
             raise FormatError(f"the two tables have different operators of {runs[0].query}")
-        rng = np.random.default_rng(seed)
-        rates = self.samples.rates(as_arrays(runs))
+        rng, arrays = np.random.default_rng(seed), as_arrays(runs)
+        slowness = self.samples.slowness(arrays)
+        rates = self.samples.rates(arrays, slowness)
+        known = self.samples.rates(arrays, np.where(self.never, 0.0, slowness))
+        beyond = (arrays.parts > self.most + math.log(BEYOND)).any(1)
         error = np.exp(self.samples.shared[:, 2:]) * rng.standard_t(FREEDOM, rates.shape)
-        low, high = np.exp(np.quantile(rates + error, INTERVAL, axis=0))
+        highest = np.where(beyond, known, rates) + error
+        low, high = (
+            np.exp(np.quantile(ends, q, axis=0))
+            for ends, q in zip((rates + error, highest), INTERVAL, strict=True)
+        )
         limit = np.exp(np.median(rates, axis=0))
-        return [Prediction(*row) for row in zip(runs, limit.tolist(), low, high, strict=True)]
+        rows = zip(runs, limit.tolist(), low, high, beyond.tolist(), strict=True)
+        return [Prediction(*row) for row in rows]
 
 
 def stateful(operators: Sequence[str]) -> Bools:
@@ -231,6 +252,7 @@ def summary(found: Sequence[Prediction]) -> dict[str, float | None]:
         "p90": float(np.quantile(errors, 0.9)),
         "coverage": float(np.mean([row.held for row in found])),
         "called": float(np.mean(called)) if called else None,
+        "beyond": float(np.mean([row.is_beyond for row in found])),
     }
 
 
@@ -276,6 +298,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     print(markdown([predicted_row(row) for row in every]))
     print(markdown([*(shown(q, rows) for q, rows in found.items()), shown("all", every)]))
+    if beyond := [row for row in every if row.is_beyond]:
+        print(
+            f"{len(beyond)} of {len(every)} rows are beyond {BEYOND:g} times what was fitted, and "
+            f"extrapolated: their intervals hold {summary(beyond)['coverage']:.0%}."
+        )
 
 
 def draw(found: Mapping[str, Sequence[Prediction]], path: Path) -> None:

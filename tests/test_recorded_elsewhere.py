@@ -58,6 +58,18 @@ def test_rates_of_larger_layouts_follow_from_smaller_ones(tables, capsys):
     assert found["queries"]["q"]["median"] == found["median"]
 
 
+def test_an_interval_far_beyond_what_was_fitted_is_open_to_parts_that_never_were_the_limit(
+    tmp_path, capsys
+):
+    """Eight times the calculation that always was the limit: what a join carries is not known."""
+    few = [line(*pair) for pair in [(1, 64), (2, 64)] for _ in range(8)]
+    tables = written(tmp_path, "few", *few), written(tmp_path, "far", line(16, 64), line(3, 64))
+    recorded_elsewhere.main([*map(str, tables)])
+    printed = capsys.readouterr().out
+    assert "1 of 2 rows are beyond 2 times what was fitted" in printed
+    assert "their intervals hold 100%" in printed
+
+
 def test_equal_tables_predict_alike(tables, capsys):
     printed = []
     for _ in range(2):

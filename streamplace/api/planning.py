@@ -19,7 +19,7 @@ from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import checked_kind
 from streamplace.model.graph import StreamGraph
-from streamplace.model.profile_trust import check_trust
+from streamplace.model.profile_trust import check_trust, extrapolation
 from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.offers import Catalogue, Offer
@@ -237,8 +237,13 @@ class PlanRequest:
             each = partial(self._each, PlanRequest.plan_if_any)
             return planned_for_trace(self.graph, settings.trace, settings.quantile, self._of, each)
         if rates == (inf,):
-            return planned_most(self.graph, self.machines, self.settings)
-        return self._of(self.graph.at_rate(*rates)) if rates else self.plan()
+            return self._told(planned_most(self.graph, self.machines, self.settings))
+        return self._told(self._of(self.graph.at_rate(*rates))) if rates else self.plan()
+
+    def _told(self, result: PlanResult) -> PlanResult:
+        """Plan that says if its rate is far beyond what was measured."""
+        far = extrapolation(self.graph, result.rate)
+        return result if far is None else replace(result, notes=(*result.notes, f"Note: {far}."))
 
     def frontier(self, rates: Iterable[float]) -> PlanCurve:
         """Plan for several rates."""
@@ -246,7 +251,7 @@ class PlanRequest:
         if not values:
             raise SettingError("there are no rates; give at least one")
         results = self._each(PlanRequest.plan, map(self.graph.at_rate, values))
-        return PlanCurve(tuple(values), tuple(results))
+        return PlanCurve(tuple(values), tuple(map(self._told, results)))
 
     def schedule(self, settings: PlanSettings) -> PlanSchedule:
         """Find the cheapest sequence of plans for a trace, and replay policies against it."""

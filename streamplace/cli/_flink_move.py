@@ -70,11 +70,17 @@ def move_(
     from streamplace.engines.flink.operator.resource import named
 
     if resource := named(settings.rest):
-        _move_by_patches(*resource, jar, settings, as_json)
+        _tell_modes(*resource, jar, settings, as_json)
         return
     engine = settings.engine(say)
     is_known = settings.resume and jar is None and not arguments
     program = None if is_known else settings.program(jar, arguments)
+    has_tries = not (settings.resume or settings.dry_run or settings.placement)
+    if has_tries and not settings.yes and (sys.stdin is None or not sys.stdin.isatty()):
+        raise SettingError(
+            "a try interrupts the job, and without a terminal nobody can agree to it; add --yes to "
+            "agree now, or --dry-run to see what would be tried"
+        )
     facts: dict[str, Any] = {}
     if not settings.resume:
         with suppress(SettingError):  # no job runs, perhaps because a move was interrupted
@@ -128,49 +134,46 @@ def _known_program(engine: "FlinkEngine", settings: FlinkMoveSettings) -> "Progr
     return program
 
 
-def _move_by_patches(
+def _tell_modes(
     namespace: str, name: str, jar: Path | None, settings: FlinkMoveSettings, as_json: bool
 ) -> None:
-    """Try Flink's balance modes of a job that its operator owns; it is never submitted."""
+    """Predict Flink's balance modes of a job that its operator owns, or finish a change of it."""
     from streamplace.engines.flink.operator.api import usual_api
-    from streamplace.engines.flink.operator.modes import (
-        ModeTrials,
-        check_change,
-        finish,
-        modes_beside,
+    from streamplace.engines.flink.operator.modes import mode_advice, modes_beside
+    from streamplace.engines.flink.operator.patching import (
+        PatchTransaction,
+        claimed_again,
+        refuse_unfinished,
     )
     from streamplace.engines.flink.operator.resource import FlinkResource
 
     for given, what in ((jar, "JAR"), (settings.placement, "--placement")):
         if given is not None:
             raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
-    api, timeout = usual_api(), settings.savepoint_timeout
+    owner = f"{namespace}/{name}"
     if settings.resume:  # the resource may be in any state, and the job may not run
-
-        def improver() -> "JobImprover":
-            return _improver(settings, settings.engine(say), None)
-
-        ended = finish(api, f"{namespace}/{name}", improver, say, timeout)
-        print_line(f"{namespace}/{name}: {ended.step.value}")
+        ended = PatchTransaction(
+            usual_api(), claimed_again(owner), say, settings.savepoint_timeout
+        ).run()
+        print_line(f"{owner}: {ended.step.value}, because {ended.reason}")
         return
-    resume_by = f"streamplace flink move --rest {settings.rest} --resume"
-    own = _improver(settings, settings.engine(say), None)
-    resource = own.engine.rest.resource
+    refuse_unfinished(owner)
+    engine = settings.engine(say)
+    resource = engine.rest.resource
     assert isinstance(resource, FlinkResource)
-    check_change(api, resource)
-    own = replace(own, decides=modes_beside(resource.as_run(own.engine.rest)))
-    trials = ModeTrials(api, resource, own, timeout, resume_by)
-    say(f"deployment: {own.engine.deployment(own.engine.job(settings.job))}")
+    resource.refuse_shared()
+    job = engine.job(settings.job)
+    say(f"deployment: {engine.deployment(job)}")
+    own = replace(
+        _improver(settings, engine, None), decides=modes_beside(resource.as_run(engine.rest))
+    )
     with waiting(f"watching in windows of {settings.seconds:g} s"):
-        proposal = own.propose(own.engine.job())
-    if proposal.target is None:
-        for sentence in proposal.sentences():
-            say(sentence)
-    elif not settings.dry_run:
-        proposal = trials.run(proposal)
+        proposal = own.propose(job)
+    for sentence in (*proposal.sentences(), *mode_advice(resource, proposal)):
+        say(sentence)
     say_report(proposal.report())
     if as_json:
-        print_json({"resource": f"{namespace}/{name}", "decision": proposal.to_json()})
+        print_json({"resource": owner, "decision": proposal.to_json()})
 
 
 def _improver(
@@ -181,7 +184,7 @@ def _improver(
     from streamplace.engines.flink.rest.client import RETRY_SECONDS
 
     def agrees(question: str) -> bool:
-        if settings.yes or not sys.stdin.isatty():
+        if settings.yes:
             say(question)
             return True
         try:
@@ -230,7 +233,7 @@ def _improve(
     for note in notes:
         if not isinstance(note, Remedy):
             LOG.info("note: %s", note)
-    for sentence in proposal.sentences():
+    for sentence in (*proposal.sentences(), proposal.next_step):
         say(sentence)
     proposal = improver.planned(proposal)
     if settings.dry_run and move is not None and proposal.plan is None:

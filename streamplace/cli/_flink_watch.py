@@ -110,7 +110,11 @@ def _watch_pods(
 ) -> None:
     """Let the number of pods of a job that Flink's operator owns follow its rate, by patches."""
     from streamplace.engines.flink.operator.api import usual_api
-    from streamplace.engines.flink.operator.modes import check_change
+    from streamplace.engines.flink.operator.patching import (
+        PATCHES,
+        check_change,
+        refuse_unfinished,
+    )
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.pods import (
         MORE,
@@ -130,14 +134,19 @@ def _watch_pods(
     ):
         if given:
             raise SettingError(f"{what} is not for a job that Flink's operator owns; drop it")
-    api, job = usual_api(), engine.job(settings.job)
+    api, owner = usual_api(), f"{resource.namespace}/{resource.name}"
+    is_interrupted = bool(Store.usual().rows(PATCHES, owner))
+    if not is_interrupted:
+        check_change(api, resource)
+    job = engine.job(settings.job)
     deployment, name = watchable(engine.rest, job), str(engine.rest.job(job)["name"])
-    check_change(api, resource)
     log = WatchLog.claimed(Store.usual(), resource.title, name, say)
+    if is_interrupted and not log.is_starting:  # else it is finished first
+        refuse_unfinished(owner)
     most = settings.at_most or MORE * deployment.task_managers
     mover = None
     if not deployment.has_autoscaler:
-        resume_by = f"streamplace flink watch --rest {settings.rest} --apply"
+        resume_by = f"streamplace flink move --rest {settings.rest} --resume"
         mover = PodMover(api, resource, log, settings.timeout, resume_by)
     model_of = PodModeller(engine, settings.seconds, most)
     rounds = PodRounds(

@@ -5,10 +5,12 @@ transaction, on the disk when its block ends: a command that is killed at any li
 before or the step after.
 
 A row that a process carries on names that process, its holder. While it runs, no other command of
-this user carries the row on; the claim of a process that has ended is void. Commands on other
-machines are kept apart by ids of jobs, each of which Flink accepts once.
+this user carries the row on; the claim of a process that has ended is void. Whether a process of
+another machine with this folder runs cannot be seen, so a holder renews its rows, and counts as
+running until its lease ends. Flink accepts each id of a job once.
 """
 
+import json
 import os
 import socket
 import sqlite3
@@ -17,18 +19,27 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any, Generic, TypeVar
+from weakref import ref
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.files import spot, user_state
+from streamplace.model.message_text import shown
 
 FILE = "store.sqlite"
-VERSION = 4
-"""Version of the tables and of the types of their rows; every change of them needs a new one."""
+VERSION, UPGRADED = 5, 4
+"""Version of the tables and of the types of their rows, and the one that is brought to it.
+
+Every change of them needs a new one. A file of the one before may have an unfinished change.
+"""
 BUSY_SECONDS = 10.0
 """Seconds to wait for another process that writes."""
+LEASE_SECONDS, RENEWAL_SECONDS = 180.0, 30.0
+"""Time for which a holder on another machine counts as running, and between two renewals."""
 TABLES = ("moves", "patches", "programs", "watches", "rounds", "decisions", "rates")
 _SCHEMA = "".join(
     f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, document TEXT NOT NULL);"
@@ -99,11 +110,6 @@ class Rows:
         query = f"UPDATE {table.name} SET document = ? WHERE id = ?"
         self.database.execute(query, (_text(table, row), number))
 
-    def put_all(self, table: Table[T], owner: str, row: T) -> None:
-        """Replace the rows of an owner; do nothing if they were deleted."""
-        query = f"UPDATE {table.name} SET document = ? WHERE owner = ?"
-        self.database.execute(query, (_text(table, row), owner))
-
     def delete(self, table: Table[Any], owner: str) -> None:
         """Delete the rows of an owner."""
         self.database.execute(f"DELETE FROM {table.name} WHERE owner = ?", (owner,))
@@ -138,12 +144,17 @@ class Store:
         if not self.path.exists():
             return {}
         with self._opened("BEGIN") as rows:
-            return rows.all(table, owner, last) if _has_tables(rows.database) else {}
+            if _version(rows.database) != UPGRADED:
+                return rows.all(table, owner, last) if _has_tables(rows.database) else {}
+        with self.transaction() as rows:
+            return rows.all(table, owner, last)
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
         """One transaction, alone and on the disk when the block ends."""
         with self._opened("BEGIN IMMEDIATE") as rows:
+            if _version(rows.database) == UPGRADED:
+                _upgrade(rows.database)
             if not _has_tables(rows.database):
                 for statement in _SCHEMA.split(";"):
                     rows.database.execute(statement)
@@ -178,9 +189,28 @@ class Store:
         )
 
 
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _upgrade(database: sqlite3.Connection) -> None:
+    """Bring the rows of the version before to this one.
+
+    That version measured some changes of a specification, and kept those that were better. One
+    that was not measured to be better goes back.
+    """
+    for number, text in database.execute("SELECT id, document FROM patches").fetchall():
+        row = json.loads(text)
+        verdict, is_trial = row.pop("verdict", None), row.pop("least_rate", 0) > 0
+        if is_trial and verdict != "better":
+            row |= {"requested": "the specification as it was", "is_patched": False}
+        database.execute("UPDATE patches SET document = ? WHERE id = ?", (json.dumps(row), number))
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
 def _has_tables(database: sqlite3.Connection) -> bool:
     """Whether a file is not new; raise _NotUsable for another version's, and for another file."""
-    (version,) = database.execute("PRAGMA user_version").fetchone()
+    version = _version(database)
     is_new = not version and not database.execute("SELECT 1 FROM sqlite_master").fetchone()
     if version != VERSION and not is_new:
         raise _NotUsable(
@@ -205,12 +235,17 @@ class Holder(BaseModel):
         return cls(host=socket.gethostname(), process=process, started=_started(process) or 0)
 
     @property
+    def is_here(self) -> bool:
+        """Whether its process is one of this machine."""
+        return self.host == socket.gethostname()
+
+    @property
     def runs(self) -> bool:
         """Whether its process runs on this machine; another one may have got its id since."""
-        return self.host == socket.gethostname() and _started(self.process) == self.started
+        return self.is_here and _started(self.process) == self.started
 
     def __str__(self) -> str:
-        return f"process {self.process}"
+        return f"process {self.process}{'' if self.is_here else f' of {shown(self.host)}'}"
 
 
 class Claimed(BaseModel):
@@ -219,48 +254,90 @@ class Claimed(BaseModel):
     model_config = WHOLE
 
     holder: Holder | None = None  # None if its command has left it
+    renewed: str = ""  # when its holder last said that it runs
 
     @property
     def is_held(self) -> bool:
-        """Whether the process that carries it on still runs on this machine."""
-        return self.holder is not None and self.holder.runs
+        """Whether the process that carries it on still runs, or may do so on another machine."""
+        if self.holder is None or self.holder.is_here:
+            return self.holder is not None and self.holder.runs
+        return bool(self.renewed) and seconds_since(self.renewed) < LEASE_SECONDS
 
 
-J = TypeVar("J", bound=Claimed)
+C = TypeVar("C", bound=Claimed)
 
 
-@dataclass(slots=True)
-class Claim(Generic[J]):
+def held(row: C) -> C:
+    """Row that this process carries on from now on."""
+    return row.model_copy(update={"holder": Holder.current(), "renewed": utc_now()})
+
+
+def keep_renewed(holder: object, table: Table[C]) -> None:
+    """Renew the rows of a table that this process holds, as long as an object lives."""
+    store, alive, process = Store.usual(), ref(holder), Holder.current()
+
+    def renew() -> None:
+        while True:
+            sleep(RENEWAL_SECONDS)
+            if alive() is None:
+                return
+            with suppress(StoreError), store.transaction() as rows:
+                for number, row in rows.all(table).items():
+                    if row.holder == process:
+                        rows.put(table, number, row.model_copy(update={"renewed": utc_now()}))
+
+    Thread(target=renew, daemon=True).start()
+
+
+class TakenOver(StreamplaceError):
+    """Another command has gone on with what this one carried on."""
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Claim(Generic[C]):
     """The claim of this process on a row of a table, its journal."""
 
-    table: Table[J]
+    table: Table[C]
     owner: str  # of the row
-    journal: J
+    journal: C
+
+    def __post_init__(self) -> None:
+        keep_renewed(self, self.table)
 
     def save(self, **changes: object) -> None:
-        """Write the next step, unless the row was deleted."""
-        journal = self.journal.model_copy(update=changes)
+        """Write the next step, unless the row was deleted; raise TakenOver if it is another's."""
+        journal = self.journal.model_copy(update={"renewed": utc_now(), **changes})
         with Store.usual().transaction() as rows:
-            rows.put_all(self.table, self.owner, journal)
+            for number in self._own(rows):
+                rows.put(self.table, number, journal)
         self.journal = journal
 
     def leave(self) -> None:
         """Leave the row, unless it was deleted, for whoever goes on."""
-        with suppress(StoreError):  # the claim ends with the process
+        with suppress(StoreError, TakenOver):  # the claim ends with the process
             self.save(holder=None)
 
     def end(self) -> None:
         """Delete the row."""
-        with suppress(StoreError), Store.usual().transaction() as rows:
-            rows.delete(self.table, self.owner)  # else the next command finds nothing left to do
+        with suppress(StoreError, TakenOver), Store.usual().transaction() as rows:
+            if self._own(rows):
+                rows.delete(self.table, self.owner)  # else the next command finds nothing to do
+
+    def _own(self, rows: Rows) -> list[int]:
+        """Numbers of the row, if it was not deleted."""
+        found = rows.all(self.table, self.owner)
+        for row in found.values():
+            if row.holder not in (None, self.journal.holder):
+                raise TakenOver(f"{row.holder} has gone on with it meanwhile, so this one ends")
+        return [*found]
 
 
-def taken(table: Table[J], owner: str, refuse_held: Callable[[J], None]) -> J | None:
+def taken(table: Table[C], owner: str, refuse_held: Callable[[C], None]) -> C | None:
     """Claim the row of an owner; None if there is none, an error if a process carries it on."""
     with Store.usual().transaction() as rows:
         for number, stored in rows.all(table, owner).items():
             refuse_held(stored)
-            journal = stored.model_copy(update={"holder": Holder.current()})
+            journal = held(stored)
             rows.put(table, number, journal)
             return journal
     return None

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from pydantic import TypeAdapter
 
+from streamplace.io.ledger import NOISE
 from streamplace.io.store import WHOLE, Claimed, Store, Table
 from streamplace.model.prediction_intervals import RateInterval
 
@@ -43,6 +44,18 @@ class WatchRound:
     shows_capacity: bool = False  # whether the rate is what the layout carries, not what arrives
     # Whether all that arrives is known, because the sources report what waits for them.
     is_known: bool = False
+
+    @property
+    def late(self) -> float:
+        """Seconds by which tuples are late: those that wait over those that arrive."""
+        return self.backlog / self.arriving if self.arriving > 0 else 0.0
+
+    @property
+    def stays_late(self) -> bool:
+        """Whether the job falls behind although what waits hardly grows."""
+        if self.growth is None or not self.falls_behind:
+            return False
+        return self.growth <= NOISE * self.rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,33 @@ from streamplace.errors import ProblemError
 from streamplace.model.graph import (
     CONSISTENCY_ERROR,
     CPU_ERROR,
+    CPU_ORIGIN,
     PROFILE_DRIFT,
     PROFILE_SPREAD,
     StreamGraph,
 )
+from streamplace.model.units import digits
 
 DOUBTFUL, WRONG = 0.15, 0.3
 """Errors above which a profile is doubtful, and above which it must not decide anything."""
+
+
+BEYOND = 2.0
+"""Multiple of what was measured from which a prediction is called an extrapolation.
+
+Measured: intervals of recorded runs hold as often as they say up to it (docs/results/evidence.md).
+"""
+
+
+def extrapolation(graph: StreamGraph, rate: float) -> str | None:
+    """Sentence on a rate far beyond that of a measured graph; None for any other."""
+    if CPU_ORIGIN not in graph.attributes or not rate > BEYOND * graph.source_rate:
+        return None
+    return (
+        f"{digits(rate)} tuples/s are {rate / graph.source_rate:.1f} times what was measured, so "
+        "costs are extrapolated, and what did not limit the job then may limit it first; measure "
+        "again on the way there"
+    )
 
 
 class Trust(NamedTuple):

@@ -228,7 +228,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
         HOW_LONG,
         default=inf,
     )
-    yes: bool = option("--yes", "Try layouts without asking on a terminal.")
+    yes: bool = option("--yes", "Agree to all tries, which stop the job, without being asked.")
     dry_run: bool = option("--dry-run", "Print what would be moved, and move nothing.")
     resume: bool = option("--resume", "Finish the move that was interrupted.")
     patience: Patience = PATIENCE

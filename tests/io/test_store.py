@@ -10,13 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from flink_clusters import awaited
 from stores import fill_disk
 
-from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay
+from streamplace.engines.flink.move.journal import MOVES, Journal, MoveClaim, MoveUnderWay
+from streamplace.engines.flink.operator.patch_table import PatchRequest
+from streamplace.engines.flink.operator.patching import PATCHES, claimed_again
 from streamplace.engines.flink.rest.client import FlinkError, successor
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished
 from streamplace.io.ledger import LedgerEntry, append_entries, user_runs
-from streamplace.io.store import VERSION, Holder, Store, StoreError
+from streamplace.io.store import TABLES, VERSION, Holder, Store, StoreError, TakenOver
 from streamplace.io.watches import WatchDecision, WatchRound
 
 HERE = Path(__file__).parent
@@ -105,6 +108,75 @@ def test_a_process_is_known_by_its_machine_its_id_and_its_start():
     for change in ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"}):
         assert not here.model_copy(update=change).runs
     assert here.runs
+
+
+def test_a_holder_on_another_machine_counts_as_running_until_its_lease_ends(monkeypatch):
+    """Its rows are renewed there; one that was taken over writes nothing more."""
+    claim = MoveClaim.begin(journal())
+    elsewhere = Holder.current().model_copy(update={"host": "elsewhere"})
+    with monkeypatch.context() as there:
+        there.setattr(Holder, "current", lambda: elsewhere)
+        there.setattr(Holder, "runs", False)
+        MoveClaim.take(JOB)
+    with pytest.raises(MoveUnderWay, match="of elsewhere"):
+        MoveClaim.take(JOB)
+    with pytest.raises(TakenOver, match="of elsewhere"):
+        claim.save(returns=True)
+    claim.end()
+    monkeypatch.setattr("streamplace.io.store.LEASE_SECONDS", 0.0)
+    assert MoveClaim.take(JOB).journal.holder == Holder.current()
+
+
+def test_a_claim_is_renewed_while_it_lives(monkeypatch):
+    monkeypatch.setattr("streamplace.io.store.RENEWAL_SECONDS", 0.01)
+    claim = MoveClaim.begin(journal())
+
+    def renewed():
+        (row,) = Store.usual().rows(MOVES).values()
+        return row.renewed
+
+    with Store.usual().transaction() as rows:
+        rows.put(MOVES, 1, claim.journal.model_copy(update={"renewed": "1999-01-01T00:00:00"}))
+    awaited(lambda: renewed() > "2000", 5.0)
+
+
+def test_an_unfinished_change_of_the_version_before_can_be_finished():
+    """One that was tried and not measured goes back; what others hold is read as it is."""
+    path = Store.usual().path
+    path.parent.mkdir(parents=True)
+    holder = {"host": "here", "process": 1, "started": 1}
+    change = {
+        "holder": holder,
+        "namespace": "flink",
+        "before": {},
+        "patch": {"a": 1},
+        "requested": "the change",
+        "is_patched": True,
+        "resume_by": "flink move --resume",
+    }
+    changes = {
+        "count": {"verdict": "not measured", "least_rate": 5.0},
+        "better": {"verdict": "better", "least_rate": 5.0},
+        "pods": {"verdict": "not measured", "least_rate": 0.0},
+    }
+    with closing(sqlite3.connect(path)) as database, database:
+        for name in TABLES:
+            database.execute(
+                f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, "
+                "document TEXT NOT NULL)"
+            )
+        for name, own in changes.items():
+            text = json.dumps(change | own | {"name": name})
+            row = (f"flink/{name}", text)
+            database.execute("INSERT INTO patches (owner, document) VALUES (?, ?)", row)
+        database.execute("PRAGMA user_version = 4")
+    requested = {row.name: row.requested for row in Store.usual().rows(PATCHES).values()}
+    assert requested == {
+        "count": PatchRequest.RETURN,
+        "better": PatchRequest.TRY,
+        "pods": PatchRequest.TRY,
+    }
+    assert claimed_again("flink/count").journal.is_patched is False
 
 
 def test_processes_that_write_at_once_lose_nothing():

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from streamplace import place
+from streamplace import Offer, place, plan
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
-from streamplace.model.graph import CONSISTENCY_ERROR, PROFILE_DRIFT, StreamGraph
+from streamplace.model.graph import CONSISTENCY_ERROR, CPU_ORIGIN, PROFILE_DRIFT, StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.profile_trust import check_trust, trust_of
 from streamplace.model.streams import Stream
@@ -71,3 +71,14 @@ def test_place_in_python_refuses_as_well():
         place(measured(552.25), 2)
     assert place(measured(552.25), 2, trust_profile=True).value > 0
     assert place(measured(-0.2), 2).value > 0
+
+
+@pytest.mark.parametrize(("rate", "is_far"), [(199.0, False), (201.0, True)])
+def test_a_plan_says_when_its_rate_is_far_beyond_what_was_measured(rate, is_far):
+    """Beyond twice; a graph that was not measured has no such rate."""
+    graph = StreamGraph.of("job", [Operator("src", ipt=1e6, rate=100.0)], [])
+    offers = [Offer("small", 1.0)]
+    assert not any("measured" in note for note in plan(graph, rate=rate, offers=offers).notes)
+    measured = replace(graph, attributes={CPU_ORIGIN: "threads"})
+    notes = plan(measured, rate=rate, offers=offers, confidence=0.0).notes
+    assert any("times what was measured" in note for note in notes) is is_far

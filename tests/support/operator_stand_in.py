@@ -10,6 +10,7 @@ the jobs instead.
 import json
 import os
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from threading import Event, Thread, Timer
 from typing import Any
 
@@ -19,6 +20,7 @@ from flink_clusters import awaited
 from pods import NAMESPACE, OPERATOR, SETTINGS, STATE, TEMPLATE
 
 from streamplace.engines.flink.deployment import DEPLOYMENT
+from streamplace.engines.flink.operator.api import KubernetesApi
 from streamplace.engines.flink.operator.patching import PatchJournal, merged
 from streamplace.engines.flink.operator.resource import FlinkResource
 from streamplace.engines.flink.rest.client import FlinkError
@@ -293,3 +295,48 @@ class Operated(StandIn):
         while not self._ends.wait(0.2):
             with suppress(httpx.HTTPError):
                 self._take_up(self.get())
+
+
+@dataclass(slots=True)
+class OtherHand:
+    """An API server at which others change the specification once."""
+
+    api: KubernetesApi
+    operator: Any
+    change: dict[str, Any]
+    when: str  # "before" the patch, "after" it, or before it goes "back"
+    patches: list[dict[str, Any]] = field(default_factory=list)
+
+    def get(self, path):
+        """As the API server, before another hand."""
+        answer = self.api.get(path)
+        status = answer.get("status", {})
+        states = {status.get("lifecycleState"), status.get("jobManagerDeploymentStatus")}
+        has_failed = not states.isdisjoint({"FAILED", "ERROR"})
+        if self.when == "before" or (self.when == "back" and has_failed):
+            self._act()
+        return answer
+
+    def patch(self, path, document):
+        """As the API server, before another hand."""
+        answer = self.api.patch(path, document)
+        self.patches.append(document["spec"])
+        if self.when == "after":
+            self._act()
+        return answer
+
+    def _act(self):
+        self.when = ""
+        self.operator.patch(self.change)
+
+
+HANDS = {
+    "upgradeMode": {"job": {"upgradeMode": "stateless"}},
+    "parallelism": {"job": {"parallelism": 3}},
+    "replicas": {"taskManager": {"replicas": 2}},
+    "image": {"image": "flink:2.4"},
+    "suspension": {"job": {"state": "suspended"}},
+    "another setting": {"flinkConfiguration": {"other": "1"}},
+    "the field itself": {"flinkConfiguration": {MODE: "SLOTS"}},
+}
+"""What another hand may do to a resource."""

@@ -28,6 +28,9 @@ tries is in tests/engines/flink/test_improving.py.
 LAG_SECONDS = 10.0
 """A backlog that is read in less time is no lag: Flink fetches counts every ten seconds by default.
 """
+CATCH_UP_SECONDS = 600.0
+"""Time in which a job that is late should be on time again; judgement: a start elsewhere makes it a
+minute or two later first."""
 HIDDEN = 1.2
 """Ratio of what arrives for held-back sources to what they emit, if that is unknown.
 

@@ -45,6 +45,7 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure import windows
 from streamplace.engines.flink.measure.cluster import Measurement, cores_used
 from streamplace.engines.flink.measure.measured_graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import Present, Usage, present_of, profile
@@ -413,6 +414,11 @@ def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
         f"subtask reads at most {limit} tuples/s"
     )
     assert notes(measured) == ([] if part is None else [message])
+
+
+def test_what_waits_under_a_quota_that_stops_it_may_wait_for_cpu(looked, clock, monkeypatch):
+    monkeypatch.setattr(windows, "throttled_seconds", lambda _: 0.3 * clock.now)
+    assert most_rates(looked(busy=0.8, cpu=0.1)) == [0, 0, 0]
 
 
 def test_sources_and_what_works_per_checkpoint_have_no_limit(looked, clock):

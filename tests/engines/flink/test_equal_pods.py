@@ -4,6 +4,7 @@ import shlex
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
 import pytest
 import yaml
 from fake_flink import advised, bare_manager
@@ -87,13 +88,17 @@ def test_what_the_program_sets_stays():
     assert result.parallelism == {"src": 3, "map": 4}
 
 
-def test_slots_that_operators_do_not_share_are_no_plan():
-    """The operators of two groups need twice the slots of one."""
-    graph = job(0.5)
-    groups = ("a", "b")
-    graph = graph.with_operators(replace(graph.operators, slot_sharing_group=groups))
-    with pytest.raises(ProblemError):
-        plan(graph, [offer(1, at_most=1)])
+@pytest.mark.parametrize(("source", "needed"), [(0, 2), (3, 7)])
+def test_slot_sharing_groups_have_slots_of_their_own(source, needed):
+    """Subtasks of two groups share none; three that the program sets stay beside four."""
+    graph = job(0.5, parallelism=1 if not source else 4)
+    operators = replace(graph.operators, slot_sharing_group=("a", "b"))
+    if source:
+        operators = replace(operators, parallelism=np.array([3, 4], np.int32))
+    graph = graph.with_operators(operators)
+    now = JobOnPods(4 if source else 1, "NONE", MODES, 0.0)
+    pods, _ = plan(graph, [offer(1, at_most=1)], now)
+    assert (pods.number, pods.slots, pods.parallelism) == (1, needed, now.parallelism)
 
 
 def test_every_slot_has_the_memory_that_it_has_now():

@@ -56,6 +56,8 @@ def job(own=HALF, **facts):
         (job(HALF._replace(garbage=0.1)), "garbage", "takes 0.1 cores, and 0.5 of 1 cores"),
         (job(HALF._replace(garbage=0.09)), "work", "busy 95% of the time, 50% on a core"),
         (job(waits={"sum": 200.0}), "look-ups", "reads at most 200 tuples/s"),
+        (job(FULL, waits={"sum": 200.0}), "work", "busy 95%"),  # what it waits for may be CPU
+        (job(HALF._replace(throttled=0.2), waits={"sum": 200.0}), "quota", "stops it 20%"),
         (job(shares={"sum": (0.6, 0.4)}), "skewed keys", "reads 60% of its tuples, 50% are even"),
         (job(shares={"sum": (0.59, 0.41)}), "work", "busy 95%"),
         (job(shares={"sum": (0.4, 0.6)}), "work", "busy 95%"),  # the other reads more

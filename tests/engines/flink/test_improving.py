@@ -359,7 +359,7 @@ def test_a_job_that_runs_as_flink_places_it_needs_no_pins():
     made = replace(made, candidates=(*made.candidates, of_flink), trials=(present,), where=present)
     assert made.target is None
     line = "no placement is expected to beat one line of Flink's configuration, with which the job "
-    assert [*made.sentences()][-1] == line + "would run as it does: mode: SLOTS"
+    assert made.next_step == line + "would run as it does: mode: SLOTS"
 
 
 def test_layouts_in_a_table_have_names_that_tell_them_apart():
@@ -384,9 +384,9 @@ def test_a_job_that_keeps_up_is_not_moved():
     """Nobody offers more; with a rate that is asked for, it is moved where the model says so."""
     world = World({START: 100.0, "a": 300.0}, offered=80.0)
     assert world.improved().job == "job0"
-    told = [*world.propose("job0").sentences()]
-    assert told[-1].endswith("for a higher rate, give --rate")
-    assert told[-2].endswith("its present layout should carry 100 tuples/s (100 to 100)")
+    made = world.propose("job0")
+    assert made.next_step.endswith("for a higher rate, give --rate")
+    assert [*made.sentences()][-1].endswith("layout should carry 100 tuples/s (100 to 100)")
     asked = replace(world, asked=200.0)
     improved = asked.improved()
     assert (asked.where, improved.where.name) == ("a", "a")

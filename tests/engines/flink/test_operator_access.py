@@ -22,7 +22,7 @@ COMMANDS = {
     "profile": ("flink", "profile"),
     "advise": ("flink", "advise", "--rate", "2x"),
     "move": ("flink", "move", "--yes"),
-    "watch": ("flink", "watch"),
+    "watch": ("flink", "watch", "--apply"),
 }
 pytestmark = pytest.mark.xdist_group("kubernetes")
 
@@ -101,7 +101,7 @@ def test_the_roles_of_the_page_are_enough(pods, run, tmp_path):
         ("pods", "list", "profile"),
         ("services/proxy", "get", "profile"),
         ("services/proxy", "get", "advise"),
-        ("flinkdeployments", "patch", "move"),
+        ("flinkdeployments", "patch", "watch"),
     ],
 )
 def test_a_right_that_is_missing_is_named(pods, run, tmp_path, resource, verb, command):
@@ -119,7 +119,7 @@ def test_session_jobs_are_looked_for_where_there_is_no_deployment(pods, run, tmp
 
 def each(first, *others):
     """Every command with the first of some faults, and one that changes jobs with the others."""
-    faults = [*((command, first) for command in COMMANDS), *(("move", other) for other in others)]
+    faults = [*((command, first) for command in COMMANDS), *(("watch", other) for other in others)]
     return pytest.mark.parametrize(("command", "fault"), faults)
 
 

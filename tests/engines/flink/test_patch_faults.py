@@ -1,25 +1,44 @@
 """Faults while a specification is changed: it ends as it was or as changed, and one job runs."""
 
 import shutil
+import tempfile
 import time
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 from flink_clusters import awaited
+from flink_jars import build_jar
 from kafka import WHY_SKIPPED, broker, connector_jars, kafka_flink, kafka_jars, kafka_jobs
-from operator_stand_in import MODE, TASKS, journal, reconciled, specification
+from operator_stand_in import (
+    HANDS,
+    MODE,
+    TASKS,
+    OtherHand,
+    journal,
+    reconciled,
+    specification,
+)
 from pods import NAMESPACE, STATE
 
 from streamplace.engines.flink.operator.api import usual_api
 from streamplace.engines.flink.operator.patch_table import PatchStep
-from streamplace.engines.flink.operator.patching import PatchTransaction, claimed, merged
+from streamplace.engines.flink.operator.patching import (
+    PatchTransaction,
+    claimed,
+    claimed_again,
+    merged,
+)
 from streamplace.engines.flink.operator.resource import rest_of
+from streamplace.engines.flink.rest.client import FlinkError
 
 pytestmark = [
     pytest.mark.xdist_group("kubernetes"),
     pytest.mark.slow,
     pytest.mark.usefixtures("context"),
 ]
+TALLY = Path(__file__).parent / "java" / "TallyJob.java"
 SAVEPOINTS = "execution.checkpointing.savepoint-dir"
 
 
@@ -49,7 +68,7 @@ def operator(pods):
 def changed(operator, patch, timeout=240.0):
     told: list[str] = []
     claim = claimed(journal(patch, operator.spec))
-    transaction = PatchTransaction(usual_api(), claim, lambda _: 1.0, told.append, timeout)
+    transaction = PatchTransaction(usual_api(), claim, told.append, timeout)
     try:
         return transaction.run()
     finally:
@@ -122,6 +141,62 @@ def test_a_change_that_cannot_be_taken_up_is_taken_back(operator, job, patch):
     assert changed(operator, patch, 90.0).step is PatchStep.RETURNED
     assert operator.get()["spec"] == operator.spec
     check_job(operator, job)
+
+
+@pytest.fixture
+def tally(pods, flink):
+    """A job that tells how often it has seen each key, and its folder."""
+    build_jar(flink, [TALLY], pods.home / "usrlib" / "tally.jar")
+    shared = pods.work / "state"  # what pods have at STATE
+    shared.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=shared))
+    spec = specification(**SETTINGS)
+    spec["job"] |= {
+        "jarURI": "local:///opt/flink/usrlib/tally.jar",
+        "entryClass": "TallyJob",
+        "args": [f"{STATE}/{folder.name}", "200"],
+    }
+    with reconciled(pods, "count", spec, runs=True) as running:
+        yield running, folder
+
+
+def told_counts(folder):
+    """How often a key was seen at last, by its state, and how often it must have been."""
+    newest = max(folder.glob("counts-*"), key=lambda path: path.stat().st_mtime, default=None)
+    lines = [] if newest is None else newest.read_text().splitlines()
+    seen, expected = lines[-2].split() if len(lines) > 1 else (0, 0)  # the last may not be whole
+    return int(seen), int(expected)
+
+
+@pytest.mark.parametrize(
+    ("hand", "when"),
+    [*((hand, when) for hand in HANDS for when in ("before", "after")), ("upgradeMode", "back")],
+)
+def test_another_hand_costs_no_state(tally, hand, when):
+    """Counts per key go on where they were, whatever another hand sets at a step."""
+    operator, folder = tally
+    awaited(lambda: told_counts(folder)[0] > 100, 120.0)
+    before, _ = told_counts(folder)
+    told: list[str] = []
+    ours = IMAGE if when == "back" else TASKS
+    other: Any = OtherHand(usual_api(), operator, HANDS[hand], when)
+    change = PatchTransaction(other, claimed(journal(ours, operator.spec)), told.append, 90.0)
+    if hand == "upgradeMode" and when != "before":
+        with pytest.raises(FlinkError, match=PatchStep.AT_RISK.value):
+            change.run()
+        operator.patch({"job": {"upgradeMode": "savepoint"}})
+        claim = claimed_again(f"{NAMESPACE}/count")
+        ended = PatchTransaction(usual_api(), claim, told.append, 120.0).run()
+        assert ended.step is (PatchStep.RETURNED if when == "back" else PatchStep.KEPT)
+    else:
+        ended = change.run()
+    operator.patch({"job": {"state": "running"}})
+    operator.await_stable()
+    reached = max(before, told_counts(folder)[0])
+    awaited(lambda: told_counts(folder)[0] > reached + 20, 120.0)
+    after, expected = told_counts(folder)
+    print(f"{hand}, {when}: {ended.step.value}; a key: {before}, then {after}", *told, sep="\n")
+    assert after == expected
 
 
 @pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED)

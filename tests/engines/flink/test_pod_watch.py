@@ -31,6 +31,7 @@ from streamplace.engines.flink.watch.pods import PodMover, PodRounds
 from streamplace.errors import SettingError
 from streamplace.io.store import Store
 from streamplace.io.watches import MOVED, UNBEGUN, WatchDecision
+from streamplace.model import Cluster, Device
 from streamplace.model.prediction_intervals import RateInterval
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
@@ -97,19 +98,27 @@ def test_an_error_that_passes_does_not_end_a_watch(monkeypatch):
             yield replace(resource(), document={**resource().document, "status": status})
 
     now, passed = states(), list[str]()
-    monkeypatch.setattr(watching, "read_specification", lambda *_: next(now))
+    monkeypatch.setattr(watching, "read_deployment", lambda *_: next(now))
     monkeypatch.setattr(watching, "CHECK_SECONDS", 0.0)
     own: Any = SimpleNamespace(tell=None)
-    rounds: Any = SimpleNamespace(is_due=True, log=own, pass_round=passed.append)
+    rounds: Any = SimpleNamespace(is_due=True, log=own, mover=None, pass_round=passed.append)
     with pytest.raises(FlinkError, match="has failed: Missing JobManager"):
         watching.watch_pods(own, resource(), rounds)
     assert passed == [TITLE, TITLE]
 
 
+def test_unequal_pods_are_not_one_pod():
+    """As on nodes of other speeds: their number does not tell what they carry."""
+    equal = Cluster.of([Device("a", mips=625), Device("b", mips=600)])
+    assert watching.only_pod(equal).mips == 600
+    with pytest.raises(FlinkError, match="2 times the CPU of another"):
+        watching.only_pod(Cluster.of([Device("a", mips=625), Device("b", mips=1250)]))
+
+
 def test_a_watch_ends_with_its_job(monkeypatch):
     status = {"lifecycleState": "STABLE", "jobStatus": {"state": "FINISHED"}}
     now = replace(resource(), document={**resource().document, "status": status})
-    monkeypatch.setattr(watching, "read_specification", lambda *_: now)
+    monkeypatch.setattr(watching, "read_deployment", lambda *_: now)
     told = list[str]()
     own: Any = SimpleNamespace(is_due=True, log=SimpleNamespace(tell=told.append))
     watching.watch_pods(own, resource(), own)
@@ -179,6 +188,7 @@ def test_pods_follow_a_rate_that_grows_and_falls(operator, monkeypatch, has_auto
         most=3,
     )
     while clock[0] < 14_400:
+        own.resource = read_resource(own.api, NAMESPACE, "count")  # as the watch does
         rounds.pass_round(TITLE)
         clock[0] += 60.0
     numbers = [spec["job"]["parallelism"] for spec in operator.taken_up]

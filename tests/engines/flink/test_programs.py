@@ -1,5 +1,6 @@
 """Programs: their jars, their operators, the parallelism that they set, and what is remembered."""
 
+import io
 import json
 import struct
 import zipfile
@@ -124,6 +125,13 @@ def test_a_jar_that_cannot_be_copied_is_told(tmp_path):
         raise OSError("of the block")
     with small_files(), pytest.raises(FormatError), jar_copy(path, [], "copy.jar"):
         pass
+
+
+def test_a_job_is_not_interrupted_where_nobody_can_agree(refusal, tmp_path, monkeypatch):
+    """Without a terminal, as in a script, tries need a word; the cluster is not asked before."""
+    for standard_input in (io.StringIO(), None):
+        monkeypatch.setattr("sys.stdin", standard_input)
+        assert "add --yes" in refusal("flink", "move", "--rest", "http://localhost:1")
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,18 @@ def test_a_reporter_is_as_good_as_being_there(clock, parts):
     assert (device.cores, device.mips, device.is_cpu_assumed) == (2, "750 MIPS", False)
 
 
+def test_one_failed_listing_is_not_a_missing_reporter(clock, monkeypatch):
+    flink, failures = reporting(clock), ["once"]
+    listing = Reporters._rows
+
+    def failing(self, device, query):
+        return None if not query and failures and failures.pop() else listing(self, device, query)
+
+    monkeypatch.setattr(Reporters, "_rows", failing)
+    reporters = Reporters(flink.rest)
+    assert (reporters.read(["far"]), [*reporters.read(["far"])]) == ({}, ["far"])
+
+
 def test_threads_that_are_not_their_process_are_told(clock):
     """Three per cent may be of threads that have ended."""
     for process, is_told in ((1.02, False), (1.1, True)):

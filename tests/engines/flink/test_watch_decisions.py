@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from fake_flink import layout_option
 
+from streamplace.control.problem import MoveTerms
 from streamplace.engines.flink.constants import DAY_SECONDS
 from streamplace.engines.flink.move.savepoints import CheckpointTotals
 from streamplace.engines.flink.watch.deciding import (
@@ -66,7 +67,7 @@ class Case(NamedTuple):
 
 def rules(machines=3, may_move=True, quiet=()):
     """Rules with a policy that chooses a number of TaskManagers."""
-    policy: Any = SimpleNamespace(choose=lambda facts: machines)
+    policy: Any = SimpleNamespace(choose=lambda facts: machines, terms=MoveTerms())
     return WatchRules(Guards(LEAST, quiet), policy, may_move)
 
 

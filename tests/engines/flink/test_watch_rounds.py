@@ -416,7 +416,7 @@ def test_a_watch_that_another_process_has_taken_over_ends(scene, monkeypatch, ac
         scene.passes(rounds, offered=150.0)
     assert scene.decisions == []
     monkeypatch.setattr(Holder, "runs", True)
-    with pytest.raises(JobWatched, match=r"has been watched by process \d+ since"):
+    with pytest.raises(JobWatched, match=r"has been watched by process \d+ of elsewhere since"):
         WatchLog.claimed(scene.log.store, "job0", "shop", print)
 
 
@@ -546,7 +546,9 @@ def sample(rate, backlog, **facts):
         (sample(60, 0), sample(80, 1200), 90.0, True, True),
         (sample(80, 0), sample(80, 120), 82.0, False, False),  # too little waits to be a lag
         (sample(80, 9000), sample(80, 8400), 70.0, False, True),  # drained: this is what it carries
-        (sample(80, 9000), sample(80, 9060), 81.0, False, True),
+        (sample(80, 9000), sample(80, 9060), 81.0, True, True),  # nearly two minutes late
+        (sample(80, 9000), sample(80, 8940), 79.0, True, True),  # and so for hours
+        (sample(80, 4000), sample(80, 3940), 79.0, False, True),  # in time
         (sample(80, None), sample(80, None), 80.0, True, True),  # only back-pressure tells
         (None, sample(80, 9000), 80.0, None, False),
         (sample(80, 0), sample(80, 9000, started=7.0), 80.0, None, False),
@@ -558,7 +560,7 @@ def test_lag_decides_where_sources_report_what_waits(
     before, now, arriving, falls_behind, shows_capacity
 ):
     """Their back-pressure decides nothing then; a restart, or other sources, tell nothing."""
-    facts = compared(before, replace(now, at=60.0))
+    facts = compared(before, replace(now, at=60.0), 0.0, 60.0)
     assert (facts.arriving, facts.falls_behind) == (arriving, falls_behind)
     assert facts.shows_capacity == shows_capacity
 

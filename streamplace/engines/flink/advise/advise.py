@@ -64,7 +64,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.message_text import counted, listed, quoted, shown
 from streamplace.model.mixins import Displayed
 from streamplace.model.prediction_intervals import RateInterval
-from streamplace.model.profile_trust import WRONG
+from streamplace.model.profile_trust import WRONG, extrapolation
 from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
 from streamplace.planning.offers import Catalogue, Offer, Prices
@@ -477,6 +477,8 @@ def _notes(
     """Notes on missing measurements, and on what the advice leaves out."""
     profile, cluster = job.profile, job.cluster
     yield from profile.doubts
+    if (far := extrapolation(job.graph, plan.rate)) is not None:
+        yield far
     if cluster.java is None:
         yield "the CPU of Java itself in each TaskManager is not measured and left out"
     counts = plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte

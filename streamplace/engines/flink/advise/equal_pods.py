@@ -22,6 +22,7 @@ from streamplace.engines.flink.decide.slot_assignment import (
     layouts,
     parallelism,
     present_mode,
+    slots_by_group,
 )
 from streamplace.engines.flink.deployment import JobDeployment
 from streamplace.engines.flink.layout import Layout
@@ -220,6 +221,14 @@ class JobOnOffer:
         constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
 
+    def slots_needed(self, parallel: int) -> int:
+        """Slots in which the job runs with a parallelism: each slot sharing group has its own."""
+        return sum(slots_by_group(self.deployed(parallel)).values())
+
+    def parallelism_in(self, slots: int) -> int:
+        """Largest parallelism for which slots suffice; 0 if they do for none."""
+        return next((n for n in range(slots, 0, -1) if self.slots_needed(n) <= slots), 0)
+
     def on(self, pods: EqualPods) -> tuple[float, list[Layout]]:
         """Least tuples/s that the job carries on pods, over the layouts that Flink may choose.
 
@@ -247,17 +256,16 @@ class JobOnOffer:
         problem = PlanProblem.of(self.graph, self.only, settings)
         needed = problem.with_reserve(problem.rate)
         modes = sorted(job.modes or MODES[:1], key=lambda mode: (mode != job.mode, mode != "SLOTS"))
-        largest = max(self.fixed.values(), default=1)
-        options = [(ceil(max(job.parallelism, largest) / number), job.parallelism)]
+        options = [(ceil(self.slots_needed(job.parallelism) / number), job.parallelism)]
         # receivers of a broadcast would get other copies of tuples
         if not (job.keeps_parallelism or self.graph.kept_parallelism):
-            most = max(offer.cores, ceil(largest / number))
-            options += [(slots, number * slots) for slots in range(1, most + 1)]
+            most = max(offer.cores, ceil(self.slots_needed(1) / number))
+            options += [(n, self.parallelism_in(number * n)) for n in range(1, most + 1)]
         limits = [n for n in self.graph.operators.max_parallelism.tolist() if n]
         for slots, parallel in options:
-            in_use = max(parallel, largest)
             if (
-                ceil(in_use / slots) != number
+                not parallel
+                or ceil(self.slots_needed(parallel) / slots) != number
                 or (job.fills_slots and parallel != number * slots)
                 or parallel > min(limits, default=parallel)
                 or slots > offer.slots

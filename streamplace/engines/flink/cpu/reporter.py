@@ -135,16 +135,16 @@ class Reporters:
 
     def _found(self, device: str) -> bool:
         if device not in self._gauges:
-            self._gauges[device] = [
-                row["id"] for row in self._rows(device, "") if _GAUGE.fullmatch(row["id"])
-            ]
+            if (rows := self._rows(device, "")) is None:
+                return False
+            self._gauges[device] = [row["id"] for row in rows if _GAUGE.fullmatch(row["id"])]
         return bool(self._gauges[device])
 
     def _read(self, device: str) -> CpuReport | None:
         names = ",".join(quote(name, safe="") for name in self._gauges[device])
         fault = ""
         for _ in range(3):  # it may be written while it is fetched
-            rows = self._rows(device, f"?get={names}")
+            rows = self._rows(device, f"?get={names}") or []
             try:
                 return parse_report(row.get("value", "") for row in rows)
             except ValueError as error:
@@ -153,12 +153,13 @@ class Reporters:
         self.faults[device] = fault
         return None
 
-    def _rows(self, device: str, query: str) -> list[dict[str, str]]:
+    def _rows(self, device: str, query: str) -> list[dict[str, str]] | None:
+        """Metrics of a TaskManager; None without an answer, as if it is gone."""
         try:
             path = f"/taskmanagers/{quote(device, safe='')}/metrics{query}"
             rows: list[dict[str, str]] = self.rest.get(path)
-        except FlinkError:  # it is gone
-            return []
+        except FlinkError:
+            return None
         return rows
 
     @property

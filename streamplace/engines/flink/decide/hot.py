@@ -116,7 +116,7 @@ ROWS = (
     ),
     CauseRow(
         "look-ups",
-        lambda p: p.most is not None,
+        lambda p: p.most is not None and not p.is_full,  # else it may wait for CPU
         "a subtask reads at most {0.most:.3g} tuples/s, with {0.subtask.cpu:.0%} of a core",
         "more subtasks, asynchronous requests, or a cache; no other machines",
     ),

@@ -269,7 +269,7 @@ class Proposal:
         return self.interruptions.on(warm, cold, *measured[-1:])
 
     def sentences(self) -> Iterator[str]:
-        """Sentences on the measured rate and the next step."""
+        """Sentences on the measured rate."""
         measured, rate = self.measured, self.where.rate
         yield f"now: {digits(rate)} tuples/s (measured)"
         if CPU_ORIGIN in measured.graph.attributes:
@@ -294,12 +294,20 @@ class Proposal:
             )
         if not measured.flow.is_limited and (carried := self.where.predicted) is not None:
             yield f"the job keeps up with its sources; its present layout should carry {carried}"
-        if self.question.rate is None and not measured.flow.is_limited:
-            yield "so moving it gains nothing; to place it for a higher rate, give --rate"
-        elif self.target is None:
-            yield self.why_none
-        else:
-            yield f"first to be tried: {self.try_in_words(self.target)}"
+
+    @property
+    def next_step(self) -> str:
+        """Sentence on what is tried next, or why nothing is."""
+        if self.is_enough:
+            return "so moving it gains nothing; to place it for a higher rate, give --rate"
+        if self.target is None:
+            return self.why_none
+        return f"first to be tried: {self.try_in_words(self.target)}"
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the job keeps up, and no higher rate is asked for."""
+        return self.question.rate is None and not self.measured.flow.is_limited
 
     @property
     def why_none(self) -> str:

@@ -128,12 +128,19 @@ def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Seq
     return senders[begin : max(begin + 1, end)]
 
 
+def slots_by_group(graph: StreamGraph) -> dict[str, int]:
+    """Slots that each slot sharing group needs: as many as its operators have subtasks at most."""
+    slots: dict[str, int] = {}
+    numbers = graph.operators.parallelism.tolist()
+    for group, number in zip(graph.operators.slot_sharing_group, numbers, strict=True):
+        slots[group] = max(slots.get(group, 0), number)
+    return slots
+
+
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles of a slot sharing group whose sizes differ by at most one, filled in turn."""
     groups, numbers = graph.operators.slot_sharing_group, [*parallelism(graph).values()]
-    size: dict[str, int] = {}
-    for group, number in zip(groups, numbers, strict=True):
-        size[group] = max(size.get(group, 0), number)
+    size = slots_by_group(graph)
     bundles: dict[str, list[Bundle]] = {group: [[] for _ in range(n)] for group, n in size.items()}
     position = dict.fromkeys(size, 0)
     for v, (group, number) in enumerate(zip(groups, numbers, strict=True)):

@@ -1,13 +1,14 @@
 """Profiles of jobs: rates, CPU, threads and placement of their tasks, with doubts."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.constants import PART
 from streamplace.engines.flink.cpu.charging import (
     GARBAGE,
     MEASURED,
@@ -256,6 +257,8 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     subtasks = {task: [subtask for subtask, _ in own] for task, own in interval.subtasks.items()}
     cpu = {task.id: _task_cpu(interval, task) for task in tasks}
     present = present_of(windows.job, tasks, edges, interval, windows.processes, windows.pools)
+    starved = {device for device, part in interval.throttled.items() if part >= PART}
+    starved |= {device for device, usage in present.usage.items() if usage.share.is_full}
     is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
     doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
     doubts += [
@@ -282,7 +285,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         buffer_timeout=windows.buffer_timeout,
         observations=_observations(windows, interval, is_limited=flow.is_limited),
         # the threads of tasks wait for Python's processes
-        waiting={} if is_python else _waiting_limits(tasks, interval),
+        waiting={} if is_python else _waiting_limits(tasks, interval, starved),
         subtasks=interval.subtasks,
         throttled=interval.throttled,
     )
@@ -375,7 +378,9 @@ def _source_flow(source: FlinkTask, interval: JobInterval, present: Present) -> 
     )
 
 
-def _waiting_limits(tasks: Sequence[FlinkTask], interval: JobInterval) -> dict[str, WaitingLimit]:
+def _waiting_limits(
+    tasks: Sequence[FlinkTask], interval: JobInterval, starved: Set[str]
+) -> dict[str, WaitingLimit]:
     """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
 
     The equations are those of docs/explanation/flink-measurement.md, for the sums over the subtasks
@@ -384,7 +389,8 @@ def _waiting_limits(tasks: Sequence[FlinkTask], interval: JobInterval) -> dict[s
     computed, so a limit that is found is certain.
 
     Garbage collection stops threads for no longer than the threads that collect run, or wait for a
-    core.
+    core. On TaskManagers without CPU left, what a thread waits for may be CPU: a quota that stops
+    it is no run delay.
     """
     pauses = {
         device: sum(load.cores + load.delay for load in loads if kind_of(load.name) == GARBAGE)
@@ -397,6 +403,8 @@ def _waiting_limits(tasks: Sequence[FlinkTask], interval: JobInterval) -> dict[s
         activity, own = interval.activity[task.id], interval.subtasks.get(task.id, ())
         threads = [cpu.thread for _, cpu in own if cpu.thread is not None]
         if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
+            continue
+        if any(subtask.device in starved for subtask, _ in own):
             continue
         able = activity.busy - sum(thread.delay for thread in threads)
         waiting = able - sum(thread.cores for thread in threads)

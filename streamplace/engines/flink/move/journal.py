@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FlinkError, chain_of, successor
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import WHOLE, Claim, Claimed, Holder, Store, Table, taken
+from streamplace.io.store import WHOLE, Claim, Claimed, Store, Table, held, taken
 from streamplace.model.message_text import listed, quoted
 
 
@@ -112,7 +112,7 @@ class MoveClaim(Claim[Journal]):
 
         Raises FlinkError when a move of them was interrupted.
         """
-        journal = journal.model_copy(update={"holder": Holder.current()})
+        journal = held(journal)
         with Store.usual().transaction() as rows:
             for other in rows.all(MOVES).values():
                 if other.concerns(journal.job) or journal.concerns(other.job):

@@ -73,7 +73,7 @@ from streamplace.engines.flink.rest.client import (
     turns,
 )
 from streamplace.errors import StreamplaceError
-from streamplace.io.store import StoreError
+from streamplace.io.store import StoreError, TakenOver
 from streamplace.model.message_text import listed, shown
 
 LONG_AGO = timedelta(hours=1)
@@ -253,6 +253,8 @@ class Transaction:
                 self._interrupts += 1
                 self._after, self._outcome, self._error = None, StepOutcome.DONE, None
                 self._reason = self._reason or "interrupted"
+            except TakenOver:
+                raise
             except StreamplaceError as error:
                 self._after, self._error = step, error
                 is_answer = step is not None and step not in ENDS

@@ -3,6 +3,10 @@
 `decide_patch` is pure: it sends no request and reads no clock. The first row of `PATCH_ROWS` that
 holds is the one that decides. The operator stops, saves and starts the job; a patch only changes
 what it is to run.
+
+A patch rests on the specification that was read when it was decided. If others change another
+field of it, the fields of the patch go back, and theirs stay. If they set what would lose the state
+of the job, nothing is patched until they have set it back.
 """
 
 from dataclasses import dataclass
@@ -19,13 +23,21 @@ class PatchRequest(Enum):
     RETURN = "the specification as it was"
 
 
-class SpecificationState(Enum):
-    """The specification of the resource."""
+class PatchedFields(Enum):
+    """The fields of the patch, in the resource."""
 
-    OLD = "as it was"
+    OLD = "as they were"
     NEW = "as changed"
-    OTHER = "changed by others"
-    GONE = "deleted"
+    OTHER = "set by others"
+    GONE = "deleted, as the resource is"
+
+
+class OtherFields(Enum):
+    """The fields that the patch rests on: all others of the specification."""
+
+    SAME = "as they were read"
+    CHANGED = "changed by others"
+    RISKY = "changed by others, such that a change of the specification loses the state"
 
 
 class Reconciliation(Enum):
@@ -39,15 +51,6 @@ class Reconciliation(Enum):
     ROLLED_BACK = "ROLLED_BACK"
     SUSPENDED = "SUSPENDED"
     ENDED = "STABLE, and the job has ended"
-
-
-class Verdict(Enum):
-    """What the measurement of the change says."""
-
-    NONE = "not measured"
-    KEEP = "better"
-    UNDO = "not better"
-    ENDED = "the job has ended meanwhile"
 
 
 class PatchOutcome(Enum):
@@ -65,23 +68,23 @@ class PatchStep(Enum):
 
     PATCH = "patch the specification"
     AWAIT = "wait until it is stable"
-    MEASURE = "measure the job"
-    RETURN = "patch the specification back"
+    RETURN = "patch its fields back"
     AWAIT_RETURN = "wait until it is stable as it was"
 
     KEPT = "the specification is the changed one"
-    RETURNED = "the specification is as it was"
+    RETURNED = "the fields of the change are as they were"
     UNCHANGED = "the specification was not changed"
-    ENDED_AS_BEFORE = "the job has ended, and the specification is as it was"
+    ENDED_AS_BEFORE = "the job has ended, and the fields of the change are as they were"
     ENDED_AS_CHANGED = "the job has ended, and the specification is the changed one"
-    CONFLICT = "others have changed the specification, which is left as it is"
+    CONFLICT = "others have set the fields of the change, which are left as they are"
+    AT_RISK = "the change stays in the specification until a patch keeps the state again"
     GONE = "the resource was deleted"
-    NOT_STABLE = "the specification is as it was, and does not become stable"
+    NOT_STABLE = "the fields of the change are as they were, and the job does not become stable"
     UNDECIDED = "it is not known what the specification is"
     LEFT = "interrupted twice"
 
 
-PATCHES_LEFT = frozenset({PatchStep.UNDECIDED, PatchStep.LEFT})
+PATCHES_LEFT = frozenset({PatchStep.AT_RISK, PatchStep.UNDECIDED, PatchStep.LEFT})
 """Ends after which the journal stays, for --resume."""
 PATCH_ENDS = PATCHES_LEFT | {
     PatchStep.KEPT,
@@ -100,12 +103,12 @@ PATCH_ENDS = PATCHES_LEFT | {
 class PatchObservation:
     """What decides on the next step."""
 
-    # The journal: its last patch, whether that had its effect, and what the change was found to be.
+    # The journal: its last patch, and whether that had its effect.
     requested: PatchRequest
     is_patched: bool
-    verdict: Verdict
     # Kubernetes: the specification, and how far the operator is with it.
-    specification: SpecificationState
+    fields: PatchedFields
+    others: OtherFields
     reconciliation: Reconciliation
     # This process: what its last step ended with, and the interrupts of it (0 to 2).
     outcome: PatchOutcome = PatchOutcome.DONE
@@ -118,6 +121,7 @@ _NOT_RUNNING = (
     Reconciliation.ROLLED_BACK,
     Reconciliation.SUSPENDED,
 )
+_ANSWERED = (PatchOutcome.DONE, PatchOutcome.UNSURE, PatchOutcome.REFUSED)
 
 PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     # Nothing was patched.
@@ -129,57 +133,65 @@ PATCH_ROWS: tuple[TableRow[PatchStep], ...] = (
     row(PatchStep.LEFT, "the second interrupt ends the process", interrupts=2),
     row(PatchStep.UNDECIDED, "no step follows from an unknown answer",
         outcome=PatchOutcome.SILENT),
-    row(PatchStep.GONE, "there is nothing to change", specification=SpecificationState.GONE),
-    row(PatchStep.CONFLICT, "it is theirs", specification=SpecificationState.OTHER),
-    row(PatchStep.CONFLICT, "they have put it back",
-        requested=PatchRequest.TRY, is_patched=True, specification=SpecificationState.OLD),
-    row(PatchStep.CONFLICT, "they have changed it again",
-        requested=PatchRequest.RETURN, is_patched=True, specification=SpecificationState.NEW),
+    row(PatchStep.GONE, "there is nothing to change", fields=PatchedFields.GONE),
+    # Fields of the patch that others have set since.
+    row(PatchStep.UNCHANGED, "others have set its fields meanwhile",
+        requested=PatchRequest.NOTHING, fields=(PatchedFields.NEW, PatchedFields.OTHER)),
+    row(PatchStep.CONFLICT, "they are theirs", fields=PatchedFields.OTHER),
+    row(PatchStep.CONFLICT, "they have put them back",
+        requested=PatchRequest.TRY, is_patched=True, fields=PatchedFields.OLD),
+    row(PatchStep.CONFLICT, "they have changed them again",
+        requested=PatchRequest.RETURN, is_patched=True, fields=PatchedFields.NEW),
     # The operator starts a job that has ended again when its specification changes.
     row(PatchStep.ENDED_AS_BEFORE, "a patch would start it again",
-        specification=SpecificationState.OLD, reconciliation=Reconciliation.ENDED),
+        fields=PatchedFields.OLD, reconciliation=Reconciliation.ENDED),
     row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again",
-        specification=SpecificationState.NEW, reconciliation=Reconciliation.ENDED),
-    row(PatchStep.ENDED_AS_CHANGED, "a patch would start it again, as Flink says before its status",
-        requested=PatchRequest.TRY, specification=SpecificationState.NEW, verdict=Verdict.ENDED),
-    # Before the patch: it changes only what runs.
+        fields=PatchedFields.NEW, reconciliation=Reconciliation.ENDED),
+    # Before the patch: it changes only what runs as it was read.
+    row(PatchStep.UNCHANGED, "a patch would lose the state of the job",
+        others=OtherFields.RISKY, fields=PatchedFields.OLD,
+        requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
+    row(PatchStep.UNCHANGED, "others have changed what it rests on",
+        others=OtherFields.CHANGED, fields=PatchedFields.OLD,
+        requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
     row(PatchStep.UNCHANGED, "Kubernetes does not allow it",
-        outcome=PatchOutcome.REFUSED, specification=SpecificationState.OLD,
+        outcome=PatchOutcome.REFUSED, fields=PatchedFields.OLD,
         requested=(PatchRequest.NOTHING, PatchRequest.TRY)),
     row(PatchStep.PATCH, "the job runs as specified",
-        requested=PatchRequest.NOTHING, specification=SpecificationState.OLD,
-        reconciliation=Reconciliation.STABLE),
+        requested=PatchRequest.NOTHING, reconciliation=Reconciliation.STABLE),
     row(PatchStep.UNCHANGED, "the job does not run as specified",
         requested=PatchRequest.NOTHING),
     row(PatchStep.UNCHANGED, "the patch had no effect",
-        requested=PatchRequest.TRY, specification=SpecificationState.OLD, interrupts=(1, 2)),
+        requested=PatchRequest.TRY, fields=PatchedFields.OLD, interrupts=(1, 2)),
     row(PatchStep.PATCH, "the patch had no effect",
-        requested=PatchRequest.TRY, specification=SpecificationState.OLD),
+        requested=PatchRequest.TRY, fields=PatchedFields.OLD),
     # The changed specification.
+    row(PatchStep.AT_RISK, "a patch back would lose the state of the job",
+        others=OtherFields.RISKY, fields=PatchedFields.NEW),
     row(PatchStep.AWAIT, "the operator undoes it by itself first",
         requested=PatchRequest.TRY, reconciliation=Reconciliation.ROLLING_BACK,
-        outcome=(PatchOutcome.DONE, PatchOutcome.UNSURE, PatchOutcome.REFUSED)),
-    row(PatchStep.RETURN, "it is not to be kept",
-        requested=PatchRequest.TRY, verdict=Verdict.UNDO),
+        outcome=_ANSWERED),
+    row(PatchStep.RETURN, "others have changed what it rests on",
+        requested=PatchRequest.TRY, others=OtherFields.CHANGED),
     row(PatchStep.RETURN, "the first interrupt takes it back",
         requested=PatchRequest.TRY, interrupts=(1, 2)),
     row(PatchStep.RETURN, "it does not become stable",
         requested=PatchRequest.TRY, outcome=PatchOutcome.LATE),
     row(PatchStep.RETURN, "the job does not run so",
         requested=PatchRequest.TRY, reconciliation=_NOT_RUNNING),
-    row(PatchStep.KEPT, "it is better",
-        requested=PatchRequest.TRY, reconciliation=Reconciliation.STABLE, verdict=Verdict.KEEP),
-    row(PatchStep.MEASURE, "the job runs so",
+    row(PatchStep.KEPT, "the job runs so",
         requested=PatchRequest.TRY, reconciliation=Reconciliation.STABLE),
     row(PatchStep.AWAIT, "the operator is at it", requested=PatchRequest.TRY),
     # The way back.
     row(PatchStep.UNDECIDED, "Kubernetes does not allow it",
-        requested=PatchRequest.RETURN, specification=SpecificationState.NEW,
-        outcome=PatchOutcome.REFUSED),
+        requested=PatchRequest.RETURN, fields=PatchedFields.NEW, outcome=PatchOutcome.REFUSED),
     row(PatchStep.RETURN, "the patch had no effect",
-        requested=PatchRequest.RETURN, specification=SpecificationState.NEW),
+        requested=PatchRequest.RETURN, fields=PatchedFields.NEW),
     row(PatchStep.RETURNED, "the job runs as before",
-        requested=PatchRequest.RETURN, reconciliation=Reconciliation.STABLE),
+        requested=PatchRequest.RETURN, reconciliation=Reconciliation.STABLE,
+        others=OtherFields.SAME),
+    row(PatchStep.RETURNED, "the rest of the specification is theirs",
+        requested=PatchRequest.RETURN, others=(OtherFields.CHANGED, OtherFields.RISKY)),
     row(PatchStep.NOT_STABLE, "its own events say why",
         requested=PatchRequest.RETURN, outcome=PatchOutcome.LATE),
     row(PatchStep.AWAIT_RETURN, "the operator is at it", requested=PatchRequest.RETURN),

@@ -1,4 +1,4 @@
-"""A change of a specification that is tried: kept, or taken back field for field.
+"""A change of a specification: it becomes stable, or its fields are taken back.
 
 A loop observes, decides by the table (`patch_table`), and acts, until an end is decided, as moves
 do. A patch carries the version of the resource that was read, so that it changes nothing that
@@ -6,7 +6,8 @@ others have changed since. The first Ctrl-C takes the change back; the second on
 --resume.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic, sleep
@@ -14,39 +15,38 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from streamplace.display.report import duration
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi
 from streamplace.engines.flink.operator.patch_table import (
     PATCH_ENDS,
     PATCHES_LEFT,
+    OtherFields,
+    PatchedFields,
     PatchObservation,
     PatchOutcome,
     PatchRequest,
     PatchStep,
     Reconciliation,
-    SpecificationState,
-    Verdict,
     decide_patch,
 )
 from streamplace.engines.flink.operator.resource import (
     FAILED,
     STABLE,
     FlinkResource,
-    read_specification,
+    keeps_state,
+    read_deployment,
 )
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
-from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Claim, Claimed, Holder, Store, Table, taken, utc_now
+from streamplace.errors import SettingError
+from streamplace.io.store import Claim, Claimed, Store, Table, held, taken, utc_now
 from streamplace.model.message_text import shown
 
 KUBERNETES_POLL_SECONDS = 0.5
 """Pause before Kubernetes is asked again, whether a specification is stable."""
 SILENCE_SECONDS = 60.0
 """Longest time without an answer of Kubernetes that is waited for (judgement)."""
-CHANGING = (Reconciliation.WAITING, Reconciliation.CHANGING, Reconciliation.ROLLING_BACK)
-
-
-class JobEnded(FlinkError):
-    """A job has ended while it was to be measured."""
+NOTICE_SECONDS = 10.0
+"""Time between two lines about what is waited for."""
 
 
 class PatchJournal(Claimed):
@@ -54,29 +54,22 @@ class PatchJournal(Claimed):
 
     namespace: str
     name: str
-    before: dict[str, Any]  # the specification as it was
+    before: dict[str, Any]  # the specification on which the change rests
     patch: dict[str, Any]  # merge patch of it
     requested: PatchRequest = PatchRequest.NOTHING
     is_patched: bool = False  # whether the last request had its effect
-    verdict: Verdict = Verdict.NONE
-    least_rate: float = 0.0  # tuples/s that the job has to exceed as changed
     resume_by: str = ""  # the command that finishes it
 
     @classmethod
     def of(
-        cls,
-        resource: FlinkResource,
-        patch: Mapping[str, Any],
-        resume_by: str,
-        least_rate: float = 0.0,
+        cls, resource: FlinkResource, patch: Mapping[str, Any], resume_by: str
     ) -> "PatchJournal":
-        """Journal of a patch of a resource that was just read."""
+        """Journal of a patch that was decided for a resource as it was read."""
         return cls(
             namespace=resource.namespace,
             name=resource.name,
             before=dict(resource.spec),
             patch=dict(patch),
-            least_rate=least_rate,
             resume_by=resume_by,
         )
 
@@ -95,19 +88,43 @@ class PatchJournal(Claimed):
         """The specification as changed."""
         return merged(self.before, self.patch)
 
+    @property
+    def back(self) -> dict[str, Any]:
+        """Merge patch that takes the change back."""
+        return inverse(self.before, self.patch)
+
+    def fields_in(self, spec: Mapping[str, Any]) -> PatchedFields:
+        """The fields of the patch in a specification."""
+        if merged(spec, self.back) == spec:
+            return PatchedFields.OLD
+        return PatchedFields.NEW if merged(spec, self.patch) == spec else PatchedFields.OTHER
+
+    def others_in(self, spec: Mapping[str, Any]) -> OtherFields:
+        """The other fields of a specification."""
+        if merged(spec, self.back) == self.before:
+            return OtherFields.SAME
+        return OtherFields.CHANGED if keeps_state(spec) else OtherFields.RISKY
+
+    def changed_by_others(self, spec: Mapping[str, Any]) -> str:
+        """Fields of a specification that others have changed, with both values; empty if none."""
+        rest = merged(spec, self.back)
+        found = [*changes(self.before, rest)]
+        if self.fields_in(spec) is PatchedFields.OTHER:
+            found += changes(rest, spec)
+        return ", ".join(
+            f"{'.'.join(path)} ({_value(old)} → {_value(new)})" for path, old, new in found
+        )
+
 
 PATCHES = Table("patches", TypeAdapter(PatchJournal))
 
 
 def claimed(journal: PatchJournal) -> Claim[PatchJournal]:
     """Claim a new change; raise an error if another one of the resource has not ended."""
-    own = journal.model_copy(update={"holder": Holder.current()})
+    own = held(journal)
     with Store.usual().transaction() as rows:
         for other in rows.all(PATCHES, journal.owner).values():
-            other.refuse_held()
-            raise FlinkError(
-                f"a change of {other.owner} was interrupted; finish it with: {other.resume_by}"
-            )
+            raise unfinished(other)
         rows.add(PATCHES, own.owner, own)
     return Claim(PATCHES, own.owner, own)
 
@@ -119,6 +136,39 @@ def claimed_again(owner: str) -> Claim[PatchJournal]:
     return Claim(PATCHES, owner, journal)
 
 
+def unfinished(journal: PatchJournal) -> FlinkError:
+    """Error about a change that has to be finished first; raised here if its command runs."""
+    journal.refuse_held()
+    return FlinkError(
+        f"a change of {journal.owner} was interrupted; finish it with: {journal.resume_by}"
+    )
+
+
+def refuse_unfinished(owner: str) -> None:
+    """Raise FlinkError if a change of a resource has not ended."""
+    for journal in Store.usual().rows(PATCHES, owner).values():
+        raise unfinished(journal)
+
+
+def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
+    """Raise FlinkError where a change would lose the state of the job, or is not allowed."""
+    refuse_unfinished(f"{resource.namespace}/{resource.name}")
+    resource.refuse_shared()
+    if resource.owners:
+        raise FlinkError(
+            f"{resource.title} is made by {resource.owner}, which would undo a change; put it into "
+            "the template there"
+        )
+    if not keeps_state(resource.spec):
+        raise FlinkError(
+            f"{resource.title} has upgradeMode stateless, so each change "
+            "loses the state of the job; set it to savepoint or last-state"
+        )
+    if (state := reconciliation_of(resource)) is not Reconciliation.STABLE:
+        raise FlinkError(f"{resource.title} is {state.value}, not {STABLE}; wait for it")
+    api.patch(f"{resource.path}?dryRun=All", {})  # a right that is missing shows now
+
+
 @dataclass(frozen=True, slots=True)
 class Patched:
     """A change that has ended."""
@@ -126,7 +176,8 @@ class Patched:
     step: PatchStep
     reason: str
     resource: FlinkResource | None  # as it is now; None if it was deleted
-    seconds: float | None  # until the job ran as changed; None if it did not
+    # Seconds since the first patch, there and back; None if another process has sent it.
+    seconds: float | None
 
 
 def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,6 +214,28 @@ def inverse(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
     return result
 
 
+def changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Fields that differ between two documents, with both values; None for one that is missing.
+
+    >>> [*changes({"a": 1, "b": {"c": 2}}, {"b": {"c": 3}})]
+    [(('a',), 1, None), (('b', 'c'), 2, 3)]
+    """
+    for key in dict.fromkeys([*old, *new]):
+        one, other = old.get(key), new.get(key)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from changes(one, other, (*above, key))
+        elif one != other:
+            yield (*above, key), one, other
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return shown(value if isinstance(value, str) else json.dumps(value), 40)
+
+
 def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     """How far the operator is with a specification."""
     status = resource.status
@@ -190,13 +263,14 @@ class PatchTransaction:
 
     api: KubernetesApi
     claim: Claim[PatchJournal]  # as `claimed` or `claimed_again` return it
-    measure: Callable[[FlinkResource], float]  # tuples/s of the job as it is now
     tell: Callable[[str], None]
     timeout: float  # seconds in which the specification must become stable
     _outcome: PatchOutcome = field(default=PatchOutcome.DONE, init=False)
     _interrupts: int = field(default=0, init=False)
     _resource: FlinkResource | None = field(default=None, init=False)
-    _seconds: float | None = field(default=None, init=False)
+    _began: float | None = field(default=None, init=False)  # when the first patch was sent
+    _since: float | None = field(default=None, init=False)  # when it was first waited for
+    _notices: int = field(default=0, init=False)  # lines about the present wait
     _patched_at: str = field(default="", init=False)  # UTC, as events have it
 
     @property
@@ -213,21 +287,28 @@ class PatchTransaction:
             self._interrupts += 1
         finally:
             self.claim.leave() if step in PATCHES_LEFT else self.claim.end()
+        owner = self.journal.owner
+        if theirs := self._theirs():
+            self.tell(f"others have changed {theirs} of {owner}, which is left to them")
         if step in PATCHES_LEFT:
             self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
-        if step is PatchStep.UNDECIDED:
-            raise FlinkError(f"{self.journal.owner}: {step.value}, because {reason}")
+        if step is PatchStep.AT_RISK and self._resource is not None:
+            mode = {"upgradeMode": self.journal.before["job"]["upgradeMode"]}
+            command = self._resource.patch_command_of({"job": mode})
+            self.tell(f"before that, let changes keep the state again: {command}")
         if self._interrupts:
-            self.tell(f"{self.journal.owner}: {step.value}")
+            self.tell(f"{owner}: {step.value}")
             raise KeyboardInterrupt
-        return Patched(step, reason, self._resource, self._seconds)
+        if step in PATCHES_LEFT:
+            raise FlinkError(f"{owner}: {step.value}, because {reason}")
+        seconds = None if self._began is None else monotonic() - self._began
+        return Patched(step, reason, self._resource, seconds)
 
     def _until_end(self) -> tuple[PatchStep, str]:
         """Observe, decide and act until the end; return it with its reason."""
         acts: dict[PatchStep, Callable[[], None]] = {
             PatchStep.PATCH: self._patch,
             PatchStep.AWAIT: self._await,
-            PatchStep.MEASURE: self._measure,
             PatchStep.RETURN: self._return,
             PatchStep.AWAIT_RETURN: self._await,
         }
@@ -237,6 +318,8 @@ class PatchTransaction:
                 if step in PATCH_ENDS:
                     return step, reason
                 self._outcome = PatchOutcome.DONE
+                if step is PatchStep.RETURN:
+                    self.tell(f"patching {self._fields()} of {self.journal.owner} back: {reason}")
                 acts[step]()
             except KeyboardInterrupt:
                 self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
@@ -252,23 +335,20 @@ class PatchTransaction:
 
     def _observed(self) -> PatchObservation:
         """What decides on the next step; Kubernetes is not asked if it does not."""
-        journal, specification = self.journal, SpecificationState.OTHER
+        journal = self.journal
         if self._interrupts < 2:
             self._resource = self._read()
         resource = self._resource
-        if self._outcome is PatchOutcome.SILENT:
-            pass
-        elif resource is None or resource.document["metadata"].get("deletionTimestamp"):
-            specification = SpecificationState.GONE
-        elif resource.spec == journal.before:
-            specification = SpecificationState.OLD
-        elif resource.spec == journal.after:
-            specification = SpecificationState.NEW
+        fields, others = PatchedFields.OTHER, OtherFields.SAME
+        if resource is None or resource.document["metadata"].get("deletionTimestamp"):
+            fields = PatchedFields.GONE
+        else:
+            fields, others = journal.fields_in(resource.spec), journal.others_in(resource.spec)
         return PatchObservation(
             journal.requested,
             journal.is_patched,
-            journal.verdict,
-            specification,
+            fields,
+            others,
             Reconciliation.WAITING if resource is None else reconciliation_of(resource),
             self._outcome,
             min(self._interrupts, 2),
@@ -279,15 +359,13 @@ class PatchTransaction:
         deadline = monotonic() + SILENCE_SECONDS
         while True:
             try:
-                return read_specification(self.api, self.journal.namespace, self.journal.name)
-            except (ApiRefusal, NoAnswer) as error:  # credentials may be replaced, too
+                return read_deployment(self.api, self.journal.namespace, self.journal.name)
+            except FlinkError as error:  # credentials may be replaced, too
                 if monotonic() >= deadline:
                     self.tell(str(error))
                     self._outcome = PatchOutcome.SILENT
                     return self._resource
                 sleep(KUBERNETES_POLL_SECONDS)
-            except FlinkError:
-                return None
 
     # Steps.
 
@@ -297,67 +375,56 @@ class PatchTransaction:
 
     def _return(self) -> None:
         self.claim.save(requested=PatchRequest.RETURN, is_patched=False)
-        self.tell(f"patching {self.journal.owner} back to its specification as it was")
-        self._send(inverse(self.journal.before, self.journal.patch))
+        self._send(self.journal.back)
 
     def _send(self, patch: Mapping[str, Any]) -> None:
         assert self._resource is not None
         version = self._resource.document["metadata"]["resourceVersion"]
         document = {"metadata": {"resourceVersion": version}, "spec": patch}
-        self._patched_at = utc_now()
+        self._patched_at, self._since = utc_now(), None
+        is_try = self.journal.requested is PatchRequest.TRY
+        self._began = self._began or (monotonic() if is_try else None)
         self.api.patch(self._resource.path, document)
         self.claim.save(is_patched=True)
 
     def _await(self) -> None:
-        """Wait while the operator is at it."""
-        begin = monotonic()
-        while monotonic() - begin < self.timeout:
-            resource = self._read()
-            if self._outcome is PatchOutcome.SILENT or resource is None:
-                return
-            if resource.spec not in (self.journal.before, self.journal.after):
-                return
-            state, is_try = reconciliation_of(resource), self.journal.requested is PatchRequest.TRY
-            if state is Reconciliation.STABLE and is_try:
-                self._seconds = monotonic() - begin
-            # The operator may start a failed job again; on the way back, there is no other way.
-            has_settled = state in (Reconciliation.STABLE, Reconciliation.ENDED)
-            if has_settled or (is_try and state not in CHANGING):
-                return
-            sleep(KUBERNETES_POLL_SECONDS)
-        self._outcome = PatchOutcome.LATE
-        self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._why()}")
-
-    def _measure(self) -> None:
+        """Wait a moment while the operator is at it."""
         assert self._resource is not None
-        try:
-            is_better = self.measure(self._resource) > self.journal.least_rate
-            verdict = Verdict.KEEP if is_better else Verdict.UNDO
-        except JobEnded:
-            verdict = Verdict.ENDED
-        except StreamplaceError as error:  # also if Flink does not answer there
-            self.tell(f"the change cannot be measured: {error}")
-            verdict = Verdict.UNDO
-        self.claim.save(verdict=verdict)
+        if self._since is None:
+            self._since, self._notices = monotonic(), 0
+        waited = monotonic() - self._since
+        if waited >= self.timeout:
+            self._outcome, self._since = PatchOutcome.LATE, None
+            self.tell(f"{self.journal.owner} is not stable after {self.timeout:g} s{self._why()}")
+            return
+        if waited >= (self._notices + 1) * NOTICE_SECONDS:
+            self._notices += 1
+            state = self._resource.lifecycle or "not taken up"
+            self.tell(
+                f"waiting for {duration(waited)} until {self.journal.owner} is {STABLE}; "
+                f"it is {state}"
+            )
+        sleep(KUBERNETES_POLL_SECONDS)
+
+    # What is told.
+
+    def _fields(self) -> str:
+        """Names of the fields of the patch."""
+        own = changes(self.journal.before, self.journal.after)
+        return " and ".join(".".join(path) for path, *_ in own)
+
+    def _theirs(self) -> str:
+        """What others have changed in the resource, as it was last read."""
+        if self._resource is None or self._outcome is PatchOutcome.SILENT:
+            return ""
+        return self.journal.changed_by_others(self._resource.spec)
 
     def _why(self) -> str:
         """What the operator and Kubernetes say of the last failure."""
-        resource = self._resource
-        if resource is None:
+        if (resource := self._resource) is None:
             return ""
         text = resource.error
         if not text:
             with suppress(FlinkError):
-                rows = self.api.get(f"/api/v1/namespaces/{resource.namespace}/events")["items"]
-                warnings = [
-                    (
-                        str(row.get("lastTimestamp") or row.get("eventTime")),
-                        str(row.get("message", "")),
-                    )
-                    for row in rows
-                    if row.get("type") == "Warning"
-                    and str(row["involvedObject"].get("name", "")).startswith(resource.name)
-                ]
-                when, text = max(warnings, default=("", ""))
-                text = text if when >= self._patched_at else ""  # of this change
+                text = (resource.warnings(self.api, self._patched_at) or [""])[-1]
         return f": {shown(text, 300)}" if text else ""

@@ -178,12 +178,44 @@ class FlinkResource:
                     return owner
         return ""
 
+    def warnings(self, api: KubernetesApi, since: str) -> list[str]:
+        """Warnings of Kubernetes about the resource and its pods since a time, in order."""
+        path, name = f"/api/v1/namespaces/{self.namespace}", self.cluster["metadata"]["name"]
+        pods = api.get(f"{path}/pods?{urlencode({'labelSelector': f'app={name}'})}")["items"]
+        own = {(self.kind, self.name), ("Deployment", name)}
+        own |= {("Pod", pod["metadata"]["name"]) for pod in pods}
+        found = []
+        for row in api.get(f"{path}/events")["items"]:
+            about, words = row["involvedObject"], f"{row.get('reason')}: {row.get('message')}"
+            times = (row.get("lastTimestamp"), row.get("eventTime"))
+            at = str(next(filter(None, times), row["metadata"].get("creationTimestamp", "")))
+            is_own = (about.get("kind"), about.get("name")) in own
+            if is_own and row.get("type") == "Warning" and at >= since:
+                found.append((at, words))
+        return [words for _, words in sorted(found)]
+
     def patch_command(self, path: str) -> str:
         """Command line that applies a merge patch in a file to the cluster."""
+        return f"{self._patch_command} --patch-file {quote(path)}"
+
+    def patch_command_of(self, spec: Mapping[str, Any]) -> str:
+        """Command line that merges these fields into the specification of the cluster."""
+        return f"{self._patch_command} --patch {quote(json.dumps({'spec': spec}))}"
+
+    @property
+    def _patch_command(self) -> str:
         return (
             f"kubectl patch {DEPLOYMENT.lower()} {self.cluster['metadata']['name']} --namespace "
-            f"{self.namespace} --type merge --patch-file {quote(path)}"
+            f"{self.namespace} --type merge"
         )
+
+    def refuse_shared(self) -> None:
+        """Raise FlinkError if other jobs have the same pods."""
+        if self.kind == SESSION_JOB:
+            raise FlinkError(
+                f"pods and balance mode are those of the cluster of {self.title}, which its "
+                "other jobs share; change them in the FlinkDeployment of the cluster"
+            )
 
     def __str__(self) -> str:
         """One line."""
@@ -239,6 +271,11 @@ def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, str]:
     return found
 
 
+def keeps_state(spec: Mapping[str, Any]) -> bool:
+    """Whether a job goes on with its state when its specification changes."""
+    return bool((spec.get("job") or {}).get("upgradeMode", "stateless") != "stateless")
+
+
 def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
     """Document in which a value has these keys.
 
@@ -276,42 +313,58 @@ def named(address: str) -> tuple[str, str] | None:
 
 def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
     """Read a resource, the cluster that it runs on, and the nodes of its pods."""
-    resource = read_specification(api, namespace, name)
+    resource = _only(api, namespace, name)
     labels = f"app={resource.cluster['metadata']['name']},component=taskmanager"
     query = urlencode({"labelSelector": labels})
     rows = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")["items"]
     return replace(resource, nodes=tuple(row["spec"].get("nodeName") or "" for row in rows))
 
 
-def read_specification(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
-    """Read a resource and the cluster that it runs on, without its pods."""
-    kind, document = _found(api, namespace, name)
-    cluster = document
-    if kind == SESSION_JOB:
-        cluster = api.get(_path(DEPLOYMENT, namespace, document["spec"]["deploymentName"]))
-    return FlinkResource(kind, namespace, name, document, cluster)
-
-
-def _found(api: KubernetesApi, namespace: str, name: str) -> tuple[str, Mapping[str, Any]]:
-    """Kind and document of the resource of that name."""
-    for kind in PLURALS:
-        try:
-            document = api.get(_path(kind, namespace, name))
-            if not all(isinstance(document.get(part), dict) for part in ("metadata", "spec")):
-                raise FlinkError(
-                    f"Kubernetes at {api.server} has no metadata and spec of {namespace}/{name}"
-                )
-            return kind, document
-        except ApiRefusal as error:
-            if error.status != 404:
-                raise
-            missing = str(error)
-    if "could not find the requested resource" in missing or "page not found" in missing:
+def _only(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
+    """The resource of a name: of a session cluster and a job of that name, the job."""
+    deployment = read_deployment(api, namespace, name)
+    document = _read(api, SESSION_JOB, namespace, name)
+    if document is None and deployment is None:
+        raise FlinkError(f"there is no FlinkDeployment or FlinkSessionJob {namespace}/{name}")
+    if document is None:
+        assert deployment is not None
+        return deployment
+    if deployment is not None and deployment.job:
         raise FlinkError(
-            f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own "
-            "address"
+            f"a FlinkDeployment and a FlinkSessionJob have the name {namespace}/{name}; rename one"
         )
-    raise FlinkError(f"there is no FlinkDeployment or FlinkSessionJob {namespace}/{name}")
+    cluster = api.get(_path(DEPLOYMENT, namespace, document["spec"]["deploymentName"]))
+    return FlinkResource(SESSION_JOB, namespace, name, document, cluster)
+
+
+def read_deployment(api: KubernetesApi, namespace: str, name: str) -> FlinkResource | None:
+    """Read a FlinkDeployment, without its pods; None if there is none of that name."""
+    document = _read(api, DEPLOYMENT, namespace, name)
+    if document is None:
+        return None
+    return FlinkResource(DEPLOYMENT, namespace, name, document, document)
+
+
+def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+    """Document of a resource; None if there is none."""
+    try:
+        document: Mapping[str, Any] = api.get(_path(kind, namespace, name))
+    except ApiRefusal as error:
+        if error.status != 404:
+            raise
+        if "could not find the requested resource" in str(error) or "page not found" in str(error):
+            raise FlinkError(
+                f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's "
+                "own address"
+            ) from None
+        return None
+    metadata = document.get("metadata")
+    is_named = isinstance(metadata, dict) and metadata.get("name") == name
+    if not (is_named and isinstance(document.get("spec"), dict)):
+        raise FlinkError(
+            f"Kubernetes at {api.server} has no metadata and spec of {namespace}/{name}"
+        )
+    return document
 
 
 def _path(kind: str, namespace: str, name: str) -> str:

@@ -398,6 +398,8 @@ class Rest:
             complaint = parse_complaint(content)
             message = f"Flink answers {answer.status_code}: {root_cause(complaint)}"
             message += "; give a valid --authorization" if answer.status_code == 401 else ""
+            if self.resource is not None and answer.status_code == 403:
+                message = f"a right is missing: {shown(complaint, 300)}"
             if is_unavailable(answer.status_code, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status_code)

@@ -2,11 +2,11 @@
 
     state, decision = decide(state, observation, rules)
 
-A job that keeps up stays, unless a policy finds that fewer TaskManagers pay. One that falls behind
-goes to a layout that surely carries the arriving rate, or else to the one that is expected to carry
-the most. The capacity of a layout is measured, or else predicted. A model that contradicts what was
-measured forbids nothing, because a move is a trial: if the job carries less there than in the best
-measured layout, it returns.
+A job that is on time, or soon will be, stays, unless a policy finds that fewer TaskManagers pay.
+One that falls behind, or stays late, goes to a layout that surely carries the arriving rate, or
+else to the one that is expected to carry the most. The capacity of a layout is measured, or else
+predicted. A model that contradicts what was measured forbids nothing, because a move is a trial: if
+the job carries less there than in the best measured layout, it returns.
 
 The job is measured after a start or a move, when it has begun to fall behind, and when the last
 measurement is old. The measured rates of layouts are remembered for a day.
@@ -27,6 +27,7 @@ from streamplace.control.problem import MoveTerms
 from streamplace.display.report import duration, percent
 from streamplace.engines.flink.constants import (
     BACKOFF_SECONDS,
+    CATCH_UP_SECONDS,
     DAY_SECONDS,
     HIDDEN,
     LAG_SECONDS,
@@ -275,7 +276,8 @@ def decide(
     sample, moves = observation.sample, observation.moves
     if rules.may_move and moves and moves[-1].decision.state == BEGUN:
         return state, FinishMove()
-    state, facts = _with_sample(_with_news(state, observation), sample)
+    news = _with_news(state, observation)
+    state, facts = _with_sample(news, sample, rules.policy.terms.lag)
     last = state.last_measurement
     last = last if last is not None and last.is_of(sample) else None
     if observation.measurement is None:
@@ -333,11 +335,11 @@ def _with_news(state: WatchState, observation: RoundObservation) -> WatchState:
     return replace(state, last_measurement=last._replace(at=now, model=result, failure=""))
 
 
-def _with_sample(state: WatchState, sample: JobSample) -> tuple[WatchState, WatchRound]:
+def _with_sample(state: WatchState, sample: JobSample, lag: float) -> tuple[WatchState, WatchRound]:
     """State after another sample, and what that shows compared with the last one."""
     before = state.sample
     watched = state.watched + (0.0 if before is None else sample.at - before.at)
-    facts = compared(before, sample, watched)
+    facts = compared(before, sample, watched, lag)
     is_same = before is not None and before.job == sample.job
     rate = min(before.rate, sample.rate) if before is not None and is_same else sample.rate
     if facts.shows_capacity:
@@ -350,12 +352,13 @@ def _with_sample(state: WatchState, sample: JobSample) -> tuple[WatchState, Watc
     return replace(state, sample=sample, watched=watched, checkpoints_fail=fail, tried=tried), facts
 
 
-def compared(before: JobSample | None, now: JobSample, watched: float = 0.0) -> WatchRound:
+def compared(before: JobSample | None, now: JobSample, watched: float, late: float) -> WatchRound:
     """Compare a sample with the one before it: what arrives, and whether the job lags.
 
-    The rate in between is taken as the mean of both. A job whose sources report their lag keeps up
-    if the lag does not grow, whatever their back-pressure says. While the lag is large, its sources
-    read as fast as they can.
+    The rate in between is taken as the mean of both. A job whose sources report their lag falls
+    behind if the lag grows, whatever their back-pressure says, or if its tuples are more than
+    ``late`` seconds late and will be so for longer than `CATCH_UP_SECONDS`. While the lag is large,
+    its sources read as fast as they can.
 
     The growth is unknown if the earlier sample was of another job, or the job was restarted: it
     starts with a backlog to be fetched first, and read nothing while it did not run.
@@ -371,11 +374,13 @@ def compared(before: JobSample | None, now: JobSample, watched: float = 0.0) -> 
         return facts
     rate = (before.rate + now.rate) / 2
     growth = (now.backlog - before.backlog) / (now.at - before.at)
-    lag = LAG_SECONDS * rate
-    falls_behind = growth > NOISE * rate and now.backlog > lag
+    lag, arriving = LAG_SECONDS * rate, max(0.0, rate + growth)
+    excess = now.backlog - max(late * arriving, lag)
+    is_late = excess > 0 and -growth * CATCH_UP_SECONDS < excess
+    falls_behind = is_late or (growth > NOISE * rate and now.backlog > lag)
     return replace(
         facts,
-        arriving=max(0.0, rate + growth),
+        arriving=arriving,
         growth=growth,
         falls_behind=falls_behind,
         shows_capacity=falls_behind or min(before.backlog, now.backlog) > lag,
@@ -527,7 +532,9 @@ def choose(
         return WatchChoice(f"only {digits(rate)} tuples/s are carried here; {best}", best, True)
     allowed = [option for option in others if option.machines <= max(machines, here.machines)]
     wanted = wanted_rate(facts)
-    behind = f"it falls behind at {digits(wanted)} tuples/s"
+    behind = (
+        f"{'it stays late' if facts.stays_late else 'it falls behind'} at {digits(wanted)} tuples/s"
+    )
     if fits := [option for option in allowed if option.least_rate >= wanted]:
         target = min(fits, key=lambda o: (o.machines, o.moves, -o.carries.value))
         return WatchChoice(f"{behind}; {target}", target)
@@ -568,10 +575,14 @@ def _fewer(
 
 
 def wanted_rate(facts: WatchRound) -> float:
-    """Tuples/s that a layout should carry: the arriving rate, with an allowance if it is hidden."""
+    """Tuples/s that a layout should carry: those that arrive, with an allowance for hidden ones.
+
+    Of a job that is late, also those that wait, in the time in which it should catch up.
+    """
     is_hidden = facts.is_limited and not facts.is_known
     held = max(0.0, facts.arriving - facts.kept) if is_hidden else 0.0
-    return facts.arriving + (HIDDEN - 1) * held
+    waiting = facts.backlog / CATCH_UP_SECONDS if facts.stays_late else 0.0
+    return facts.arriving + (HIDDEN - 1) * held + waiting
 
 
 def state_words(facts: WatchRound) -> str:
@@ -580,6 +591,10 @@ def state_words(facts: WatchRound) -> str:
     lag = f", lag {facts.backlog:.4g}" if facts.backlog else ""
     if facts.growth is not None and abs(facts.growth) >= 1:
         lag += f" ({facts.growth:+.4g}/s)"
+    if facts.late >= LAG_SECONDS:
+        lag += f", {duration(round(facts.late))} late"
+        if facts.growth is not None and facts.growth <= -1:
+            lag += f", on time in {duration(round(facts.backlog / -facts.growth))}"
     if facts.falls_behind and facts.growth is None:
         lag += ", held back"
     if (carries := facts.carries) is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import SettingError
-from streamplace.io.store import Holder, Rows, Store, StoreError, utc_now
+from streamplace.io.store import Holder, Rows, Store, StoreError, held, keep_renewed, utc_now
 from streamplace.io.watches import (
     BEGUN,
     DECISIONS,
@@ -29,7 +29,7 @@ class JobWatched(SettingError):
     """Another command watches the job."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class WatchLog:
     """Rounds and decisions of one watch.
 
@@ -49,7 +49,7 @@ class WatchLog:
 
         Raises JobWatched while another process watches it.
         """
-        mine = WatchedJob(name=name, ids=(job,), since=utc_now(), holder=Holder.current())
+        mine = held(WatchedJob(name=name, ids=(job,), since=utc_now()))
         with store.transaction() as rows:
             for number, watch in rows.all(WATCHES).items():
                 if not _is_of(watch, job):
@@ -61,8 +61,12 @@ class WatchLog:
                     )
                 ids = (*(name for name in watch.ids if name != job), job)
                 rows.put(WATCHES, number, mine.model_copy(update={"ids": ids}))
-                return cls(store, number, tell, rows.all(DECISIONS, str(number)))
-            return cls(store, rows.add(WATCHES, name, mine), tell, {})
+                log = cls(store, number, tell, rows.all(DECISIONS, str(number)))
+                break
+            else:
+                log = cls(store, rows.add(WATCHES, name, mine), tell, {})
+        keep_renewed(log, WATCHES)
+        return log
 
     @contextmanager
     def _own(self) -> Iterator[Rows]:

@@ -8,14 +8,15 @@ with one parallelism. What decides, and when, is as in watches of other jobs.
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from math import inf
 
+from streamplace.display.report import duration
 from streamplace.engines.flink.advise.equal_pods import (
     SLOTS_SETTING,
     EqualPods,
     JobOnOffer,
     JobOnPods,
 )
+from streamplace.engines.flink.constants import CLEAR
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
@@ -28,7 +29,7 @@ from streamplace.engines.flink.operator.patching import (
     claimed,
     claimed_again,
 )
-from streamplace.engines.flink.operator.resource import FAILED, FlinkResource, read_specification
+from streamplace.engines.flink.operator.resource import FAILED, FlinkResource, read_deployment
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, only_job
 from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.watch.acting import CHECK_SECONDS, Notices, decision_of
@@ -45,7 +46,9 @@ from streamplace.errors import SettingError
 from streamplace.io.ledger import errors_for
 from streamplace.io.store import Claim
 from streamplace.io.watches import MOVED, RETURNED, UNBEGUN, WatchDecision
+from streamplace.model.cluster import Cluster
 from streamplace.model.prediction_intervals import RateInterval
+from streamplace.model.units import digits
 from streamplace.planning.offers import Catalogue, Offer
 
 MORE = 2
@@ -78,7 +81,7 @@ class PodModeller:
         graph, present = measured.graph, layout_of(rest, own, rest.running_job(own))
         rates = JobRates(measured, present.by_task(graph))
         graph = rates.at_measured_costs(graph)
-        offer = replace(Offer.of_device(measured.cluster.devices[0]), name="pod")
+        offer = only_pod(measured.cluster)
         costs = measured.cluster.overhead_s, measured.cluster.overhead_s_per_byte
         only = Catalogue((offer,), *costs, slot_sharing=True)
         facts = JobOnPods.of(rest, deployment, float(offer.memory))
@@ -98,9 +101,9 @@ class PodModeller:
         rate, _ = on_pods(now, facts.parallelism)
         limits = [n for n in graph.operators.max_parallelism.tolist() if n]
         limit = 0 if graph.kept_parallelism else min(limits, default=self.most * slots)
-        found = {n: on_pods(n, n * slots) for n in plan_sizes(self.most) if n * slots <= limit}
-        # there may be too few slots for operators whose program sets more subtasks
-        options = {n: option(rate, places[0]) for n, (rate, places) in found.items() if places}
+        sizes = {n: on_offer.parallelism_in(n * slots) for n in plan_sizes(self.most)}
+        found = {n: on_pods(n, p) for n, p in sizes.items() if 0 < p <= limit}
+        options = {n: option(rate, places[0]) for n, (rate, places) in found.items()}
         return JobModel(
             option(rate, numbered(present)),
             tuple(own for n, own in options.items() if n != now),
@@ -110,12 +113,35 @@ class PodModeller:
         )
 
 
-@dataclass(frozen=True, slots=True)
+def only_pod(cluster: Cluster) -> Offer:
+    """The pod of which there are several; raise FlinkError if they differ, as on unequal nodes."""
+    cpu = cluster.devices.mips * cluster.devices.cores
+    if cpu.max() > (1 + CLEAR) * cpu.min():
+        raise FlinkError(
+            f"one of its pods has {digits(cpu.max() / cpu.min())} times the CPU of another, so "
+            "that their number does not tell what they carry"
+        )
+    return replace(Offer.of_device(cluster.devices[int(cpu.argmin())]), name="pod")
+
+
+def parallelism_to(before: Layout, after: Layout) -> int:
+    """Parallelism of a job after a change, which operators do not have whose program sets another.
+
+    >>> parallelism_to(Layout({"map": ["pod-0"], "sink": ["pod-0"] * 4}),
+    ...                Layout({"map": ["pod-0", "pod-1"], "sink": ["pod-0"] * 4}))
+    2
+    """
+    numbers = {name: len(places) for name, places in after.items()}
+    changed = [n for name, n in numbers.items() if n != len(before.get(name, ()))]
+    return max(changed or numbers.values())
+
+
+@dataclass(slots=True)
 class PodMover:
     """Carries out the decisions of a watch by patches, each at most once."""
 
     api: KubernetesApi
-    resource: FlinkResource
+    resource: FlinkResource  # as it was read before the job was measured
     log: WatchLog
     timeout: float  # seconds in which a changed specification must be stable
     resume_by: str
@@ -125,11 +151,10 @@ class PodMover:
         target = choice.target
         assert target is not None
         number = self.log.begin(decision_of(choice, here, job, job))
-        now = read_specification(self.api, self.resource.namespace, self.resource.name)
-        patch = {"job": {"parallelism": max(map(len, target.layout.values()))}}
-        if now.counts_pods:
+        patch = {"job": {"parallelism": parallelism_to(here.layout, target.layout)}}
+        if self.resource.counts_pods:
             patch = {"taskManager": {"replicas": target.machines}}
-        journal = PatchJournal.of(now, patch, self.resume_by)
+        journal = PatchJournal.of(self.resource, patch, self.resume_by)
         return self._ended(number, claimed(journal))
 
     def finish(self, number: int) -> str:
@@ -148,8 +173,7 @@ class PodMover:
 
     def _ended(self, number: int, claim: Claim[PatchJournal]) -> str:
         """Carry a change out; the next round measures the rate, which is no condition."""
-        change = PatchTransaction(self.api, claim, lambda _: inf, self.log.tell, self.timeout)
-        ended = change.run()
+        ended = PatchTransaction(self.api, claim, self.log.tell, self.timeout).run()
         states = {
             PatchStep.KEPT: MOVED,
             PatchStep.ENDED_AS_CHANGED: MOVED,
@@ -158,7 +182,8 @@ class PodMover:
         }
         job = self.log.decisions[number].job
         self.log.end(number, states.get(ended.step, RETURNED), ended.reason, job)
-        self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}")
+        took = "" if ended.seconds is None else f"; it took {duration(ended.seconds)} in all"
+        self.log.tell(f"{job}: {ended.step.value}, because {ended.reason}{took}")
         return job
 
 
@@ -166,6 +191,7 @@ class PodMover:
 class PodRounds(JobRounds):
     """Rounds of a job whose pods are numbered."""
 
+    mover: PodMover | None
     most: int = 1  # pods
 
     def _observe(self, job: str) -> RoundObservation:
@@ -185,15 +211,19 @@ def watch_pods(api: KubernetesApi, resource: FlinkResource, rounds: PodRounds) -
     while True:
         if rounds.is_due:
             try:
-                now = read_specification(api, resource.namespace, resource.name)
+                now = read_deployment(api, resource.namespace, resource.name)
             except NoAnswer as error:
                 notices(str(error))
             else:
+                if now is None:
+                    raise FlinkError(f"{resource.title} was deleted")
                 if now.has_ended:
                     rounds.log.tell(f"the job of {resource.title} has ended")
                     return
                 if not now.error or now.lifecycle == FAILED:  # others pass, as of a lost node
                     now.check()
+                if rounds.mover is not None:
+                    rounds.mover.resource = now
                 try:
                     rounds.pass_round(resource.title)
                     notices("")
