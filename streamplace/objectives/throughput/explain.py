@@ -318,11 +318,11 @@ class Sustained(AdvisingExplanation):
         """Devices with their load and operators, and the bottleneck."""
         devices = brief_and_detail(self._device_sheet)
         limits = self._bottlenecks(lambda limit: "")
-        return Report((*devices, *self.source_lines, *limits, *self._remedies()))
+        return Report((*devices, *self._further_source_lines, *limits, *self._remedies()))
 
     def report(self) -> Report:
         """Sources, devices, links, cards, the bottleneck with its users, and advice."""
-        parts: list[Part] = [*self.source_lines, *brief_and_detail(self._loads_sheet)]
+        parts: list[Part] = [*self._further_source_lines, *brief_and_detail(self._loads_sheet)]
         if self.links or self.cards:
             parts.append(Brief(self._network_sheet()))
         if self.links:
@@ -341,12 +341,18 @@ class Sustained(AdvisingExplanation):
             stuck = some(part.stuck, separator=", ", most=FEW_NAMED)
             why = f", as no device that may run {stuck} is faster" if stuck else ""
             lines.append(f"Not carried whole: {names}: {share} of their rates at once{why}")
-        if self.overloaded:
-            slowest = sorted(self.overloaded.items(), key=itemgetter(1))
+        slowest = sorted(self.overloaded.items(), key=itemgetter(1))
+        if any(percent(share) != percent(self.sources[name]) for name, share in slowest):
             shares = [f"{name} {percent(share)}" for name, share in slowest]
             listed = some(shares, separator=", ", most=FEW_LISTED)
             lines.append(f"If all sources offer their rates, they get: {listed}")
         return tuple(lines)
+
+    @property
+    def _further_source_lines(self) -> tuple[str, ...]:
+        """Without the first line if all sources have the share that is told anyway."""
+        alike = len(self.limits) == 1 and not self.limits[0].stuck
+        return self.source_lines[1 if alike else 0 :]
 
     def _bottlenecks(self, users: Callable[[FullestResource], str]) -> Iterator[str]:
         """The bottleneck, or that of each source, with words on its users."""
