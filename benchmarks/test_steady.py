@@ -39,8 +39,8 @@ COSTS = {
 }
 
 
-def branched(branches: int, stages: int, *, sources: int = 1, **costs: object) -> Instance:
-    """One source, equal branches, one sink, on five devices; further sources start in branches."""
+def branched(branches: int, stages: int, **costs: object) -> Instance:
+    """One source, equal branches, one sink, on five devices."""
     rng = np.random.default_rng(0)
     n = branches * stages + 2
     chains = np.arange(1, n - 1).reshape(branches, stages)
@@ -49,7 +49,6 @@ def branched(branches: int, stages: int, *, sources: int = 1, **costs: object) -
     target = np.concatenate([first, chains[:, 1:].ravel(), np.full(branches, n - 1)])
     rate = np.zeros(n)
     rate[0] = 1e4
-    rate[1 : 2 * sources - 1 : 2] = 3e3
     return build_instance(
         rate=rate,
         seconds=rng.random((n, 1)) * 4e-5 * DEVICES / stages,
@@ -127,7 +126,6 @@ def test_numpy_form_is_right() -> None:
     [
         pytest.param(branched(5, 5), id="plain"),
         pytest.param(branched(5, 5, **COSTS), id="nics-overhead-gap"),
-        pytest.param(branched(5, 5, sources=4), id="four-sources"),
     ],
 )
 def test_batch(benchmark: BenchmarkFixture, report: Report, instance: Instance) -> None:
@@ -141,7 +139,7 @@ def moves(instance: Instance, state: inc.LoadState, operators: Ints, devices: In
     """Random moves, nothing else."""
     for i in range(len(operators)):
         inc.move(instance, state, operators[i], devices[i])
-    return inc.value(instance, state)
+    return inc.value(state)
 
 
 @borrowing_kernel

@@ -5,6 +5,5 @@ from streamsim.instance import build_instance as build_instance
 from streamsim.steady import Loads as Loads
 from streamsim.steady import bottleneck as bottleneck
 from streamsim.steady import resource_loads as resource_loads
-from streamsim.steady import source_rates as source_rates
 from streamsim.steady import throughput as throughput
 from streamsim.steady import throughput_of as throughput_of

@@ -56,8 +56,6 @@ class Flow(NamedTuple):
     intake: Floats  # [M] contribution of a stream to the λ of its target; Σ over inputs = λ(v)
 
     sources: Ints  # [S] operators that generate tuples
-    group: Ints  # [S] group of every source; sources whose tuples meet in a join share one
-    n_groups: int
 
     parallelism: Floats  # [N] cores that an operator uses at most, such as one by each subtask
     payload: Floats  # [M] bytes per tuple
@@ -101,7 +99,6 @@ def flow_of(
     joining, port_start, port, in_start, in_row = _ports(joining, head[kin], label[kin], kin)
     flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)
     input_rate, output_rate, tuples, intake = flowing
-    sources, group = _groups(rates, joining, tail, head)
     size = filled(payload, m, 0.0)[by_source]
     return Flow(
         order=order,
@@ -122,9 +119,7 @@ def flow_of(
         output_rate=output_rate,
         tuples=tuples,
         intake=intake,
-        sources=sources,
-        group=group,
-        n_groups=int(group.max(initial=-1)) + 1,
+        sources=np.flatnonzero(rates).astype(np.int32),
         parallelism=filled(parallelism, n, 1.0),
         payload=size,
         traffic=tuples * size,
@@ -254,40 +249,3 @@ def _output(rate: float, row: int, windows: Floats) -> float:
         return rate
     output: float = window_output(windows[row], rate * windows[row, 1]) / windows[row, 2]
     return output
-
-
-@kernel
-def _groups(rate: Floats, joins: Bools, source: Ints, target: Ints) -> tuple[Ints, Ints]:
-    """Operators that generate tuples, and the group of each, numbered by first source.
-
-    All ancestors of a join are in one group: from the joins backward, every operator that leads to
-    a join is united with its predecessors.
-    """
-    n = len(joins)
-    leader = np.arange(n).astype(np.int32)
-    leads = joins.copy()
-    for e in range(len(source) - 1, -1, -1):
-        if leads[target[e]]:
-            leads[source[e]] = True
-            a, b = _lead(leader, source[e]), _lead(leader, target[e])
-            leader[max(a, b)] = min(a, b)
-    sources = np.flatnonzero(rate).astype(np.int32)
-    number = np.full(n, -1, np.int32)
-    group = np.empty(len(sources), np.int32)
-    groups = 0
-    for k in range(len(sources)):
-        top = _lead(leader, sources[k])
-        if number[top] < 0:
-            number[top] = groups
-            groups += 1
-        group[k] = number[top]
-    return sources, group
-
-
-@kernel
-def _lead(leader: Ints, v: int) -> int:
-    """Leader of the set of v, with path halving."""
-    while leader[v] != v:
-        leader[v] = leader[leader[v]]
-        v = leader[v]
-    return v

@@ -1,10 +1,7 @@
 """Steady state under moves: moving one operator costs its degree plus the resources it changes.
 
 The loads at full rate are the leaves of a tournament tree whose root is the largest load, so that
-the bottleneck and, with one group of sources, the throughput are known after every move. With
-several groups, a placement that overloads nothing reaches 1; any other needs progressive filling,
-which takes passes over the graph. ``peak`` is always cheap; the first level of that filling is
-1 / peak.
+the bottleneck and the throughput are known after every move.
 """
 
 from typing import NamedTuple
@@ -14,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
 from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources, pressure
-from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
@@ -45,7 +41,6 @@ class LoadState(NamedTuple):
     tree: Floats  # [2 · leaves] tree[1] is the largest load; leaves: resources, then cores. Or [0]
     plain: bool  # only devices and links limit
     per_core: bool  # whether the leaves include one per operator for the single-core bound
-    work: Scratch
     constants: Floats  # [D] constant loads of the devices; [0] if there are none
     constants_carry: Floats  # [D] or [0]
 
@@ -58,7 +53,7 @@ def start(instance: Instance, placement: Ints) -> LoadState:
     leaves = size + (len(placement) if per_core else 0)
     buffers = np.zeros(size), np.zeros(size), np.zeros(0)
     constants = np.zeros(n_constants(instance)), np.zeros(n_constants(instance))
-    state = LoadState(placement.copy(), *buffers, plain, per_core, scratch(instance), *constants)
+    state = LoadState(placement.copy(), *buffers, plain, per_core, *constants)
     _load(instance, state)
     if size <= SCANNED and not per_core:
         return state
@@ -129,14 +124,9 @@ def peak(state: LoadState) -> float:
 
 
 @inlined_kernel
-def value(instance: Instance, state: LoadState) -> float:
+def value(state: LoadState) -> float:
     """Relative throughput of the current placement."""
-    worst = peak(state)
-    if worst <= 1.0:
-        return 1.0
-    if len(state.work.ending) == 1:
-        return 1.0 / worst
-    return _filled(instance, state)
+    return 1.0 / max(1.0, peak(state))
 
 
 class Incremental:
@@ -167,7 +157,7 @@ class Incremental:
     @property
     def throughput(self) -> float:
         """Relative throughput of the current placement."""
-        return float(value(self._instance, self._state))
+        return float(value(self._state))
 
     @property
     def peak(self) -> float:
@@ -177,16 +167,6 @@ class Incremental:
     def move(self, operator: int, device: int) -> None:
         """Move one operator to a device."""
         move(self._instance, self._state, operator, device)
-
-
-@borrowing_kernel
-def _filled(instance: Instance, state: LoadState) -> float:
-    """Relative throughput of several sources."""
-    for r in range(len(state.loads)):
-        state.work.rising[r] = max(0.0, state.loads[r] + state.carry[r])
-    for d in range(len(state.constants)):
-        state.work.constants[d] = state.constants[d] + state.constants_carry[d]
-    return fill(instance, state.placement, state.per_core, state.work)
 
 
 @inlined_kernel

@@ -1,9 +1,9 @@
 """Steady state: the relative throughput of placements, and their bottlenecks.
 
-With one group of sources all flows scale together, so the relative throughput is
-x = min(1, 1 / max load); with several it is max–min fair between them (`streamsim.filling`). If
-operators have constant loads, the load of a device or core counts as a fraction of the capacity
-that these leave (`streamsim.equation.pressure`).
+All flows scale together, so the relative throughput, the largest share of their rates at which all
+sources can run at once, is x = min(1, 1 / max load). If operators have constant loads, the load of
+a device or core counts as a fraction of the capacity that these leave
+(`streamsim.equation.pressure`).
 """
 
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
 from streamsim.equation import link_load, n_resources, pressures
-from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.loads import (
@@ -76,13 +75,11 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     """
     batch = writable(placements)
     out = np.empty(len(batch))
-    if instance.n_groups > 1:
-        _several_groups(instance, batch, out, limits_subtasks(instance), scratch(instance))
-    elif is_plain(instance) and not len(instance.constant):
+    if is_plain(instance) and not len(instance.constant):
         _plain(instance, batch, out)
     else:
         constants = np.empty(n_constants(instance))
-        _one_group(instance, batch, out, limits_subtasks(instance), constants)
+        _any(instance, batch, out, limits_subtasks(instance), constants)
     return out
 
 
@@ -124,18 +121,6 @@ def _largest(shares: Floats, place: Ints, n_devices: int) -> Floats:
     largest = np.zeros(n_devices)
     np.maximum.at(largest, place, shares)
     return largest
-
-
-def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
-    """Fraction of its nominal rate that each source reaches, max–min fair; 0 at other operators."""
-    batch, reached, rates = writable(placement)[None], np.empty(1), np.zeros(instance.n_operators)
-    if instance.n_groups <= 1:
-        rates[instance.sources] = throughput(instance, batch)
-        return rates
-    work = scratch(instance)
-    _several_groups(instance, batch, reached, limits_subtasks(instance), work)
-    rates[instance.sources] = work.rates
-    return rates
 
 
 def bottleneck(loads: Loads) -> Bottleneck:
@@ -199,7 +184,7 @@ def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float
 
 
 @kernel
-def _one_group(
+def _any(
     instance: Instance, placements: Ints, out: Floats, per_core: bool, constants: Floats
 ) -> None:
     loads = np.empty(n_resources(len(instance.device_type)))
@@ -210,20 +195,3 @@ def _one_group(
         if per_core:
             worst = max(worst, busiest_core(instance, placements[i]))
         out[i] = 1.0 / worst
-
-
-@kernel
-def _several_groups(
-    instance: Instance, placements: Ints, out: Floats, per_core: bool, work: Scratch
-) -> None:
-    for i in range(len(placements)):
-        full_rate_loads(instance, placements[i], work.rising)
-        write_constants(instance, placements[i], work.constants)
-        worst = highest(work.rising, work.constants)
-        if per_core:
-            worst = max(worst, busiest_core(instance, placements[i]))
-        if worst <= 1.0:
-            out[i] = 1.0
-            work.rates[:] = 1.0
-        else:
-            out[i] = fill(instance, placements[i], per_core, work)

@@ -132,8 +132,10 @@ def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
         yield lambda records: append("".join(f"{encode(asdict(r))}\n" for r in records).encode())
 
 
-JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")
+JOIN_COLUMNS = ("joins", "port_start", "port", "intake")
 """Columns without information if no operator joins its streams."""
+ONE_SHARE = np.array([1.0])
+"""In the hash of several sources, as their values were sums before one share counted for all."""
 
 
 def problem_hash(problem: Problem) -> str:
@@ -158,6 +160,7 @@ def problem_hash(problem: Problem) -> str:
     if not len(columns["max_rate"]):
         del columns["max_rate"]
     arrays = [np.asarray(column) for column in columns.values()]
+    arrays += [ONE_SHARE] if len(problem.instance.sources) > 1 else []
     if problem.rules is not None:
         arrays += [problem.rules.unit, problem.rules.allowed, problem.rules.apart]
         arrays += [

@@ -8,7 +8,7 @@ load the link between their devices. Streams inside a unit cost nothing.
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from streamsim.instance import with_constants_as_loads
+from streamsim.instance import Instance, with_constants_as_loads
 from streamsim.jit import kernel
 from streamsim.loads import limits_subtasks
 from streamsim.platform import Platform
@@ -59,9 +59,17 @@ def finest_level(problem: "Problem", times: float = 1.0) -> Level:
 
     Constant loads are multiplied by ``times``. A placement carries the full rates divided by
     ``times`` if and only if its peak is at most ``times``, so a level decides about one rate
-    exactly; about the full rate by default. Without rules, parallel streams are separate entries.
+    exactly; about the full rate by default.
     """
-    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
+    return level_with(problem, with_constants_as_loads(problem.instance, times))
+
+
+def level_with(problem: "Problem", instance: Instance) -> Level:
+    """Finest level of a problem with the loads of another instance, without constant loads.
+
+    Without rules, parallel streams are separate entries.
+    """
+    rules = problem.rules
     n, d = instance.n_operators, instance.n_devices
     by_tuple = instance.overhead > 0 or instance.gap > 0
     tuples = instance.tuples if by_tuple else np.zeros(0)

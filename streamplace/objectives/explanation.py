@@ -143,7 +143,8 @@ class PlainExplanation(Displayed):
 
     def brief(self) -> Report:
         """Operators by device."""
-        return Report(brief_and_detail(self._sheet))
+        told = getattr(self.beside, "source_lines", ())
+        return Report((*brief_and_detail(self._sheet), *told))
 
     def report(self) -> Report:
         """Operators by device, and the value."""

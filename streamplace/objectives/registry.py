@@ -243,6 +243,8 @@ class Condition:
     def check(self, problem: Problem) -> None:
         """Raise PlacementError if a bound proves that no placement meets it."""
         self.objective.check(problem)
+        if self.objective.is_share and self.limit < 0:
+            raise SettingError(f"{self.text} asks for a share below 0; give one from 0 to 1")
         bound = self.objective.bound(problem)
         bound = self.objective.limit if bound is None else bound
         if bound is None or self.sense != self.objective.sense:

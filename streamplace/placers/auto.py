@@ -96,10 +96,8 @@ def _work(team: "Team") -> None:
         share = SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
         team.ask("anneal", team.part(share if provable else 1.0), start=team.placements)
     if provable and not team.late:
-        several = problem.instance.n_groups > 1  # or else the peak alone guides the proof
-        start = {"start": team.placements} if several else {}
-        team.ask(PROOF, team.part(1.0), **start)
-    if provable and objective.usual_kind == "rate":
+        team.ask(PROOF, team.part(1.0))
+    if objective.usual_kind == "rate":
         team.settle()
 
 
@@ -140,6 +138,7 @@ class Team:
         self._bound: float | None = None
         self._settled: Placement | None = None
         self._least_load: float | None = None
+        self._levels: tuple[float, ...] = ()
         self._trace: list[Improvement] = []
         self._before = 0
         self._error: StreamplaceError | None = None
@@ -178,11 +177,12 @@ class Team:
         self._take(result, began)
 
     def settle(self) -> None:
-        """Lower the load of the fullest resource of a placement that carries the full rate."""
+        """Lower the load of a placement that keeps up; raise sources beside stuck ones."""
         if self._best is not None and not self.late:
             found, part = Found(self._best.placement), self.part(1.0)
             found = settled(self.problem, self.objective, found, self._seed, part)
             self._settled, self._least_load = found.placement, found.least_load
+            self._levels = found.levels
 
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
         """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""
@@ -201,7 +201,7 @@ class Team:
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
         placement = self._best.placement if self._settled is None else self._settled
-        if self.objective.usual_kind == "rate":
+        if self.objective.usual_kind == "rate" and not self._levels:
             began = now() - self._start
             placement = with_least_peak(self.problem, placement)
             value = self.objective.value(self.problem, placement)
@@ -209,7 +209,8 @@ class Team:
             if not isclose(value, self._best.value, rel_tol=ROUNDING):
                 self._trace.append(Improvement(began, value, self._before))
         steps, load = self._best.steps, self._least_load
-        return Found(placement, self._bound, tuple(self._trace), least_load=load, steps=steps)
+        trace, levels = tuple(self._trace), self._levels
+        return Found(placement, self._bound, trace, least_load=load, steps=steps, levels=levels)
 
     def _given(self, share: float, limit: int | None) -> int | None:
         """Deduct and return the evaluations of the next member; None without limit."""

@@ -82,6 +82,8 @@ class Found:
         full rate.
     steps
         What each number of moves from the present placement reaches.
+    levels
+        Proven bounds of the shares of sources beside those that are stuck, level by level.
     """
 
     placement: Placement
@@ -90,6 +92,7 @@ class Found:
     value: float | None = None
     least_load: float | None = None
     steps: tuple[MoveStep, ...] = ()
+    levels: tuple[float, ...] = ()
 
 
 class PlacerFunction(Protocol):
@@ -189,6 +192,7 @@ class Placer:
             answer.trace,
             least_load=answer.least_load,
             steps=answer.steps,
+            levels=answer.levels,
             problem=problem,
             judge=objective,
         )

@@ -90,6 +90,8 @@ class Result(Pictured):
         the full rate; None if unknown.
     steps
         What each number of moves reaches, for an objective that is not measured in seconds.
+    levels
+        Proven bounds of the shares of sources beside those that are stuck, level by level.
     problem, judge
         The problem, and the objective itself.
     by_subtasks
@@ -111,6 +113,7 @@ class Result(Pictured):
     trace: tuple[Improvement, ...] = ()
     least_load: float | None = field(default=None, kw_only=True)
     steps: tuple[MoveStep, ...] = field(default=(), kw_only=True)
+    levels: tuple[float, ...] = field(default=(), kw_only=True)
     problem: Problem = field(kw_only=True, repr=False, compare=False)
     judge: Objective = field(kw_only=True, repr=False, compare=False)
     by_subtasks: float | None = field(default=None, kw_only=True, repr=False, compare=False)
@@ -183,6 +186,7 @@ class Result(Pictured):
                 Heading(graph.name, heading),
                 *sentences,
                 *([] if bound is None else [bound]),
+                *(f"Bound beside stuck sources: {percent(share)}" for share in self.levels),
                 *self._hint(),
                 *self.likely(),
                 *assumed(assumptions(self.problem)),
@@ -250,6 +254,7 @@ class Result(Pictured):
             "bound": self.bound,
             "gap": self.gap,
             **({} if self.least_load is None else {"least_load": self.least_load}),
+            **({"levels": list(self.levels)} if self.levels else {}),
             **({"steps": [asdict(step) for step in self.steps]} if self.steps else {}),
             **self._advice(),
             "verdict": self.verdict,

@@ -263,8 +263,6 @@ class LinkedDevices:
         deployment = deployment_of(self._demand, self._catalogue, packed)
         machine, present = deployment.placement.index, deployment.on(self._cluster, devices)
         instance = Problem(deployment.expansion.graph, self._cluster, known=present).instance
-        # Sources slow down together: that is faster to compute, and equal where all are carried.
-        instance = instance._replace(group=np.zeros_like(instance.group), n_groups=1)
         carried = throughput_of(instance, devices[machine])
         for _ in range(MOST_SWAPS):
             swaps = self._swaps(packed, devices)

@@ -119,13 +119,14 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
 
 def placement_part(problem: Problem, named: Shown, judge: Objective) -> PlacementPart:
     """Describe a placement with its values."""
-    from streamsim import bottleneck, resource_loads, source_rates, throughput_of
+    from streamsim import bottleneck, resource_loads, throughput_of
+    from streamsim.overload import overloaded_shares
 
     placement, instance = named.placement, problem.instance
     place = placement.index
     loads = resource_loads(instance, place)
     top = bottleneck(loads)
-    rates = source_rates(instance, place)
+    shares = dict(zip(instance.sources.tolist(), overloaded_shares(instance, place), strict=True))
     value = judge.value(problem, placement)
     a, b = np.nonzero(loads.links)
     picture = judge.pictured(problem, placement)
@@ -133,7 +134,7 @@ def placement_part(problem: Problem, named: Shown, judge: Objective) -> Placemen
         name=named.name,
         place=place.tolist(),
         throughput=plain(throughput_of(instance, place)),
-        sources=[(int(v), plain(float(rates[v]))) for v in problem.graph.sources],
+        sources=[(int(v), plain(float(shares[int(v)]))) for v in problem.graph.sources],
         bottleneck=LimitPart(
             kind=cast(ResourceKind, top.kind), device=top.device, peer=top.peer, load=plain(top.use)
         ),

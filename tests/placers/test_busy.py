@@ -17,7 +17,7 @@ from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.anneal.generic import BATCH
-from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
+from streamplace.placers.anneal.throughput import LEAST
 from streamplace.placers.exact.prover import MOVES
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
@@ -65,7 +65,7 @@ def test_large_graphs_are_never_below_metis_where_time_allows(placer, busy):
     [
         *(("anneal", PROBLEMS[name], LEAST) for name in ONE_SOURCE),
         *(("exact", PROBLEMS[name], MOVES) for name in ONE_SOURCE),
-        ("anneal", layered(40, n_sources=4), LEAST_OF_SEVERAL),  # a turn by peak, and one by sum
+        ("anneal", layered(40, n_sources=4), LEAST),
     ],
 )
 def test_the_first_moves_are_made(placer, problem, least, busy):

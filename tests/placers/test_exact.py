@@ -154,8 +154,9 @@ def test_what_limits_one_of_many_sources_on_every_device_is_part_of_the_bound(
     speeds = [2, 2, 2] if rules is None else [2, 8, 8]
     devices = [Device(f"d{i}", mips=mips, cores=cores) for i, mips in enumerate(speeds)]
     result = solved(Problem(graph, Cluster.of(devices), rules), Budget(evaluations=2000))
-    assert result.value == pytest.approx(0.75)
-    assert result.bound == pytest.approx(0.75)
+    assert result.value == pytest.approx(0.5)
+    assert result.bound == pytest.approx(0.5)
+    assert result.explain().sources == pytest.approx({"one": 0.5, "o0": 1.0})
 
 
 def test_the_same_seed_and_evaluations_give_the_same_answer():

@@ -34,15 +34,6 @@ def test_more_than_rounding_is_found(selectivity, found):
     assert unequal_inputs(flow) == found
 
 
-def test_sources_that_meet_in_a_join_are_one_group_and_others_are_not():
-    """0 and 1 merge before the join with 2; 3 only shares an operator that merges with 4."""
-    source = [0, 1, 5, 2, 3, 4]
-    target = [5, 5, 6, 6, 7, 7]
-    flow = flow_of([1, 1, 2, 1, 1, 0, 0, 0], source, target, joins=np.arange(8) == 6)
-    assert flow.group.tolist() == [0, 0, 0, 1, 2]
-    assert flow.n_groups == 3
-
-
 @given(st.data())
 def test_what_streams_bring_adds_up_to_what_is_taken_in(data):
     n = data.draw(st.integers(2, 7))

@@ -20,7 +20,7 @@ def wander(instance, state, operators, devices):
     for i in range(len(operators)):
         home = state.placement[operators[i]]
         inc.move(instance, state, operators[i], devices[-1 - i])
-        best = max(best, inc.value(instance, state))
+        best = max(best, inc.value(state))
         inc.move(instance, state, operators[i], home)
         inc.move(instance, state, operators[i], devices[i])
     return best
@@ -73,7 +73,7 @@ def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(case, data):
         inc.move(instance, state, v, to)
         expected = throughput(instance, state.placement[None])[0]
         worst = bottleneck(resource_loads(instance, state.placement)).load
-        assert inc.value(instance, state) == pytest.approx(expected, rel=TOLERANCE)
+        assert inc.value(state) == pytest.approx(expected, rel=TOLERANCE)
         assert inc.peak(state) == pytest.approx(worst, rel=TOLERANCE, abs=1e-15)
         fresh = fresh_loads(instance, state)
         np.testing.assert_allclose(state_loads(state), fresh, rtol=TOLERANCE, atol=1e-15)
@@ -93,7 +93,7 @@ def test_a_hundred_thousand_moves_leave_no_trace(n_devices):
     fresh = fresh_loads(instance, state)
     np.testing.assert_allclose(state_loads(state), fresh, rtol=1e-9, atol=1e-18)
     expected = throughput(instance, state.placement[None])[0]
-    assert inc.value(instance, state) == pytest.approx(expected, rel=1e-12)
+    assert inc.value(state) == pytest.approx(expected, rel=1e-12)
     assert inc.peak(state) == state_loads(state).max()
 
 

@@ -11,12 +11,11 @@ from streamsim import (
     bottleneck,
     build_instance,
     resource_loads,
-    source_rates,
     throughput,
 )
-from streamsim.filling import flow_shares
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
+from streamsim.sources import at_shares, flow_shares
 from streamsim_strategies import flowing, placed, placed_joins
 
 TOLERANCE = 1e-9
@@ -32,7 +31,7 @@ def one(instance, *placement):
     return float(throughput(instance, [placement])[0])
 
 
-def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_as_much():
+def test_a_small_source_counts_as_much_as_one_that_emits_a_million_billion_times_as_much():
     instance = build_instance(
         rate=[1e15, 0.01, 0],
         seconds=[[0.0], [0.0], [200.0]],
@@ -41,8 +40,7 @@ def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_
         device_type=[0, 0],
         seconds_per_byte=np.zeros((2, 2)),
     )
-    assert source_rates(instance, [0, 1, 1]).tolist() == pytest.approx([1.0, 0.5, 0.0])
-    assert source_rates(instance, [0, 0, 0]).tolist() == pytest.approx([1.0, 0.5, 0.0])
+    assert throughput(instance, [[0, 1, 1], [0, 0, 0]]).tolist() == pytest.approx([0.5, 0.5])
 
 
 def test_a_problem_without_sources_is_never_limited():
@@ -96,7 +94,7 @@ def test_the_bottleneck_is_the_fullest_resource(changes, placement, expected):
 )
 @given(data=st.data())
 def test_rates_agree_with_the_literal_model_in_batches_and_alone(cases, data):
-    """With joins: sets instead of tuples, and sources that meet in one held back together."""
+    """With joins: sets instead of tuples."""
     problem, batch = data.draw(cases)
     problem = flowing(problem)
     found = throughput(problem.instance, batch)
@@ -104,9 +102,6 @@ def test_rates_agree_with_the_literal_model_in_batches_and_alone(cases, data):
     assert found == pytest.approx(expected, rel=TOLERANCE)
     assert ((found >= 0) & (found <= 1)).all()
     assert found.tolist() == [float(throughput(problem.instance, row[None])[0]) for row in batch]
-    rates = source_rates(problem.instance, batch[0])
-    reached = reference.source_rates(problem, batch[0].tolist())
-    assert {v: rates[v] for v in reached} == pytest.approx(reached, rel=TOLERANCE)
 
 
 @pytest.mark.parametrize("constants", [False, True])
@@ -164,16 +159,20 @@ def test_shares_of_the_sources_add_up_to_the_flow(case):
     assert total == pytest.approx((instance.input_rate > 0).astype(float), rel=1e-12)
 
 
-def test_a_stream_that_costs_no_handling_goes_on_beside_a_full_device():
-    """Handling is paid by the byte, and the streams carry none; source 2 fills device 1."""
-    instance = build_instance(
-        rate=[100, 0, 100, 0],
-        seconds=[[1e-3], [0], [2e-2], [0]],
-        source=[0, 2],
-        target=[1, 3],
-        payload=[0, 0],
-        device_type=[0, 0],
-        seconds_per_byte=[[0, 1e-6], [1e-6, 0]],
-        overhead_per_byte=1e-9,
+@given(st.one_of(placed(max_sources=5), placed_joins(max_sources=5)), st.data())
+def test_an_instance_at_shares_has_the_loads_of_slower_sources(case, data):
+    """Of joins all at one share, as what their inputs bring must agree."""
+    problem, batch = case
+    instance = problem.instance
+    share = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+    size = len(instance.sources)
+    alike = [data.draw(share)] * size
+    shares = np.array(
+        alike if instance.joins.any() else data.draw(st.lists(share, min_size=size, max_size=size))
     )
-    assert source_rates(instance, [0, 1, 1, 1]).tolist() == pytest.approx([1, 0, 0.5, 0])
+    rate = instance.rate.copy()
+    rate[instance.sources] *= shares
+    slower = resource_loads(problem.but(rate=rate.tolist()).instance, batch[0])
+    found = resource_loads(at_shares(instance, shares), batch[0])
+    for name, loads in slower._asdict().items():
+        np.testing.assert_allclose(getattr(found, name), loads, 1e-9, 1e-12, err_msg=name)

@@ -27,6 +27,7 @@ class Runs(NamedTuple):
     repeats_from: Floats  # [B] seconds after which every tick provably repeats, or nan
     drift: Floats  # [B, N] imbalance of an operator's input, as a share of its full rate
     grown: Floats  # [B, M] tuples by which streams have grown, in the caller's order
+    sources: Floats  # [B, S] tuples/s that each source admits
 
 
 def simulate(instance: Instance, placements: ArrayLike, settings: Settings | None = None) -> Runs:
@@ -108,6 +109,7 @@ def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) 
         repeats_from=np.where(sums.repeating < 0, np.nan, sums.repeating * settings.dt),
         drift=_drifts(instance, wiring, each, sums.taken / seconds, sums.emitted / seconds),
         grown=grown[:, np.argsort(instance.stream_index)],
+        sources=each,
     )
 
 

@@ -1,4 +1,4 @@
-"""Relative throughput: the share of the sources' rate that the placed graph carries."""
+"""Relative throughput: the share of their rates at which all sources can run at once."""
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
@@ -11,7 +11,7 @@ from streamplace.objectives.throughput.loads import picture
     "throughput", sense="max", explain=explain, picture=picture, limit=1.0, kind="rate", quick=True
 )
 def throughput(problem: Problem, placements: Ints) -> Floats:
-    """Relative throughput in the steady state, 0 to 1 (max–min fair between sources)."""
+    """Relative throughput, 0 to 1: share of their rates at which all sources can run at once."""
     from streamsim import throughput as steady_throughput
 
     return steady_throughput(problem.instance, placements)

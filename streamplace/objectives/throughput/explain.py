@@ -207,11 +207,11 @@ class Sustained(AdvisingExplanation):
     Attributes
     ----------
     relative_throughput
-        Sustained share of the sources' total rate.
+        Largest share of their rates at which all sources can run at once.
     throughput, offered
-        Tuples/s that the sources emit under back-pressure, and that they would emit without it.
+        Tuples/s that the sources emit at their shares, and that they would emit without limits.
     sources
-        Sustained share of each source's rate (max–min fair where sources compete).
+        Share of each source's rate: the relative throughput or, beside stuck sources, more.
     links
         Links in use, fullest first.
     cards
@@ -221,14 +221,17 @@ class Sustained(AdvisingExplanation):
     find_remedies
         Function that searches for what would help most, below the full rate.
     limits
-        What holds sources back, the slowest first, where several may reach different rates.
+        Of several sources those that are not carried whole, and what limits them, by levels.
+    overloaded
+        Of several sources that are not all carried whole: the share of its rate that each gets if
+        all offer theirs, as a fair CPU and full queues divide it (`streamsim.overload`).
     """
 
     relative_throughput: float
     throughput: float
     offered: float
     sources: dict[str, float]
-    bottleneck: FullestResource  # with several sources, that of the slowest
+    bottleneck: FullestResource
     devices: tuple[DeviceLoad, ...]
     links: tuple[LinkLoad, ...]
     cards: tuple[CardLoad, ...]
@@ -236,6 +239,7 @@ class Sustained(AdvisingExplanation):
     find_remedies: Callable[[], tuple[PlacementRemedy, ...]] = field(repr=False, compare=False)
     assumptions: tuple[str, ...] = ()
     limits: tuple[SourceLimit, ...] = ()
+    overloaded: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def parallelism(self) -> ParallelismAdvice | None:
@@ -255,7 +259,12 @@ class Sustained(AdvisingExplanation):
     @property
     def words(self) -> str:
         """Relative and absolute throughput."""
-        return f"{percent(self.value)} of the sources' rate, {digits(self.throughput, 6)} tuples/s"
+        return f"{self._reached}, {digits(self.throughput, 6)} tuples/s"
+
+    @property
+    def _reached(self) -> str:
+        whose = "every source's rate" if self.limits else "the sources' rate"
+        return f"{percent(self.value)} of {whose}"
 
     @property
     def verdict(self) -> str:
@@ -264,11 +273,10 @@ class Sustained(AdvisingExplanation):
         if limit.load <= 1:
             full = percent(limit.load)
             return f"carries the full rate; the fullest resource is {limit.label} at {full}"
-        reached = f"{percent(self.value)} of the sources' rate"
         if len(self.limits) < 2:
-            return f"{reached}; {limit.label} is the limit"
+            return f"{self._reached}; {limit.label} is the limit"
         limits = some(self.limits, lambda part: f"{part.resource.label} for {part.names}", ", ", 2)
-        return f"{reached}; the limits are {limits}"
+        return f"{self._reached}; the limits are {limits}"
 
     __repr__ = verdict_of
 
@@ -279,11 +287,21 @@ class Sustained(AdvisingExplanation):
             "relative_throughput": self.relative_throughput,
             "throughput": self.throughput,
             "bottleneck": {"kind": limit.kind, "name": limit.name, "load": limit.load},
+            **(self._source_facts() if self.limits else {}),
         }
+
+    def _source_facts(self) -> dict[str, Any]:
+        limits = [
+            {"sources": part.sources, "share": part.share, "resource": part.resource.name}
+            | {"kind": part.resource.kind, "stuck": part.stuck}
+            for part in self.limits
+        ]
+        return {"sources": self.sources, "limits": limits, "overloaded": dict(self.overloaded)}
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        columns = (f.name for f in fields(self) if not f.name.startswith("find_"))
+        hidden = "find_" if self.overloaded else ("find_", "overloaded")
+        columns = (f.name for f in fields(self) if not f.name.startswith(hidden))
         loads = {name: _plain(getattr(self, name)) for name in columns}
         move = self.move_facts("relative_throughput")
         advice = {"move": move, "parallelism": _plain(self.parallelism)}
@@ -299,16 +317,12 @@ class Sustained(AdvisingExplanation):
     def brief(self) -> Report:
         """Devices with their load and operators, and the bottleneck."""
         devices = brief_and_detail(self._device_sheet)
-        return Report((*devices, *self._bottlenecks(lambda limit: ""), *self._remedies()))
+        limits = self._bottlenecks(lambda limit: "")
+        return Report((*devices, *self._further_source_lines, *limits, *self._remedies()))
 
     def report(self) -> Report:
         """Sources, devices, links, cards, the bottleneck with its users, and advice."""
-        parts: list[Part] = []
-        if len(set(map(percent, self.sources.values()))) > 1:
-            slowest = sorted(self.sources.items(), key=itemgetter(1))
-            shares = [f"{name} {percent(share)}" for name, share in slowest]
-            parts.append(f"sources: {some(shares, separator=', ', most=FEW_LISTED)}")
-        parts += brief_and_detail(self._loads_sheet)
+        parts: list[Part] = [*self._further_source_lines, *brief_and_detail(self._loads_sheet)]
         if self.links or self.cards:
             parts.append(Brief(self._network_sheet()))
         if self.links:
@@ -317,6 +331,28 @@ class Sustained(AdvisingExplanation):
             parts.append(Detail(_sheet_of("network card", map(_card_row, self.cards))))
         parts += self._bottlenecks(_users)
         return Report((*parts, *self._advice(), *assumed(self.assumptions)), self._title())
+
+    @property
+    def source_lines(self) -> tuple[str, ...]:
+        """Shares at which sources run at once, of several that are not all carried whole."""
+        lines = []
+        for part in self.limits[:FEW_LISTED]:
+            names, share = some(part.sources, separator=", ", most=FEW_LISTED), percent(part.share)
+            stuck = some(part.stuck, separator=", ", most=FEW_NAMED)
+            why = f", as no device that may run {stuck} is faster" if stuck else ""
+            lines.append(f"Not carried whole: {names}: {share} of their rates at once{why}")
+        slowest = sorted(self.overloaded.items(), key=itemgetter(1))
+        if any(percent(share) != percent(self.sources[name]) for name, share in slowest):
+            shares = [f"{name} {percent(share)}" for name, share in slowest]
+            listed = some(shares, separator=", ", most=FEW_LISTED)
+            lines.append(f"If all sources offer their rates, they get: {listed}")
+        return tuple(lines)
+
+    @property
+    def _further_source_lines(self) -> tuple[str, ...]:
+        """Without the first line if all sources have the share that is told anyway."""
+        alike = len(self.limits) == 1 and not self.limits[0].stuck
+        return self.source_lines[1 if alike else 0 :]
 
     def _bottlenecks(self, users: Callable[[FullestResource], str]) -> Iterator[str]:
         """The bottleneck, or that of each source, with words on its users."""
@@ -406,7 +442,8 @@ class Sustained(AdvisingExplanation):
 
 def explain(problem: Problem, placement: Placement) -> Sustained:
     """Loads, bottleneck and advice for a legal placement."""
-    from streamsim import bottleneck, resource_loads, source_rates, throughput_of
+    from streamsim import bottleneck, resource_loads, throughput_of
+    from streamsim.overload import overloaded_shares
 
     instance, place = problem.instance, placement.index
     loads = resource_loads(instance, place)
@@ -415,17 +452,23 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     links = link_loads(problem, place, loads.links)
     cards = card_loads(problem, place, loads)
     name = partial(fullest_resource, problem, place, devices=devices, links=links, cards=cards)
-    rates = source_rates(instance, place)
-    several = instance.n_groups > 1 and value < 1
     fullest = name(bottleneck(loads))
-    limits = source_limits(problem, place, loads, rates, name) if several else ()
-    names = problem.graph.operators.name
+    limits = source_limits(problem, place, loads, name) if len(instance.sources) > 1 else ()
+    names, rates = problem.graph.operators.name, problem.graph.operators.rate
+    held = {source: limit.share for limit in limits for source in limit.sources}
+    most = 1.0 if held else value
+    sources = {names[v]: held.get(names[v], most) for v in problem.graph.sources}
+    carried = overloaded_shares(instance, place).tolist() if limits else []
+    overloaded = {names[v]: share for v, share in zip(instance.sources, carried, strict=False)}
+    emitted = value * problem.graph.source_rate
+    if len(set(sources.values())) > 1:
+        emitted = sum(sources[names[v]] * float(rates[v]) for v in problem.graph.sources)
     return Sustained(
         relative_throughput=value,
-        throughput=value * problem.graph.source_rate,
+        throughput=emitted,
         offered=problem.graph.source_rate,
-        sources={names[v]: float(rates[v]) for v in problem.graph.sources},
-        bottleneck=limits[0].resource if limits else fullest,
+        sources=sources,
+        bottleneck=fullest,
         devices=devices,
         links=links,
         cards=cards,
@@ -434,6 +477,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         find_remedies=partial(remedies, problem, place, value, devices, links, cards),
         assumptions=assumptions(problem),
         limits=limits,
+        overloaded=overloaded,
     )
 
 

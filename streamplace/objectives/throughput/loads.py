@@ -12,6 +12,7 @@ from streamplace.model.message_text import shown
 from streamplace.model.mixins import WIDEST
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.source_levels import slowdowns, source_levels
 from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.objectives.explanation import Picture
 
@@ -28,10 +29,6 @@ RESOURCES = {
     "ingress": "the incoming network card of {}",
 }
 """Resources in words."""
-
-
-MOST_SHARES = 2_000_000
-"""Most sources × (operators + links) for which what holds each source back is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +166,12 @@ class FullestResource:
 
 @dataclass(frozen=True, slots=True)
 class SourceLimit:
-    """What holds sources back: a resource that is full when no source that uses it is faster."""
+    """Sources that are not carried whole, and the resource that is full at their share."""
 
     sources: tuple[str, ...]
-    share: float  # of their own rates that they reach
+    share: float  # of their own rates at which they can run, all sources at once
     resource: FullestResource
+    stuck: tuple[str, ...]  # operators because of which no placement carries them further
 
     @property
     def names(self) -> str:
@@ -315,62 +313,28 @@ def source_limits(
     problem: Problem,
     place: Ints,
     loads: "Loads",
-    rates: Floats,
     name: Callable[["Bottleneck"], FullestResource],
 ) -> tuple[SourceLimit, ...]:
-    """Return what holds back each source that does not reach its rate, the slowest first.
+    """Return the levels at which sources run that are not carried whole, and what limits each.
 
-    ``rates`` [N] are the shares that sources reach, and ``name`` describes a resource. Large
-    problems with many sources have none.
+    ``name`` describes a resource.
     """
-    from streamsim.filling import flow_shares
+    from streamsim import bottleneck
 
-    instance = problem.instance
-    reached = rates[instance.sources]
-    if len(reached) * (instance.n_operators + problem.n_devices**2) > MOST_SHARES:
-        return ()
-    use = loads_of_parts(instance, place, flow_shares(instance)).T.copy()  # [R, S]
-    d, constant = instance.n_devices, np.zeros(len(use))
-    if len(instance.constant):
-        rows = np.arange(len(place)), instance.device_type[place]
-        constant[:d] = np.bincount(place, instance.constant[rows], d)
-        constant[-len(place) :] = instance.core_constant[rows]
-    full = constant + use @ reached >= 1 - ROUNDING
-    fastest = np.where(use > 0, reached, 0.0).max(axis=1)
-    held: dict[Bottleneck, list[int]] = {}
-    for i in np.argsort(reached, kind="stable").tolist():
-        stops = full & (use[:, i] > 0) & (fastest <= reached[i] * (1 + ROUNDING))
-        if reached[i] < 1 - ROUNDING and stops.any():
-            first = int(np.argmax(stops * use.sum(axis=1)))
-            held.setdefault(_resource(instance, place, loads, first), []).append(i)
-    names = [problem.graph.operators.name[v] for v in instance.sources.tolist()]
-    return tuple(
-        SourceLimit(tuple(names[i] for i in who), float(reached[who].max()), name(top))
-        for top, who in held.items()
-    )
-
-
-def loads_of_parts(instance: "Instance", place: Ints, parts: Floats) -> Floats:
-    """Loads by parts [P, N] of the full input of every operator, without constant loads, [P, R].
-
-    The resources of `streamsim.equation`, and the core of every operator.
-    """
-    from streamsim.equation import n_resources
-    from streamsim.loads import full_rate_loads, limits_subtasks
-
-    n, shared = len(place), n_resources(instance.n_devices)
-    loads = np.zeros((len(parts), shared + n))
-    for part, own in zip(parts, loads, strict=True):
-        sent = part[instance.source]
-        with_part = instance._replace(
-            load=instance.load * part[:, None],
-            tuples=instance.tuples * sent,
-            traffic=instance.traffic * sent,
-        )
-        full_rate_loads(with_part, place, own[:shared])
-    if limits_subtasks(instance):
-        loads[:, shared:] = parts * instance.core_load[np.arange(n), instance.device_type[place]]
-    return loads
+    instance, names = problem.instance, problem.graph.operators.name
+    free, held = np.ones(len(instance.sources), np.bool_), np.zeros(len(instance.sources))
+    limits, top = list[SourceLimit](), bottleneck(loads)
+    for level in source_levels(problem, place):
+        if level.share >= 1:
+            break
+        if limits:
+            row = int(slowdowns(instance, place, held, free).argmax())
+            top = _resource(instance, place, loads, row)
+        sources, stuck = (tuple(names[v] for v in rows) for rows in (level.sources, level.stuck))
+        limits.append(SourceLimit(sources, level.share, name(top), stuck))
+        now = np.isin(instance.sources, level.sources)
+        held[now], free = level.share, free & ~now
+    return tuple(limits)
 
 
 def _resource(instance: "Instance", place: Ints, loads: "Loads", row: int) -> "Bottleneck":

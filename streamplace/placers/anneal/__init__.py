@@ -3,8 +3,7 @@
 For the throughput, moves of single operators, swaps, and moves of neighbourhoods (a chain, a
 branch) are accepted or rejected by the energy of `walk`, as the temperature falls. Large graphs are
 searched level by level, from a few hundred groups of operators down to operators (`throughput`).
-With several sources the fullest resource does not decide alone; the search then alternates between
-the peak and the exact throughput. The shortest pass (`makespan`) has an annealing of its own, over
+The shortest pass (`makespan`) has an annealing of its own, over
 devices and order (`schedules`). For any other objective the search starts from placements for a
 related objective and climbs by plain evaluation (`generic`).
 
@@ -62,8 +61,8 @@ def anneal(
         from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)
-    from streamplace.placers.anneal.throughput import least_work, maximise
+    from streamplace.placers.anneal.throughput import LEAST, maximise
 
-    meter = Meter(budget, least_work(problem))
+    meter = Meter(budget, LEAST)
     start = start or metis_to_begin_with(problem, objective, seed, budget, meter)
     return maximise(problem, start, seed, meter)

@@ -10,11 +10,9 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-from streamsim import Instance
-from streamsim.filling import work_of_sources
 
 from streamplace.errors import StreamplaceError
-from streamplace.model.arrays import ROUNDING, Floats, Ints
+from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
@@ -85,38 +83,16 @@ def least_devices(problem: Problem, limit: float) -> int:
     """Lower bound of the number of devices whose CPU sustains a relative throughput."""
     if limit <= 0:
         return 1
-    limit *= 1 - ROUNDING  # which is enough; of a source that emits little, it may be all
+    limit *= 1 - ROUNDING  # which is enough
     instance = problem.instance
     share = instance.load[:, instance.device_type]  # of every device, per operator
     strength = 1 / np.maximum(share.sum(axis=0), 1e-300)
-    if instance.n_groups > 1:
-        need = instance.full_load[:, instance.device_type]
-        least = _least_work(instance, (need * strength).min(axis=1), limit)
-    else:
-        need = limit * share
-        if len(instance.constant):
-            need = need + instance.constant[:, instance.device_type]
-        least = (need * strength).min(axis=1).sum()
+    need = limit * share
+    if len(instance.constant):
+        need = need + instance.constant[:, instance.device_type]
+    least = (need * strength).min(axis=1).sum()
     power = np.cumsum(np.sort(strength)[::-1])
     return min(int(np.searchsorted(power, least * (1 - ROUNDING))) + 1, problem.n_devices)
-
-
-def _least_work(instance: Instance, work: Floats, limit: float) -> float:
-    """Least work with which the sources reach a relative throughput.
-
-    The throughput is the mean of the relative rates of sources, weighted by their rates, so the
-    groups with the least work per tuple go first. ``work`` [N] is the work of operators at full
-    rate, constant loads included. Charging constant loads in proportion to the rate never
-    overestimates: an operator with any input has its full constant load on a device with capacity
-    for it, and an operator without input may be on a device that constant loads fill.
-    """
-    rates = np.bincount(instance.group, instance.rate[instance.sources])
-    each = np.bincount(instance.group, work_of_sources(instance, work))
-    cheapest = np.argsort(each / rates)
-    weight = (rates / rates.sum())[cheapest]
-    before = np.cumsum(weight) - weight
-    reached = np.clip((limit - before) / weight, 0.0, 1.0)
-    return float(reached @ each[cheapest])
 
 
 def _strongest(problem: Problem) -> list[str]:

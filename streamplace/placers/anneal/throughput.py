@@ -1,10 +1,5 @@
 """Maximising the throughput: choice of the search, its start and its length, and its levels.
 
-With several sources the search alternates between the peak and the exact, max–min fair throughput.
-The peak determines the rate of the slowest source, but not the higher rates of the others. An exact
-value takes passes over the graph, a peak only the neighbourhood of a move; so the search by peak
-finds good placements, and the search by exact value continues from there.
-
 Large graphs are searched in cycles. A cycle coarsens the graph to a few hundred groups of units
 without merging units that the best placement so far separates, so that this placement exists at
 every level: units join the neighbour with which they exchange the most bytes. The search starts
@@ -12,44 +7,28 @@ from it on the coarsest level and passes its best placement down. Cycles with di
 follow one another until the budget ends.
 """
 
-import operator
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
-from streamsim import Instance, incremental, throughput_of
-from streamsim.incremental import LoadState, value
-from streamsim.incremental import move as move_operator
-from streamsim.instance import writable
-from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
-from streamsim.topology import group_by
+from streamsim import throughput_of
+from streamsim.jit import kernel
 
-from streamplace.model.arrays import TIE, Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.coarsening import Level, contracted, finest_level
 from streamplace.model.least_peak import least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.walk import (
     BEST_PEAK,
-    COOLING,
     ENDLESS,
-    ENERGY,
-    ENOUGH,
     FIRST_ROUND,
     FLAT,
     HEAT,
-    LENGTH,
-    STEP,
     SWEEP,
-    TEMPERATURE,
     TIGHTEN,
     WIDTH,
-    UnitWalk,
-    accepted,
-    apart,
     begin_search,
     best_place,
-    count_used,
     first_place,
     mix,
     new_walk,
@@ -58,20 +37,15 @@ from streamplace.placers.anneal.walk import (
     placement_of,
     places_of,
     proceed,
-    propose,
-    restart,
-    search,
-    take_room,
     value_of,
 )
-from streamplace.placers.incumbent import Incumbent, handing_on
+from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
-LEAST, LEAST_OF_SEVERAL = 2 * FIRST_ROUND, FIRST_ROUND // 2
+LEAST = 2 * FIRST_ROUND
 """Proposals made even if the time is over, within a millisecond on small graphs. After the first
-round alone, one small graph in twelve has not improved; with several sources every third proposal
-takes passes over the graph."""
+round alone, one small graph in twelve has not improved."""
 NARROW = 128
 """Number of units above which the search begins with a wide slack (see `ATTEMPTS`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
@@ -82,12 +56,6 @@ FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
 many, so that a longer budget continues a shorter one."""
 MOST_TIMES = 1e6
 """Largest factor of constant loads, for placements where these alone are too much."""
-LEAST_TURN = 1000
-"""Proposals of the first turn of the peak; every next turn is twice as long."""
-EXACT_SHARE = 2
-"""Ratio of the proposals by peak to those by exact throughput."""
-FAIR_HOT, FAIR_COLD, FIRST_FAIR_ROUND = 0.05, 0.0005, 500
-"""First and last temperature by exact throughput, and length of the first round."""
 COARSEST_PER_DEVICE = 40
 SHRINK = 2.5
 """Largest ratio of the units of a level to those of the next coarser one."""
@@ -112,8 +80,6 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     level = finest_level(problem)
     place = first_place(problem, level, start)
     seed %= 2**63
-    if problem.instance.n_groups > 1:
-        return maximise_fair(problem, level, place, start, seed, meter)
     if len(problem.instance.constant):
         # The least peak at the full rate is not the highest rate beside constant loads.
         candidates = [place, *places_of(problem, start)]
@@ -170,11 +136,6 @@ def _value(problem: Problem, placement: Placement) -> float:
     return throughput_of(problem.instance, placement.index)
 
 
-def least_work(problem: Problem) -> int:
-    """Proposals that the search makes even if the time is over."""
-    return LEAST if len(problem.instance.sources) == 1 else LEAST_OF_SEVERAL
-
-
 def with_lower_peak(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Ints:
     """Device of every unit with the least peak found."""
     for best in _falling(level, place, seed, meter, enough):
@@ -199,173 +160,6 @@ def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) 
 def first_round(meter: Meter) -> int:
     """Proposals of the first round, which cools within a limit of evaluations."""
     return max(2, meter.at_most(FIRST_ROUND))
-
-
-class FairSearch(NamedTuple):
-    """A search by the exact throughput, whose negative is the energy; kernels change its parts."""
-
-    instance: Instance
-    level: Level
-    walk: UnitWalk
-    state: LoadState
-    member: Ints  # [N] the operators of unit u are member[first[u]:first[u + 1]]
-    first: Ints  # [U + 1]
-
-
-@inlined_kernel
-def _energy(fair: FairSearch) -> float:
-    return -value(fair.instance, fair.state)
-
-
-@borrowing_kernel
-def _place(fair: FairSearch, u: int) -> None:
-    """Move the operators of a unit to its device."""
-    for k in range(fair.first[u], fair.first[u + 1]):
-        move_operator(fair.instance, fair.state, fair.member[k], fair.walk.place[u])
-
-
-@borrowing_kernel
-def begin_fair(fair: FairSearch) -> None:
-    """Evaluate the first placement."""
-    walk = fair.walk
-    count_used(fair.level, walk)
-    mix(walk, 0.3, 0.2, 0.5)
-    walk.numbers[BEST_PEAK] = walk.numbers[ENERGY] = _energy(fair)
-    walk.counts[LENGTH] = FIRST_FAIR_ROUND // 2
-    walk.counts[STEP] = walk.counts[LENGTH]
-
-
-@borrowing_kernel
-def fair_steps(fair: FairSearch, steps: int) -> int:
-    """Propose ``steps`` moves, or fewer if the throughput becomes 1; return their number."""
-    walk = fair.walk
-    for step in range(steps):
-        if walk.numbers[BEST_PEAK] <= -1.0:
-            return step
-        if walk.counts[STEP] == walk.counts[LENGTH]:
-            _next_round(fair)
-        walk.numbers[TEMPERATURE] *= walk.numbers[COOLING]
-        walk.counts[STEP] += 1
-        _try_one(fair)
-    return steps
-
-
-@borrowing_kernel
-def go_to(fair: FairSearch, place: Ints) -> None:
-    """Move to a placement, and keep it if it is the best."""
-    for u in range(len(place)):
-        fair.walk.place[u] = place[u]
-        _place(fair, u)
-    count_used(fair.level, fair.walk)
-    fair.walk.numbers[ENERGY] = _energy(fair)
-    _keep_if_best(fair.walk)
-
-
-@borrowing_kernel
-def _next_round(fair: FairSearch) -> None:
-    """Start a round of twice the length, alternately at the best and at a random placement."""
-    walk = fair.walk
-    restart(fair.level, walk, ENDLESS, 2)
-    go_to(fair, walk.place)
-    walk.numbers[TEMPERATURE] = FAIR_HOT
-    walk.numbers[COOLING] = (FAIR_COLD / FAIR_HOT) ** (1.0 / walk.counts[LENGTH])
-
-
-@inlined_kernel
-def _try_one(fair: FairSearch) -> None:
-    level, walk = fair.level, fair.walk
-    n_moved, n_back, a, b = propose(level, walk)
-    if n_moved == 0:
-        return
-    for i in range(n_moved + n_back):
-        walk.place[walk.moved[i]] = b if i < n_moved else a
-    legal = len(level.rival_start) == 0 or apart(level, walk, n_moved + n_back)
-    if legal:
-        for i in range(n_moved + n_back):
-            _place(fair, walk.moved[i])
-        reached = _energy(fair)
-        if accepted(walk.random, reached - walk.numbers[ENERGY], walk.numbers[TEMPERATURE]):
-            walk.numbers[ENERGY] = reached
-            take_room(level, walk, n_moved, n_back, a, b)
-            _keep_if_best(walk)
-            return
-    for i in range(n_moved + n_back):
-        walk.place[walk.moved[i]] = a if i < n_moved else b
-        if legal:
-            _place(fair, walk.moved[i])
-
-
-@inlined_kernel
-def _keep_if_best(walk: UnitWalk) -> None:
-    if walk.numbers[ENERGY] < walk.numbers[BEST_PEAK] - TIE:
-        walk.numbers[BEST_PEAK] = walk.numbers[ENERGY]
-        for u in range(len(walk.place)):
-            walk.best[u] = walk.place[u]
-
-
-def maximise_fair(
-    problem: Problem, level: Level, place: Ints, start: Sequence[Placement], seed: int, meter: Meter
-) -> Found:
-    """Search until the budget ends or every source runs at its full rate."""
-    best = UnitIncumbent(problem, meter)
-    for placement in start:
-        best.judge(placement.index[problem.first_operator])
-    best.judge(place)
-    with handing_on(best.found):
-        if level.n_units > FLAT:
-            for improved in cycles(level, place, seed, meter, ENOUGH):
-                best.judge(improved)
-        else:
-            _alternate(problem, level, place, seed, meter, best)
-    return best.found()
-
-
-class UnitIncumbent(Incumbent[Ints]):
-    """The best placement of the units so far, by exact throughput."""
-
-    def __init__(self, problem: Problem, meter: Meter) -> None:
-        super().__init__(operator.gt, meter)
-        self._problem, self._unit = problem, problem.unit
-
-    def found(self) -> Found:
-        """Answer of a search that ends now."""
-        bound = 1.0 if self.value >= 1.0 else None
-        return self.answer(placement_of(self._problem, self.solution), bound)
-
-    def judge(self, place: Ints) -> None:
-        """Keep a placement if it is better."""
-        value = throughput_of(self._problem.instance, place[self._unit])
-        self.offer(np.array(place, np.int32), value)
-
-
-def _alternate(
-    problem: Problem, level: Level, place: Ints, seed: int, meter: Meter, best: UnitIncumbent
-) -> None:
-    """Take turns until the budget ends or neither search proposes anything.
-
-    Sums in another order may round to the full rate in a search, and to just less in its judge.
-    """
-    instance = problem.instance
-    by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.solution, seed)
-    state = incremental.start(instance, best.solution[problem.unit])
-    first, member = group_by(writable(problem.unit), level.n_units)
-    fair = FairSearch(instance, level, by_value, state, member, first)
-    begin_search(level, by_peak, first_round(meter))
-    begin_fair(fair)
-    turn, before = LEAST_TURN, -1
-    while best.value < 1.0 and not meter.over and meter.spent > before:
-        proposals, before = turn, meter.spent
-        while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(proposals, 4096))):
-            meter.spend(search(level, by_peak, chunk, ENOUGH))
-            proposals -= chunk
-        best.judge(by_peak.best)
-        go_to(fair, best.solution)
-        proposals = turn // EXACT_SHARE
-        while best.value < 1.0 and (chunk := meter.chunk(min(proposals, 256))):
-            meter.spend(fair_steps(fair, chunk))
-            best.judge(by_value.best)
-            proposals -= chunk
-        turn *= 2
 
 
 def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:

@@ -1,8 +1,7 @@
 """Exact: the best placement, proven, or the best found with a proven bound.
 
-With one source the throughput is min(1, 1 / peak), where the peak is the largest load of any
-device, link, NIC or core; `prover` minimises it. For several sources see `several_sources`, for
-the pass `makespan`.
+The throughput is min(1, 1 / peak), where the peak is the largest load of any device, link, NIC or
+core; `prover` minimises it. For the pass see `makespan`.
 """
 
 from streamplace.errors import OptionError

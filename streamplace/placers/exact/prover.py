@@ -102,12 +102,6 @@ class Prover:
                 return
             method()
 
-    def least_of(self, units: Units) -> float:
-        """Lower bound, at least 1, of the peak load of the same units with other loads."""
-        other = Prover(units, self.place, Meter(self._meter.up_to(MOVES), MOVES), self._seed, 1)
-        other.prove_quickly()
-        return other.least
-
     @property
     def _cut(self) -> float:
         return self.peak * (1 - ROUNDING)

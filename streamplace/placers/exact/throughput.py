@@ -1,22 +1,22 @@
-"""The highest throughput, proven by the least peak load from a first placement.
-
-With several sources rates are max–min fair, which the peak load does not determine; see
-`several_sources`.
-"""
+"""The highest throughput, proven by the least peak load from a first placement."""
 
 from dataclasses import replace
 
 import numpy as np
 from streamsim import throughput_of
+from streamsim.instance import with_constants_as_loads
+from streamsim.sources import at_shares
 
-from streamplace.model.arrays import ROUNDING, Ints
+from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints
+from streamplace.model.coarsening import level_with
 from streamplace.model.least_peak import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.source_levels import share_beside, source_levels
 from streamplace.objectives.registry import Objective
+from streamplace.placers.anneal.throughput import with_lower_peak
 from streamplace.placers.exact.prover import MOVES, Prover
-from streamplace.placers.exact.several_sources import LEAST_RATE, FairIncumbent, prove_sources
-from streamplace.placers.exact.units import units_of
+from streamplace.placers.exact.units import units_of, units_with
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
@@ -30,6 +30,10 @@ MOST_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
 LEAST_LOAD = 1e-3
 """Load of the fullest resource below which it does not matter."""
+LEAST_RATE = 1e-9
+"""Throughput below which a placement counts as carrying nothing, and none is looked for."""
+CLOSE = 1e-7
+"""Share by which the slowdown of sources beside others may exceed its bound."""
 CLEARLY = 1e-7
 """Share by which a placement beside constant loads must be faster to be looked for."""
 
@@ -46,18 +50,10 @@ def prove_throughput(
     begin = _first(problem, objective, start, seed, meter)
     first = begin[problem.first_operator]
     prover = Prover(units_of(problem), first, meter, seed, workers)
-    tractable = problem.n_operators <= LARGE
-    tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
-    several = problem.instance.n_groups > 1
-    prove = prover.prove_quickly if several else prover.prove
+    tractable = _is_tractable(problem)
     if tractable:
         with handing_on(lambda: _interrupted(problem, prover.place, prover.least)):
-            prove()
-    if several and prover.peak > 1:
-        meter.trace.clear()
-        fair = FairIncumbent(problem, objective, meter)
-        fair.judge(np.stack((prover.place, first)))  # the peak limits only the slowest source
-        return prove_sources(fair, prover, meter, seed, tractable)
+            prover.prove()
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
         least = max(least, least_times(problem))
@@ -95,10 +91,13 @@ def settled(
     """Of small graphs that keep up, lower the load of the fullest resource, or bound it.
 
     Quick methods only: few users wait for this alone. Beside constant loads there is no bound, as
-    those of the search are not the loads that users see.
+    those of the search are not the loads that users see. Where sources are stuck, raise the others.
     """
-    is_small = problem.n_operators <= SMALL and objective.usual
-    if budget is None or not is_small or objective.value(problem, found.placement) < 1:
+    if budget is None or not objective.usual:
+        return found
+    if objective.value(problem, found.placement) < 1:
+        return _with_higher_levels(problem, found, seed, Meter(budget, 1))
+    if problem.n_operators > SMALL:
         return found
     first = found.placement.index[problem.first_operator]
     prover = Prover(units_of(problem), first, Meter(budget, 1), seed, 1, enough=LEAST_LOAD)
@@ -112,9 +111,71 @@ def settled(
 
 
 def _interrupted(problem: Problem, place: Ints, least: float) -> Found:
-    """Answer of an interrupted search; the peak bounds the throughput of one group of sources."""
-    bound = min(1.0, 1 / least) if problem.instance.n_groups == 1 else None
-    return Found(problem.placement(problem.canonical(place[problem.unit])), bound)
+    """Answer of an interrupted search."""
+    placement = problem.placement(problem.canonical(place[problem.unit]))
+    return Found(placement, min(1.0, 1 / least))
+
+
+def _is_tractable(problem: Problem) -> bool:
+    cells = problem.n_operators * problem.n_devices**2
+    return problem.n_operators <= LARGE and cells <= MOST_CELLS
+
+
+def _with_higher_levels(problem: Problem, found: Found, seed: int, meter: Meter) -> Found:
+    """Where sources are stuck, look for the highest share of the others, level by level."""
+    place, bounds = found.placement.index, list[float]()
+    free = np.ones(len(problem.instance.sources), np.bool_)
+    held = np.zeros(len(free))
+    while len(levels := source_levels(problem, place)) > len(bounds) + 1:
+        stuck, level = levels[len(bounds)], levels[len(bounds) + 1]
+        now = np.isin(problem.instance.sources, stuck.sources)
+        held[now], free = stuck.share, free & ~now
+        if len(level.stuck) or level.share >= 1:
+            bounds.append(level.share)
+            continue
+        place, bound = _raised(problem, place, held, free, seed, meter)
+        bounds.append(bound)
+        if level.share <= bound / (1 + CLOSE):
+            break
+    placement = problem.placement(problem.canonical(place))
+    return replace(found, placement=placement, levels=tuple(bounds)) if bounds else found
+
+
+def _raised(
+    problem: Problem, best: Ints, held: Floats, free: Bools, seed: int, meter: Meter
+) -> tuple[Ints, float]:
+    """Placement with the highest share of the free sources [S] that is found, and a bound of it.
+
+    The others are held at shares [S]. A slowdown of the free ones by at most an aim is decided as
+    in `_prove_constants`, with what is held times the aim. Aims between the bounds of the slowdown
+    bring them together, also where what is held fills a resource by itself.
+    """
+    instance, least = problem.instance, 1.0
+    fixed = instance
+    if len(instance.constant):  # a device that these exceed carries no source that is free
+        constants = np.minimum(instance.constant, 1.0), np.minimum(instance.core_constant, 1.0)
+        fixed = instance._replace(constant=constants[0], core_constant=constants[1])
+    aim, slowdown = 1.0, 1 / max(LEAST_RATE, share_beside(instance, best, held, free))
+    while slowdown > least * (1 + CLOSE) and not meter.over:
+        loads = with_constants_as_loads(at_shares(fixed, np.where(free, 1.0, aim * held)), aim)
+        place = best[problem.first_operator]
+        if _is_tractable(problem):
+            prover = Prover(units_with(problem, loads), place, meter, seed, 1, enough=aim)
+            prover.prove()
+            place = prover.place
+            if prover.least > aim * (1 + ROUNDING):
+                least = prover.least
+        else:
+            part = Meter(meter.some(FIRST_SHARE), 1)
+            place = with_lower_peak(level_with(problem, loads), place, seed, part, aim)
+            meter.spend(part.spent)
+        reached = 1 / max(LEAST_RATE, share_beside(instance, place[problem.unit], held, free))
+        if reached < slowdown:
+            best, slowdown = place[problem.unit], reached
+        elif least < aim:  # the search has given up
+            break
+        aim = (least * slowdown) ** 0.5
+    return best, 1 / least
 
 
 def _prove_constants(

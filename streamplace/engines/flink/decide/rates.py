@@ -2,8 +2,8 @@
 
 A *flow* is the output of a source, or of one of its subtasks. All flows rise together, in
 proportion to their measured rates. When a resource is full, the flows that use it stop, and the
-others rise further, up to what arrives for them (as in `streamsim.filling`, where only the measured
-rates arrive). Sources that keep up come first: they need less than a fair share of the CPU.
+others rise further, up to what arrives for them. Sources that keep up come first: they need less
+than a fair share of the CPU.
 
 A full device stops only the flows that need it. Its threads have equal shares of the CPU, so while
 its largest thread is a subtask of a source, only that one slows down: it yields CPU to the threads
@@ -45,7 +45,6 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.graph import StreamGraph
 from streamplace.model.profile_trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
-from streamplace.objectives.throughput.loads import loads_of_parts
 
 NEGLIGIBLE_RATE = 1e-6
 """Share of the rate of all sources below which some count as silent."""
@@ -293,7 +292,7 @@ class JobRates:
         return np.array([name in held_back for name in names], np.bool_)
 
     def _flows(self, layout: Layout) -> Flows:
-        from streamsim.filling import flow_shares
+        from streamsim.sources import flow_shares
 
         measured = self.measured
         job = placed(measured.graph, measured.cluster, layout, measured.shares)
@@ -333,6 +332,7 @@ def _with_loads(
     ``alone``: subtasks of sources that are the only one of their flow.
     """
     from streamsim.equation import pressures
+    from streamsim.sources import loads_of_parts
 
     instance, place = job.problem.instance, job.placement
     subtasks, d = np.arange(len(place)), instance.n_devices

@@ -2,9 +2,9 @@
 
 import type { PassPart, PlacementPart, ProblemPart } from "./document";
 import { Facts } from "./facts";
-import { Filling } from "./model/filling";
 import { type Instance, instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
+import { overloadedShares } from "./model/overload";
 import { throughputOf } from "./model/steady";
 import { criticalChain } from "./pass/chain";
 import { Simulation } from "./pass/simulate";
@@ -43,7 +43,7 @@ export function throughputsAt(problems: readonly ProblemPart[], rate: number, sp
     if (!data || !problem.devices) return NaN;
     const factors = problem.devices.name.map(() => speed);
     const instance = instanceOf(data, { rate, speed: factors });
-    return throughputOf(new Loads(instance, problem.placements[0].place), new Filling(instance));
+    return throughputOf(new Loads(instance, problem.placements[0].place));
   });
 }
 
@@ -72,10 +72,9 @@ export function differenceOfLoads(
   loads: Loads,
 ): string {
   const { d, flow } = instance;
-  const filling = new Filling(instance);
-  const throughput = throughputOf(loads, filling);
-  if (!close(throughput, placement.throughput)) return "the throughput";
-  const reached = new Map(Array.from(flow.sources, (v, k) => [v, filling.rates[k]]));
+  if (!close(throughputOf(loads), placement.throughput)) return "the throughput";
+  const shares = overloadedShares(loads);
+  const reached = new Map(Array.from(flow.sources, (v, k) => [v, shares[k]]));
   if (placement.sources.some(([v, share]) => !close(reached.get(v) ?? 0, share))) {
     return "the rate of a source";
   }

@@ -115,7 +115,20 @@ export class Facts {
     const first = resource[0].toUpperCase() + resource.slice(1);
     const who = slow < 0 ? this.whoFills(this.filling(situation)) : "";
     const rest = this.rest(situation);
-    return `${first} is the bottleneck: the full rate would need ${load} of it${who}${rest && `: ${rest}`}.`;
+    const reason = `${first} is the bottleneck: the full rate would need ${load} of it${who}${rest && `: ${rest}`}.`;
+    return reason + this.sources(situation);
+  }
+
+  /** What each of several sources gets that is not carried whole, the least first. */
+  private sources(situation: Situation): string {
+    const rows = this.problem.operators.name.map((_, v) => v).filter((v) => at(this.problem.operators.rate, v) > 0);
+    if (rows.length < 2) return "";
+    const shares = rows.map((v): [number, number] => [v, situation.reached(v) ?? 1]);
+    const least = shares.filter(([, share]) => share < 1 - 5e-4).sort((a, b) => a[1] - b[1]);
+    const words = least.slice(0, MOST_NAMED).map(([v, share]) => `${this.name(v)} ${percent(share)}`);
+    const more = least.length > MOST_NAMED ? ` and ${least.length - MOST_NAMED} more` : "";
+    const all = ` All sources can run at ${percent(situation.throughput)} at once`;
+    return `${all}; if all offer their rates, they get: ${words.join(", ")}${more}.`;
   }
 
   /** What limits of a device, as where the device is listed: with the load that makes it the limit. */

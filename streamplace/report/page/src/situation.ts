@@ -1,8 +1,8 @@
 /** What a placement comes to: Python's values of the document, or the page's own. */
 
 import type { ChainPiece, LimitPart, PlacementPart } from "./document";
-import type { Filling } from "./model/filling";
 import type { Loads } from "./model/loads";
+import { overloadedShares } from "./model/overload";
 import { throughputOf } from "./model/steady";
 import { criticalChain } from "./pass/chain";
 import type { Simulation } from "./pass/simulate";
@@ -17,7 +17,7 @@ export interface Situation {
   egress(a: number): number;
   ingress(a: number): number;
   link(a: number, b: number): number;
-  /** Share of its rate that a source reaches. */
+  /** Share of its rate that a source gets if all sources offer theirs. */
   reached(v: number): number | undefined;
 }
 
@@ -45,12 +45,12 @@ export function situationOfDocument(placement: PlacementPart): Situation {
   };
 }
 
-export function situationOfLoads(loads: Loads, filling: Filling): Situation {
-  const throughput = throughputOf(loads, filling);
+export function situationOfLoads(loads: Loads): Situation {
+  let shares: Float64Array | undefined;
   const { sources } = loads.instance.flow;
   return {
     place: loads.place,
-    throughput,
+    throughput: throughputOf(loads),
     bottleneck: loads.bottleneck(),
     pressure: loads.peak,
     device: (a) => loads.device(a),
@@ -59,7 +59,9 @@ export function situationOfLoads(loads: Loads, filling: Filling): Situation {
     link: (a, b) => loads.link(a, b),
     reached: (v) => {
       const k = sources.indexOf(v);
-      return k < 0 ? undefined : filling.rates[k];
+      if (k < 0) return undefined;
+      shares ??= overloadedShares(loads);
+      return shares[k];
     },
   };
 }

@@ -2,7 +2,6 @@
 
 import { queueOf } from "./check";
 import { type PlacementPart, type ProblemPart, at, columnOf } from "./document";
-import { Filling } from "./model/filling";
 import { type Instance, type ProblemData, instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
 import { throughputOf } from "./model/steady";
@@ -35,8 +34,6 @@ export class WhatIf {
   private readonly data: ProblemData;
   private instance: Instance;
   private loads: Loads;
-  private filling: Filling;
-  private trial: Filling;
   private simulation: Simulation | undefined;
   private times_: Times | undefined;
   private situation_: Situation;
@@ -61,9 +58,7 @@ export class WhatIf {
     ];
     this.instance = instanceOf(data);
     this.loads = new Loads(this.instance, placement.place);
-    this.filling = new Filling(this.instance);
-    this.trial = new Filling(this.instance);
-    this.situation_ = situationOfLoads(this.loads, this.filling);
+    this.situation_ = situationOfLoads(this.loads);
     this.compile();
   }
 
@@ -137,7 +132,7 @@ export class WhatIf {
   preview(operators: readonly number[], device: number): number {
     const moved = this.together(operators);
     for (const v of moved) this.loads.move(v, device);
-    const reached = throughputOf(this.loads, this.trial);
+    const reached = throughputOf(this.loads);
     for (const v of moved) this.loads.move(v, this.state.place[v]);
     return reached;
   }
@@ -230,13 +225,11 @@ export class WhatIf {
     if (this.rescaled) {
       this.instance = instanceOf(this.data, { rate: to.rate, speed: to.speed });
       this.loads = new Loads(this.instance, to.place);
-      this.filling = new Filling(this.instance);
-      this.trial = new Filling(this.instance);
       this.compile();
     } else {
       to.place.forEach((device, v) => this.loads.move(v, device));
     }
-    this.situation_ = situationOfLoads(this.loads, this.filling);
+    this.situation_ = situationOfLoads(this.loads);
     this.times_ = undefined;
     for (const listener of this.listeners) listener();
   }

@@ -31,8 +31,9 @@ export interface Flow {
   readonly tuples: Float64Array;
   readonly intake: Float64Array;
   readonly sources: Int32Array;
-  readonly group: Int32Array;
-  readonly nGroups: number;
+  /** Port of every stream, and the first port of every operator. */
+  readonly port: Int32Array;
+  readonly portStart: Int32Array;
   /** Whether all inputs of every operator that joins have one rate. */
   readonly agrees: boolean;
 }
@@ -59,7 +60,6 @@ export function flowOf(graph: GraphData): Flow {
   const joins = Uint8Array.from({ length: n }, (_, v) => (graph.joins?.[v] ? 1 : 0));
   const ports = portsOf(joins, target, streamIndex, graph.inputs);
   const flowing = propagate(rate, source, target, selectivity, graph.windows ?? [], ports);
-  const { sources, group } = groupsOf(rate, ports.several, source, target);
   return {
     n,
     m,
@@ -68,9 +68,9 @@ export function flowOf(graph: GraphData): Flow {
     inStart: ports.inStart,
     inStreams: ports.inStreams,
     ...flowing,
-    sources,
-    group,
-    nGroups: group.reduce((most, g) => Math.max(most, g), -1) + 1,
+    sources: Int32Array.from(Array.from(rate.keys()).filter((v) => rate[v] !== 0)),
+    port: ports.port,
+    portStart: ports.start,
   };
 }
 
@@ -207,38 +207,4 @@ function windowOutput(window: readonly number[], rate: number): number {
   const [, size, advance, base, factor, limit] = window;
   const count = rate * size;
   return (count > 0 ? Math.min(limit, base + factor * count) : 0) / advance;
-}
-
-function groupsOf(
-  rate: Float64Array,
-  joins: Uint8Array,
-  source: Int32Array,
-  target: Int32Array,
-): { sources: Int32Array; group: Int32Array } {
-  const n = rate.length;
-  const leader = Int32Array.from({ length: n }, (_, v) => v);
-  const lead = (v: number): number => {
-    while (leader[v] !== v) {
-      leader[v] = leader[leader[v]];
-      v = leader[v];
-    }
-    return v;
-  };
-  const leads = joins.slice();
-  for (let e = source.length - 1; e >= 0; e--) {
-    if (!leads[target[e]]) continue;
-    leads[source[e]] = 1;
-    const a = lead(source[e]);
-    const b = lead(target[e]);
-    leader[Math.max(a, b)] = Math.min(a, b);
-  }
-  const sources = Int32Array.from(Array.from(rate.keys()).filter((v) => rate[v] !== 0));
-  const number = new Int32Array(n).fill(-1);
-  let groups = 0;
-  const group = sources.map((v) => {
-    const top = lead(v);
-    if (number[top] < 0) number[top] = groups++;
-    return number[top];
-  });
-  return { sources, group };
 }
