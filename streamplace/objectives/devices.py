@@ -12,8 +12,8 @@ from streamplace.objectives.registry import objective
 def least_devices(problem: Problem, share: float = 0.0) -> float:
     """Devices that every placement needs which carries a share of the rate, by any of three counts.
 
-    Units that no two of one device may share; the roomiest devices with enough memory; and, with
-    one group of sources, the CPU of the device on which each operator needs the least.
+    Units that no two of one device may share; the roomiest devices with enough memory; and the CPU
+    of the device on which each operator needs the least.
     """
     rules, instance = problem.rules, problem.instance
     needed = 1
@@ -31,7 +31,7 @@ def least_devices(problem: Problem, share: float = 0.0) -> float:
         if rules.memory is not None and rules.room is not None:
             roomiest = np.cumsum(np.sort(rules.room)[::-1]) * (1 + ROUNDING)
             needed = max(needed, 1 + int(np.searchsorted(roomiest, rules.memory.sum())))
-    if share > 0.0 and instance.n_groups == 1:
+    if share > 0.0:
         load = share * instance.load
         if len(instance.constant):
             load = load + instance.constant
