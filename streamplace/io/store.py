@@ -10,7 +10,6 @@ another machine with this folder runs cannot be seen, so a holder renews its row
 running until its lease ends. Flink accepts each id of a job once.
 """
 
-import json
 import os
 import socket
 import sqlite3
@@ -126,6 +125,13 @@ def _text(table: Table[T], row: T) -> str:
     return table.adapter.dump_json(row).decode()
 
 
+_LEFT: dict[Path, list[Callable[[Rows], None]]] = {}
+"""Store → last steps of claims that could not be written, as on a full disk, and are made up for.
+
+Else the process that holds the row, and goes on, could not claim it again.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """The store of this user; its file is created with the first row."""
@@ -152,6 +158,7 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
         """One transaction, alone and on the disk when the block ends."""
+        left = [*_LEFT.get(self.path, ())]
         with self._opened("BEGIN IMMEDIATE") as rows:
             if _version(rows.database) == UPGRADED:
                 _upgrade(rows.database)
@@ -159,7 +166,12 @@ class Store:
                 for statement in _SCHEMA.split(";"):
                     rows.database.execute(statement)
                 rows.database.execute(f"PRAGMA user_version = {VERSION}")
+            for step in left:
+                step(rows)
             yield rows
+        for step in left:
+            with suppress(ValueError):  # another thread has written it, too
+                _LEFT[self.path].remove(step)
 
     @contextmanager
     def _opened(self, begin: str) -> Iterator[Rows]:
@@ -199,12 +211,15 @@ def _upgrade(database: sqlite3.Connection) -> None:
     That version measured some changes of a specification, and kept those that were better. One
     that was not measured to be better goes back.
     """
-    for number, text in database.execute("SELECT id, document FROM patches").fetchall():
-        row = json.loads(text)
-        verdict, is_trial = row.pop("verdict", None), row.pop("least_rate", 0) > 0
-        if is_trial and verdict != "better":
-            row |= {"requested": "the specification as it was", "is_patched": False}
-        database.execute("UPDATE patches SET document = ? WHERE id = ?", (json.dumps(row), number))
+    database.execute(
+        "UPDATE patches SET document = json_set(document, '$.requested', ?, '$.is_patched', "
+        "json('false')) WHERE json_extract(document, '$.least_rate') > 0 "
+        "AND json_extract(document, '$.verdict') IS NOT 'better'",
+        ["the specification as it was"],
+    )
+    database.execute(
+        "UPDATE patches SET document = json_remove(document, '$.verdict', '$.least_rate')"
+    )
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -305,23 +320,38 @@ class Claim(Generic[C]):
         keep_renewed(self, self.table)
 
     def save(self, **changes: object) -> None:
-        """Write the next step, unless the row was deleted; raise TakenOver if it is another's."""
+        """Write the next step; raise TakenOver if the row is another's, or was deleted."""
         journal = self.journal.model_copy(update={"renewed": utc_now(), **changes})
         with Store.usual().transaction() as rows:
-            for number in self._own(rows):
+            if not (numbers := self._own(rows)):
+                raise TakenOver("another command has finished it meanwhile, so this one ends")
+            for number in numbers:
                 rows.put(self.table, number, journal)
         self.journal = journal
 
     def leave(self) -> None:
         """Leave the row, unless it was deleted, for whoever goes on."""
-        with suppress(StoreError, TakenOver):  # the claim ends with the process
-            self.save(holder=None)
+        free = self.journal.model_copy(update={"holder": None})
+        self._close(lambda rows, number: rows.put(self.table, number, free))
 
     def end(self) -> None:
         """Delete the row."""
-        with suppress(StoreError, TakenOver), Store.usual().transaction() as rows:
-            if self._own(rows):
-                rows.delete(self.table, self.owner)  # else the next command finds nothing to do
+        self._close(lambda rows, _: rows.delete(self.table, self.owner))
+
+    def _close(self, act: Callable[[Rows, int], None]) -> None:
+        """Write the last step, now or with the next transaction; the claim ends in any case."""
+        store = Store.usual()
+
+        def step(rows: Rows) -> None:
+            with suppress(TakenOver):
+                for number in self._own(rows):
+                    act(rows, number)
+
+        try:
+            with store.transaction() as rows:
+                step(rows)
+        except StoreError:
+            _LEFT.setdefault(store.path, []).append(step)
 
     def _own(self, rows: Rows) -> list[int]:
         """Numbers of the row, if it was not deleted."""

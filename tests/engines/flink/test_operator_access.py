@@ -159,7 +159,7 @@ def test_a_name_that_no_resource_has_is_refused(pods, run, context, command, fau
     (httpx.Response(302, headers={"Location": "http://elsewhere"}), "302"),
     (httpx.Response(200, text="<html>"), "200"),
     (httpx.Response(200, json=["FlinkDeployment"]), "200"),
-    (httpx.Response(200, json={"kind": "FlinkDeployment"}), "spec"),
+    (httpx.Response(200, json={"kind": "FlinkDeployment"}), "metadata"),
 )
 def test_a_kubernetes_that_does_not_answer_as_it_should_is_refused(
     run, tmp_path, monkeypatch, command, fault

@@ -308,7 +308,7 @@ def test_a_job_that_is_not_stable_is_not_changed(pods, api):
     [
         ({"job": {"upgradeMode": "stateless"}}, "stateless"),
         ({"metadata": {"ownerReferences": [BLUE_GREEN]}}, "FlinkBlueGreenDeployment both"),
-        ({}, "under way, not STABLE"),
+        ({}, "not taken up, not STABLE"),
         ({"job": {"state": "suspended"}}, "SUSPENDED, not STABLE"),
     ],
 )

@@ -1,13 +1,17 @@
 """Access to the API server of Kubernetes, as the context of a kubeconfig, or a pod's account."""
 
-import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
+from pydantic_core import from_json
+
+from streamplace.engines.flink.rest.answers import parse_complaint
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, received
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
 from streamplace.model.message_text import shown
@@ -27,11 +31,12 @@ MERGE = "application/merge-patch+json"
 class ApiRefusal(FlinkError):
     """An error of the API server."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int, missing: str = "") -> None:
         super().__init__(message)
-        # Its HTTP status: 403 for a right that is missing, 404 for a resource that does not exist,
-        # 409 for a patch of a resource that was changed meanwhile.
+        # Its HTTP status: 403 for a right that is missing, 409 for a patch of a resource that was
+        # changed meanwhile.
         self.status = status
+        self.missing = missing  # name of the resource that does not exist, if that is why
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +57,39 @@ class KubernetesApi:
     def _asked(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
         import httpx
 
-        content = None if document is None else json.dumps(document)
-        headers = {} if document is None else {"Content-Type": MERGE}
+        target, where = (
+            f"{urlsplit(self.server).path}{path}",
+            f"Kubernetes answers at {self.server}",
+        )
         try:
-            answer = self.client.request(
-                method, self.server + path, content=content, headers=headers, timeout=API_SECONDS
+            answer, content = received(
+                self.client, method, self.server, target, API_SECONDS, document, kind=MERGE
             )
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = shown(str(error) or type(error).__name__, 200)
-            raise NoAnswer(f"no Kubernetes answers at {self.server}: {reason}") from None
-        try:
-            parsed = answer.json()
-        except ValueError:
-            parsed = None
+            raise NoAnswer(f"no {where}: {reason}") from None
+        parsed = None
+        with suppress(ValueError):  # also what nests too deep, and what is no number
+            parsed = from_json(content, allow_inf_nan=False)
         found: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
-        if answer.status_code >= 500 or answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-            raise NoAnswer(f"Kubernetes answers {answer.status_code} at {self.server}")
-        if answer.status_code >= 400:
-            message = str(found.get("message") or answer.text.strip())
-            raise ApiRefusal(_complaint(answer.status_code, message), answer.status_code)
-        if answer.status_code >= 300 or not found:
-            raise FlinkError(
-                f"{self.server} answers {answer.status_code}, and not as Kubernetes does; correct "
-                "the kubeconfig"
+        status, complaint = answer.status_code, parse_complaint(content)
+        if status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise NoAnswer(f"Kubernetes answers {status} at {self.server}: {shown(complaint, 300)}")
+        if status >= 400:
+            raise ApiRefusal(_complaint(status, complaint), status, _missing(found))
+        if status >= 300 or not found:
+            raise NoAnswer(
+                f"{self.server} answers {status}, and not as Kubernetes does; correct the "
+                "kubeconfig"
             )
         return found
+
+
+def _missing(answer: Mapping[str, Any]) -> str:
+    """Name of the resource that does not exist; empty for other errors, as of a gateway."""
+    if answer.get("reason") != "NotFound" or not isinstance(answer.get("details"), dict):
+        return ""
+    return str(answer["details"].get("name") or "")
 
 
 def _complaint(status: int, answer: str) -> str:
@@ -106,7 +119,7 @@ def usual_api() -> KubernetesApi:
         authorized(httpx.Request("GET", config.cluster.server))
     except SettingError:
         raise
-    except (ConfigError, OSError, yaml.YAMLError, *_OF_CONTENTS) as error:
+    except (ConfigError, OSError, yaml.YAMLError, httpx.InvalidURL, *_OF_CONTENTS) as error:
         reason = shown(str(error), 200)
         if isinstance(error, _OF_CONTENTS):
             reason = "the kubeconfig lacks something, or has it in another form"
@@ -120,15 +133,20 @@ def usual_api() -> KubernetesApi:
 def _authorization(user: Any) -> Callable[["httpx.Request"], "httpx.Request"]:
     """Function that adds the header of a user, whose token is read again after a while."""
     from lightkube.config.client_adapter import user_auth
+    from lightkube.core.exceptions import ConfigError
 
-    auth, since = user_auth(user), monotonic()
+    latest, since = user_auth(user), monotonic()
 
     def authorized(request: "httpx.Request") -> "httpx.Request":
-        nonlocal auth, since
+        nonlocal latest, since
         if monotonic() - since > TOKEN_SECONDS:
-            auth, since = user_auth(user), monotonic()
-        if auth is not None:
-            next(auth.sync_auth_flow(request))
+            with suppress(ConfigError, OSError, *_OF_CONTENTS):  # it is being replaced
+                renewed = user_auth(user)
+                next(renewed.sync_auth_flow(request))
+                latest, since = renewed, monotonic()
+                return request
+        if latest is not None:
+            next(latest.sync_auth_flow(request))
         return request
 
     return authorized

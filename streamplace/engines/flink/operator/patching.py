@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from time import monotonic, sleep
 from typing import Any
 
@@ -38,7 +39,7 @@ from streamplace.engines.flink.operator.resource import (
 )
 from streamplace.engines.flink.rest.client import EFFECT_SECONDS, RUNNING, FlinkError, NoAnswer
 from streamplace.errors import SettingError
-from streamplace.io.store import Claim, Claimed, Store, Table, held, taken, utc_now
+from streamplace.io.store import Claim, Claimed, Store, StoreError, Table, held, taken, utc_now
 from streamplace.model.message_text import shown
 
 KUBERNETES_POLL_SECONDS = 0.5
@@ -101,9 +102,10 @@ class PatchJournal(Claimed):
 
     def others_in(self, spec: Mapping[str, Any]) -> OtherFields:
         """The other fields of a specification."""
-        if merged(spec, self.back) == self.before:
-            return OtherFields.SAME
-        return OtherFields.CHANGED if keeps_state(spec) else OtherFields.RISKY
+        if not keeps_state(spec):
+            return OtherFields.RISKY
+        is_same = merged(spec, self.back) == self.before
+        return OtherFields.SAME if is_same else OtherFields.CHANGED
 
     def changed_by_others(self, spec: Mapping[str, Any]) -> str:
         """Fields of a specification that others have changed, with both values; empty if none."""
@@ -257,6 +259,9 @@ def reconciliation_of(resource: FlinkResource) -> Reconciliation:
     return Reconciliation.FAILED if failed else Reconciliation.CHANGING
 
 
+_EFFECTS = {PatchRequest.TRY: PatchedFields.NEW, PatchRequest.RETURN: PatchedFields.OLD}
+
+
 @dataclass(slots=True)
 class PatchTransaction:
     """A change that this process has claimed."""
@@ -272,6 +277,7 @@ class PatchTransaction:
     _since: float | None = field(default=None, init=False)  # when it was first waited for
     _notices: int = field(default=0, init=False)  # lines about the present wait
     _patched_at: str = field(default="", init=False)  # UTC, as events have it
+    _in_vain_since: float | None = field(default=None, init=False)  # patches without an answer
 
     @property
     def journal(self) -> PatchJournal:
@@ -281,10 +287,13 @@ class PatchTransaction:
     def run(self) -> Patched:
         """Carry the change out, or finish it; raise KeyboardInterrupt after an interrupt."""
         step, reason = PatchStep.LEFT, ""  # after an interrupt while another one is handled
+        failure: StoreError | None = None
         try:
             step, reason = self._until_end()
         except KeyboardInterrupt:
             self._interrupts += 1
+        except StoreError as error:  # nothing is patched that is not written down before
+            failure = error
         finally:
             self.claim.leave() if step in PATCHES_LEFT else self.claim.end()
         owner = self.journal.owner
@@ -299,6 +308,8 @@ class PatchTransaction:
         if self._interrupts:
             self.tell(f"{owner}: {step.value}")
             raise KeyboardInterrupt
+        if failure is not None:
+            raise failure
         if step in PATCHES_LEFT:
             raise FlinkError(f"{owner}: {step.value}, because {reason}")
         seconds = None if self._began is None else monotonic() - self._began
@@ -323,15 +334,28 @@ class PatchTransaction:
                 acts[step]()
             except KeyboardInterrupt:
                 self._interrupts, self._outcome = self._interrupts + 1, PatchOutcome.DONE
+                if (
+                    self.journal.requested is not PatchRequest.NOTHING
+                    and not self.journal.is_patched
+                ):
+                    sleep(EFFECT_SECONDS)
             except ApiRefusal as error:
-                is_conflict = error.status == 409
-                self._outcome = PatchOutcome.UNSURE if is_conflict else PatchOutcome.REFUSED
-                if not is_conflict:
+                if error.status == HTTPStatus.CONFLICT:
+                    self._wait_for_effect(KUBERNETES_POLL_SECONDS, "")
+                else:
+                    self._outcome = PatchOutcome.REFUSED
                     self.tell(str(error))
-            except NoAnswer as error:  # the request may have its effect a little later
-                self.tell(str(error))
-                sleep(EFFECT_SECONDS)
-                self._outcome = PatchOutcome.UNSURE
+            except NoAnswer as error:
+                self._wait_for_effect(EFFECT_SECONDS, str(error))
+
+    def _wait_for_effect(self, pause: float, why: str) -> None:
+        """Wait as a patch may have its effect a little later; in vain for too long, it is none."""
+        if self._in_vain_since is None:
+            self._in_vain_since = monotonic()
+            self.tell(why) if why else None
+        sleep(pause)
+        is_late = monotonic() - self._in_vain_since >= SILENCE_SECONDS
+        self._outcome = PatchOutcome.REFUSED if is_late else PatchOutcome.UNSURE
 
     def _observed(self) -> PatchObservation:
         """What decides on the next step; Kubernetes is not asked if it does not."""
@@ -344,9 +368,12 @@ class PatchTransaction:
             fields = PatchedFields.GONE
         else:
             fields, others = journal.fields_in(resource.spec), journal.others_in(resource.spec)
+        is_patched = journal.is_patched or fields is _EFFECTS.get(journal.requested)
+        if is_patched is not journal.is_patched:  # the answer was lost, but not the patch
+            self.claim.save(is_patched=True)
         return PatchObservation(
             journal.requested,
-            journal.is_patched,
+            is_patched,
             fields,
             others,
             Reconciliation.WAITING if resource is None else reconciliation_of(resource),
@@ -390,6 +417,7 @@ class PatchTransaction:
     def _await(self) -> None:
         """Wait a moment while the operator is at it."""
         assert self._resource is not None
+        self._in_vain_since = None
         if self._since is None:
             self._since, self._notices = monotonic(), 0
         waited = monotonic() - self._since
@@ -399,7 +427,7 @@ class PatchTransaction:
             return
         if waited >= (self._notices + 1) * NOTICE_SECONDS:
             self._notices += 1
-            state = self._resource.lifecycle or "not taken up"
+            state = shown(self._resource.lifecycle) or "not taken up"
             self.tell(
                 f"waiting for {duration(waited)} until {self.journal.owner} is {STABLE}; "
                 f"it is {state}"

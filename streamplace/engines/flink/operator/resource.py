@@ -10,22 +10,27 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from shlex import quote
-from typing import Any
+from typing import Any, Literal, Required
 from urllib.parse import urlencode
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from streamplace.engines.flink.deployment import DEPLOYMENT, SESSION_JOB
 from streamplace.engines.flink.operator.api import ApiRefusal, KubernetesApi, usual_api
+from streamplace.engines.flink.rest.answers import Amount, fields, first_fault, rows
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.settings import has_autoscaler, savepoint_folder, shown_settings
 from streamplace.errors import SettingError
+from streamplace.io.fields import Finite, ListOf
 from streamplace.model.message_text import counted, shown
 
 SCHEME = "kubernetes:"
 GROUP = "/apis/flink.apache.org/v1beta1"
 PLURALS = {DEPLOYMENT: "flinkdeployments", SESSION_JOB: "flinksessionjobs"}
 CONFIGURATION = "flinkConfiguration"
-REST_PORT = 8081
-VERSION = re.compile(r"v([12])_(\d+)")
+REST_PORT = "8081"
+VERSION = re.compile(r"v([12])_(\d{1,3})")
 """Versions of Flink as the operator writes them, such as ``v2_3``."""
 STABLE, FAILED = "STABLE", "FAILED"
 OWNERS = {
@@ -35,7 +40,81 @@ OWNERS = {
     "helm": "Helm",
 }
 """Managers of a specification that is kept in files: fields that others change, they undo."""
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?")
+
+
+def _read_of(**kinds: Any) -> Any:
+    """Type of an object with these fields, any of which may be absent."""
+    make: Any = TypedDict
+    return make("Fields", kinds, total=False)
+
+
+_ROWS: Any = ListOf
+_NAMED = rows(name=str)
+_POD = _read_of(
+    nodeName=str,
+    containers=_ROWS[_read_of(name=Required[str], volumeMounts=_NAMED)],
+    volumes=_NAMED,
+)
+_PODS = _read_of(
+    replicas=Amount,
+    resource=_read_of(cpu=Finite, memory=str),
+    podTemplate=_read_of(spec=_POD),
+)
+_METADATA = _read_of(
+    name=Required[str],
+    namespace=str,
+    generation=Amount,
+    resourceVersion=Required[str],
+    deletionTimestamp=str,
+    labels=dict[str, str],
+    ownerReferences=rows(kind=str, name=str),
+    managedFields=_ROWS[_read_of(manager=str)],
+)
+_SPEC = _read_of(
+    deploymentName=str,
+    flinkVersion=str,
+    flinkConfiguration=dict[str, Any],
+    mode=str,
+    podTemplate=_read_of(spec=_POD),
+    jobManager=_PODS,
+    taskManager=_PODS,
+    job=_read_of(state=str, parallelism=Amount, upgradeMode=str),
+)
+_STATUS = _read_of(
+    observedGeneration=Amount,
+    lifecycleState=str,
+    error=str,
+    jobManagerDeploymentStatus=str,
+    jobStatus=_read_of(state=str, jobId=str),
+)
+_RESOURCE = TypeAdapter(
+    _read_of(
+        apiVersion=Literal["flink.apache.org/v1beta1"],
+        kind=str,
+        metadata=Required[_METADATA],
+        spec=Required[_SPEC],
+        status=_STATUS,
+    )
+)
+"""What is read of a resource; the rest of it is kept as it is."""
+_LIST = TypeAdapter(fields(items=rows(metadata=fields(name=str), spec=_POD)))
+_EVENTS = TypeAdapter(
+    fields(
+        items=_ROWS[
+            _read_of(
+                metadata=Required[_read_of(creationTimestamp=str)],
+                involvedObject=Required[_read_of(kind=str, name=str)],
+                type=str,
+                reason=str,
+                message=str,
+                lastTimestamp=str,
+                eventTime=str,
+            )
+        ]
+    )
+)
+_FAILURE = TypeAdapter(fields(message=str))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +145,10 @@ class FlinkResource:
         """Path of Flink's REST interface at the API server, which is a proxy of its service."""
         settings, name = self.configuration, self.cluster["metadata"]["name"]
         scheme = "https:" if settings.get("security.ssl.rest.enabled", "").lower() == "true" else ""
-        service = f"{scheme}{name}-rest:{settings.get('rest.port', REST_PORT)}"
+        port = settings.get("rest.port", REST_PORT)
+        if not re.fullmatch(r"\d{1,5}", port):
+            raise FlinkError(f"{self.title} has rest.port {shown(port)}; set it to a number")
+        service = f"{scheme}{name}-rest:{port}"
         return f"/api/v1/namespaces/{self.namespace}/services/{service}/proxy"
 
     @property
@@ -115,16 +197,16 @@ class FlinkResource:
     @property
     def error(self) -> str:
         """Why the operator has failed with it; empty if it has not."""
-        text = str(self.status.get("error") or "")
-        with suppress(ValueError, TypeError, KeyError):  # an exception as JSON, or a sentence
-            text = str(json.loads(text)["message"])
+        text = self.status.get("error") or ""
+        with suppress(ValidationError):  # an exception as JSON, or a sentence
+            text = _FAILURE.validate_json(text)["message"]
         return shown(text, 300)
 
     @property
     def is_reconciled(self) -> bool:
         """Whether the operator has taken up the specification as it is."""
-        generation = self.document["metadata"].get("generation")
-        return bool(generation == self.status.get("observedGeneration"))
+        observed = self.status.get("observedGeneration")
+        return observed is not None and observed == self.document["metadata"].get("generation")
 
     @property
     def configuration(self) -> Mapping[str, str]:
@@ -167,7 +249,7 @@ class FlinkResource:
         """What keeps the specification, such as Argo CD in files; empty if nothing is seen."""
         metadata = self.document["metadata"]
         if self.owners:
-            return f"{self.owners[0]['kind']} {self.owners[0]['name']}"
+            return shown(f"{self.owners[0]['kind']} {self.owners[0]['name']}")
         names = [row.get("manager", "") for row in metadata.get("managedFields") or []]
         labels = metadata.get("labels") or {}
         names += [labels.get("app.kubernetes.io/managed-by", "")]
@@ -181,14 +263,16 @@ class FlinkResource:
     def warnings(self, api: KubernetesApi, since: str) -> list[str]:
         """Warnings of Kubernetes about the resource and its pods since a time, in order."""
         path, name = f"/api/v1/namespaces/{self.namespace}", self.cluster["metadata"]["name"]
-        pods = api.get(f"{path}/pods?{urlencode({'labelSelector': f'app={name}'})}")["items"]
+        pods = api.get(f"{path}/pods?{urlencode({'labelSelector': f'app={name}'})}")
         own = {(self.kind, self.name), ("Deployment", name)}
-        own |= {("Pod", pod["metadata"]["name"]) for pod in pods}
+        own |= {
+            ("Pod", pod["metadata"]["name"]) for pod in _checked(_LIST, pods, "the pods")["items"]
+        }
         found = []
-        for row in api.get(f"{path}/events")["items"]:
+        for row in _checked(_EVENTS, api.get(f"{path}/events"), "the events")["items"]:
             about, words = row["involvedObject"], f"{row.get('reason')}: {row.get('message')}"
             times = (row.get("lastTimestamp"), row.get("eventTime"))
-            at = str(next(filter(None, times), row["metadata"].get("creationTimestamp", "")))
+            at = next(filter(None, times), row["metadata"].get("creationTimestamp")) or ""
             is_own = (about.get("kind"), about.get("name")) in own
             if is_own and row.get("type") == "Warning" and at >= since:
                 found.append((at, words))
@@ -227,10 +311,10 @@ class FlinkResource:
         mode = self.cluster["spec"].get("mode") or "native"
         parts = [
             self.title,
-            f"operator, {mode}",
+            f"operator, {shown(mode)}",
             f"{counted(len(self.nodes), 'TaskManager')}{size if resource else ''}{on}",
         ]
-        upgrade = self.job.get("upgradeMode", "stateless")
+        upgrade = shown(self.job.get("upgradeMode", "stateless"))
         folder = savepoint_folder(self.configuration)
         text = f"{', '.join(parts)}; {upgrade} upgrades"
         text += f" in {shown(folder)}" if folder and upgrade == "savepoint" else ""
@@ -273,7 +357,7 @@ def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, str]:
 
 def keeps_state(spec: Mapping[str, Any]) -> bool:
     """Whether a job goes on with its state when its specification changes."""
-    return bool((spec.get("job") or {}).get("upgradeMode", "stateless") != "stateless")
+    return (spec.get("job") or {}).get("upgradeMode") in ("savepoint", "last-state")
 
 
 def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
@@ -316,8 +400,9 @@ def read_resource(api: KubernetesApi, namespace: str, name: str) -> FlinkResourc
     resource = _only(api, namespace, name)
     labels = f"app={resource.cluster['metadata']['name']},component=taskmanager"
     query = urlencode({"labelSelector": labels})
-    rows = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")["items"]
-    return replace(resource, nodes=tuple(row["spec"].get("nodeName") or "" for row in rows))
+    answer = api.get(f"/api/v1/namespaces/{namespace}/pods?{query}")
+    pods = _checked(_LIST, answer, "the pods")["items"]
+    return replace(resource, nodes=tuple(pod["spec"].get("nodeName") or "" for pod in pods))
 
 
 def _only(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
@@ -333,7 +418,10 @@ def _only(api: KubernetesApi, namespace: str, name: str) -> FlinkResource:
         raise FlinkError(
             f"a FlinkDeployment and a FlinkSessionJob have the name {namespace}/{name}; rename one"
         )
-    cluster = api.get(_path(DEPLOYMENT, namespace, document["spec"]["deploymentName"]))
+    above = document["spec"].get("deploymentName", "")
+    cluster = _read(api, DEPLOYMENT, namespace, above) if _NAME.fullmatch(above) else None
+    if cluster is None:
+        raise FlinkError(f"{namespace}/{name} names a cluster {shown(above)}, which does not exist")
     return FlinkResource(SESSION_JOB, namespace, name, document, cluster)
 
 
@@ -348,23 +436,41 @@ def read_deployment(api: KubernetesApi, namespace: str, name: str) -> FlinkResou
 def _read(api: KubernetesApi, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
     """Document of a resource; None if there is none."""
     try:
-        document: Mapping[str, Any] = api.get(_path(kind, namespace, name))
+        answer = api.get(_path(kind, namespace, name))
     except ApiRefusal as error:
+        if error.missing == name:
+            return None
         if error.status != 404:
             raise
-        if "could not find the requested resource" in str(error) or "page not found" in str(error):
-            raise FlinkError(
-                f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's "
-                "own address"
-            ) from None
-        return None
-    metadata = document.get("metadata")
-    is_named = isinstance(metadata, dict) and metadata.get("name") == name
-    if not (is_named and isinstance(document.get("spec"), dict)):
         raise FlinkError(
-            f"Kubernetes at {api.server} has no metadata and spec of {namespace}/{name}"
+            f"Kubernetes at {api.server} has no resources of Flink's operator; name Flink's own "
+            "address"
+        ) from None
+    document: Mapping[str, Any] = _checked(_RESOURCE, answer, f"{kind} {namespace}/{name}")
+    metadata = document["metadata"]
+    found = (document.get("kind", kind), metadata.get("namespace", namespace), metadata["name"])
+    if found != (kind, namespace, name):
+        raise FlinkError(
+            f"Kubernetes answers with {shown(' '.join(found))} in place of {kind} {namespace}/"
+            f"{name}"
         )
     return document
+
+
+def _checked(kind: TypeAdapter[Any], answer: Any, what: str) -> Any:
+    """Answer without nulls, as in a merge patch; raise FlinkError if it has another type."""
+    document = _without_nulls(answer)
+    try:
+        kind.validate_python(document, strict=True)
+    except ValidationError as error:
+        raise FlinkError(f"Kubernetes has {what} in another form: {first_fault(error)}") from None
+    return document
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(own) for key, own in value.items() if own is not None}
+    return [_without_nulls(own) for own in value] if isinstance(value, list) else value
 
 
 def _path(kind: str, namespace: str, name: str) -> str:

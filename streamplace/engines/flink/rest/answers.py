@@ -165,19 +165,19 @@ OURS = "streamplace: "
 """Prefix of messages of the pinning class itself, which may name many operators."""
 
 
-def _fields(**types: Any) -> Any:
+def fields(**types: Any) -> Any:
     """Type of a JSON object with these fields; a dash in a name is written as an underscore."""
     make: Any = TypedDict
     return make("Answer", {name.replace("_", "-"): kind for name, kind in types.items()})
 
 
-def _rows(**types: Any) -> Any:
+def rows(**types: Any) -> Any:
     """Type of a list of such objects."""
     lists: Any = ListOf
-    return lists[_fields(**types)]
+    return lists[fields(**types)]
 
 
-_RESOURCES = _fields(
+_RESOURCES = fields(
     cpuCores=NotRequired[FiniteFloat],
     taskHeapMemory=NotRequired[int],
     managedMemory=Amount,
@@ -186,41 +186,39 @@ _RESOURCES = _fields(
 )
 """Resources of a TaskManager, in total or unused, or of a slot; memory in MB."""
 ANSWERS: dict[str, Any] = {
-    "/taskmanagers": _fields(
-        taskmanagers=_rows(
+    "/taskmanagers": fields(
+        taskmanagers=rows(
             id=str,
             path=str,
             slotsNumber=NotRequired[int],
             freeSlots=NotRequired[int],
             totalResource=_RESOURCES,
             freeResource=_RESOURCES,
-            hardware=_fields(cpuCores=Annotated[int, Field(ge=0, le=MOST_CORES)]),
-            memoryConfiguration=_fields(totalProcessMemory=NotRequired[Amount | None]),
+            hardware=fields(cpuCores=Annotated[int, Field(ge=0, le=MOST_CORES)]),
+            memoryConfiguration=fields(totalProcessMemory=NotRequired[Amount | None]),
         )
     ),
-    "/taskmanagers/*": _fields(
-        allocatedSlots=NotRequired[_rows(jobId=str, resource=NotRequired[_RESOURCES])]
+    "/taskmanagers/*": fields(
+        allocatedSlots=NotRequired[rows(jobId=str, resource=NotRequired[_RESOURCES])]
     ),
     "/taskmanagers/*/metrics": ListOf[Metric],
-    "/taskmanagers/*/thread-dump": _fields(
-        threadInfos=_rows(threadName=str, stringifiedThreadInfo=str)
+    "/taskmanagers/*/thread-dump": fields(
+        threadInfos=rows(threadName=str, stringifiedThreadInfo=str)
     ),
-    "/jobs": _fields(jobs=_rows(id=str, status=str)),
+    "/jobs": fields(jobs=rows(id=str, status=str)),
     "/jobs/*": Job,
-    "/jobs/*/exceptions": _fields(
-        exceptionHistory=NotRequired[
-            _fields(entries=NotRequired[_rows(stacktrace=NotRequired[str])])
-        ]
+    "/jobs/*/exceptions": fields(
+        exceptionHistory=NotRequired[fields(entries=NotRequired[rows(stacktrace=NotRequired[str])])]
     ),
-    "/jobs/*/config": _fields(
-        execution_config=_fields(
+    "/jobs/*/config": fields(
+        execution_config=fields(
             restart_strategy=NotRequired[str], object_reuse_mode=NotRequired[bool]
         )
     ),
-    "/jobs/*/checkpoints": _fields(
-        counts=_fields(completed=Amount, failed=NotRequired[Amount]),
+    "/jobs/*/checkpoints": fields(
+        counts=fields(completed=Amount, failed=NotRequired[Amount]),
         latest=NotRequired[
-            _fields(
+            fields(
                 completed=NotRequired[CheckpointAnswer | None],
                 savepoint=NotRequired[CheckpointAnswer | None],
                 restored=NotRequired[CheckpointAnswer | None],
@@ -229,30 +227,30 @@ ANSWERS: dict[str, Any] = {
         ],
     ),
     "/jobs/*/checkpoints/config": CheckpointSettings,
-    "/jobs/*/stop": _fields(request_id=str),
-    "/jobs/*/savepoints/*": _fields(
-        status=_fields(id=str),
+    "/jobs/*/stop": fields(request_id=str),
+    "/jobs/*/savepoints/*": fields(
+        status=fields(id=str),
         operation=NotRequired[
-            _fields(
+            fields(
                 location=NotRequired[str],
-                failure_cause=NotRequired[_fields(stack_trace=NotRequired[str]) | None],
+                failure_cause=NotRequired[fields(stack_trace=NotRequired[str]) | None],
             )
             | None
         ],
     ),
-    "/jobs/*/vertices/*": _fields(subtasks=ListOf[Subtask]),
+    "/jobs/*/vertices/*": fields(subtasks=ListOf[Subtask]),
     "/jobs/*/vertices/*/metrics": ListOf[Metric],
     "/jobs/*/vertices/*/subtasks/metrics": ListOf[Metric],
-    "/jobs/*/vertices/*/subtasktimes": _fields(subtasks=_rows(timestamps=dict[str, Moment])),
-    "/config": _fields(flink_version=str),
-    "/jobmanager/config": _rows(key=str, value=str),
-    "/jars": _fields(files=_rows(id=str, name=str)),
-    "/jars/upload": _fields(filename=str),
-    "/jars/*/run": _fields(jobid=str),
-    "/jars/*/plan": _fields(plan=PlanNodes),
+    "/jobs/*/vertices/*/subtasktimes": fields(subtasks=rows(timestamps=dict[str, Moment])),
+    "/config": fields(flink_version=str),
+    "/jobmanager/config": rows(key=str, value=str),
+    "/jars": fields(files=rows(id=str, name=str)),
+    "/jars/upload": fields(filename=str),
+    "/jars/*/run": fields(jobid=str),
+    "/jars/*/plan": fields(plan=PlanNodes),
 }
 """Path → type of the answer; a star stands for an id."""
-_COMPLAINT, _STATUS = _fields(errors=ListOf[str]), _fields(message=str)
+_COMPLAINT, _STATUS = fields(errors=ListOf[str]), fields(message=str)
 UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
 """HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
 LEADERLESS = re.compile(
@@ -269,10 +267,15 @@ def parse_answer(path: str, content: bytes) -> Any:
     try:
         return _adapter(_pattern(path)).validate_json(content, strict=True)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False)[0]
+        raise ValueError(first_fault(error)) from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """Where an answer does not have the declared type, and why."""
+    fault = error.errors(include_url=False, include_context=False)[0]
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
     wrong = f"{shown(where.lstrip('.'))}: {quoted(fault['input'])}: " if where else ""
-    raise ValueError(f"{wrong}{shown(fault['msg'], LONGEST)}")
+    return f"{wrong}{shown(fault['msg'], LONGEST)}"
 
 
 _TITLE = re.compile(rb"^\s*<.*<title>([^<]*)</title>", re.DOTALL)

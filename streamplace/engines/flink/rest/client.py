@@ -384,8 +384,12 @@ class Rest:
         import httpx
 
         try:
+            target = f"{self._path}{path}"  # as it is, even if an id in it is ".."
             answer, content = _within(
-                seconds, partial(self._received, method, path, seconds, document, files)
+                seconds,
+                partial(
+                    received, self._client, method, self._address, target, seconds, document, files
+                ),
             )
         except (httpx.TimeoutException, TimeoutError):
             raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
@@ -415,37 +419,42 @@ class Rest:
             raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
         return content
 
-    def _received(
-        self,
-        method: str,
-        path: str,
-        seconds: float,
-        document: object,
-        files: Mapping[str, tuple[str, BinaryIO, str]] | None,
-    ) -> tuple["httpx.Response", bytes]:
-        """Send a request; return the head and the content of the answer."""
-        import httpx
 
-        deadline, content = time.monotonic() + seconds, bytearray()
-        with self._client.stream(
-            method,
-            self._address,
-            content=None if document is None else json.dumps(document).encode(),
-            files=files,
-            headers={"Accept-Encoding": "identity"}
-            | ({} if document is None else {"Content-Type": "application/json"}),
-            timeout=seconds,
-            # The path as it is, even if an id in it is "..".
-            extensions={"target": f"{self._path}{path}".encode()},
-        ) as answer:
-            answer.headers.pop("Content-Encoding", None)  # few bytes may unpack to gigabytes
-            for part in answer.iter_bytes():
-                content += part
-                if len(content) > ANSWER_BYTES:
-                    raise httpx.ReadError(f"an answer has more than {ANSWER_BYTES} bytes")
-                if time.monotonic() > deadline:
-                    raise httpx.ReadTimeout("")
-        return answer, bytes(content)
+def received(
+    client: "httpx.Client",
+    method: str,
+    address: str,
+    target: str,
+    seconds: float,
+    document: object = None,
+    files: Mapping[str, tuple[str, BinaryIO, str]] | None = None,
+    kind: str = "application/json",
+) -> tuple["httpx.Response", bytes]:
+    """Send a request; return the head and the content of the answer.
+
+    An answer that takes too long, or has too many bytes, is an error of httpx.
+    """
+    import httpx
+
+    deadline, content = time.monotonic() + seconds, bytearray()
+    with client.stream(
+        method,
+        address,
+        content=None if document is None else json.dumps(document).encode(),
+        files=files,
+        headers={"Accept-Encoding": "identity"}
+        | ({} if document is None else {"Content-Type": kind}),
+        timeout=seconds,
+        extensions={"target": target.encode()},
+    ) as answer:
+        answer.headers.pop("Content-Encoding", None)  # few bytes may unpack to gigabytes
+        for part in answer.iter_bytes():
+            content += part
+            if len(content) > ANSWER_BYTES:
+                raise httpx.ReadError(f"an answer has more than {ANSWER_BYTES} bytes")
+            if time.monotonic() > deadline:
+                raise httpx.ReadTimeout("")
+    return answer, bytes(content)
 
 
 _WORKERS: list["SimpleQueue[Callable[[], None]]"] = []

@@ -26,6 +26,7 @@ from streamplace.engines.flink.operator.patch_table import PatchStep
 from streamplace.engines.flink.operator.patching import (
     PatchJournal,
     PatchTransaction,
+    check_change,
     claimed,
     claimed_again,
 )
@@ -147,9 +148,15 @@ class PodMover:
     resume_by: str
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
-        """Change the number of pods to that of the chosen layout; return the job."""
+        """Change the number of pods to that of the chosen layout; return the job.
+
+        Others may have changed since the watch began what it rests on: raises FlinkError then.
+        """
         target = choice.target
         assert target is not None
+        check_change(self.api, self.resource)
+        if self.resource.has_autoscaler:
+            raise FlinkError("Flink's autoscaler chooses the parallelism now")
         number = self.log.begin(decision_of(choice, here, job, job))
         patch = {"job": {"parallelism": parallelism_to(here.layout, target.layout)}}
         if self.resource.counts_pods:
