@@ -12,7 +12,6 @@ from streamplace.model.message_text import shown
 from streamplace.model.mixins import WIDEST
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.source_levels import slowdowns, source_levels
 from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.objectives.explanation import Picture
 
@@ -320,6 +319,8 @@ def source_limits(
     ``name`` describes a resource.
     """
     from streamsim import bottleneck
+
+    from streamplace.model.source_levels import slowdowns, source_levels
 
     instance, names = problem.instance, problem.graph.operators.name
     free, held = np.ones(len(instance.sources), np.bool_), np.zeros(len(instance.sources))
