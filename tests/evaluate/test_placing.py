@@ -69,7 +69,8 @@ def test_a_file_of_others_is_refused_and_stays_as_it_was(refusal, data, tmp_path
     path = tmp_path / "mine.jsonl"
     path.write_bytes(content)
     words = ("place", str(data.source), "--placer", "round-robin", "-o", str(path))
-    assert "mine.jsonl: " in refusal(*words)
+    assert "mine.jsonl" in refusal(*words)
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("spoiled", [{"graph": 1}, {"graph": None}, {"value": "1"}, {"error": []}])
