@@ -135,7 +135,7 @@ def test_keys_alone_move_an_operator(chromium, example, tmp_path):
     said = chromium.run(
         "return document.querySelector('[aria-live=polite].visually-hidden').textContent"
     )
-    assert said.startswith("parse is on big. Throughput 45.0 %")
+    assert said.startswith("parse is on big. Throughput 31.3 %")
 
 
 def test_what_if_is_off_where_pages_err(chromium, example, tmp_path):
