@@ -216,14 +216,19 @@ class JobOnOffer:
 
     def deployed(self, parallel: int) -> StreamGraph:
         """Graph whose operators have a parallelism, but for those whose program sets another."""
-        operators, fixed = self.graph.operators, self.fixed
-        numbers = np.array([fixed.get(name, parallel) for name in operators.name], np.int32)
+        operators, numbers = self.graph.operators, np.array(self._numbers(parallel), np.int32)
         constant = constant_of(operators, numbers)
         return self.graph.with_operators(replace(operators, parallelism=numbers, constant=constant))
 
+    def _numbers(self, parallel: int) -> list[int]:
+        """Number of subtasks of every operator with a parallelism of the job."""
+        fixed = self.fixed
+        return [fixed.get(name, parallel) for name in self.graph.operators.name]
+
     def slots_needed(self, parallel: int) -> int:
         """Slots in which the job runs with a parallelism: each slot sharing group has its own."""
-        return sum(slots_by_group(self.deployed(parallel)).values())
+        groups = self.graph.operators.slot_sharing_group
+        return sum(slots_by_group(groups, self._numbers(parallel)).values())
 
     def parallelism_in(self, slots: int) -> int:
         """Largest parallelism for which slots suffice; 0 if they do for none."""

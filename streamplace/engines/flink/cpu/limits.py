@@ -20,6 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from streamplace.engines.flink.constants import PART
+
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
 TINY = 1e-9
@@ -78,6 +80,11 @@ class CpuShare(NamedTuple):
     def is_full(self) -> bool:
         """Whether it has no CPU left."""
         return self.used >= FULL * self._cores
+
+
+def is_starved(throttled: float, *, is_full: bool) -> bool:
+    """Whether a TaskManager has no CPU left, or its quota stops it for a part of the time."""
+    return is_full or throttled >= PART
 
 
 def reserved_cores(used: float, limit: float) -> float:

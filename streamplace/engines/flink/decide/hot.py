@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.constants import BUSY, CLEAR, PART
 from streamplace.engines.flink.cpu.charging import GARBAGE
-from streamplace.engines.flink.cpu.limits import FULL
+from streamplace.engines.flink.cpu.limits import FULL, is_starved
 from streamplace.engines.flink.decide.candidates import Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.profile import JobProfile
@@ -80,7 +80,7 @@ class HotPlace:
         self.job, self.subtask = job, subtask
         self.name = f"{HOT}{subtask.operator} on {subtask.device}"
         self.manager = manager = job.managers.get(subtask.device, ManagerTime(0.0, inf))
-        self.is_full = manager.is_full or manager.throttled >= PART
+        self.is_full = is_starved(manager.throttled, is_full=manager.is_full)
         shares = job.shares.get(subtask.operator, ())
         self.share, self.even = (shares[subtask.number], 1 / len(shares)) if shares else (0.0, 1.0)
         self.is_skewed = self.share >= (1 + PART) * self.even

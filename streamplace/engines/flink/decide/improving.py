@@ -298,16 +298,11 @@ class Proposal:
     @property
     def next_step(self) -> str:
         """Sentence on what is tried next, or why nothing is."""
-        if self.is_enough:
+        if self.question.rate is None and not self.measured.flow.is_limited:
             return "so moving it gains nothing; to place it for a higher rate, give --rate"
         if self.target is None:
             return self.why_none
         return f"first to be tried: {self.try_in_words(self.target)}"
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether the job keeps up, and no higher rate is asked for."""
-        return self.question.rate is None and not self.measured.flow.is_limited
 
     @property
     def why_none(self) -> str:

@@ -128,11 +128,14 @@ def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Seq
     return senders[begin : max(begin + 1, end)]
 
 
-def slots_by_group(graph: StreamGraph) -> dict[str, int]:
-    """Slots that each slot sharing group needs: as many as its operators have subtasks at most."""
+def slots_by_group(groups: Sequence[str], numbers: Sequence[int]) -> dict[str, int]:
+    """Slots of each slot sharing group, from that of every operator, and its number of subtasks.
+
+    >>> slots_by_group(["a", "a", "b"], [4, 2, 3])
+    {'a': 4, 'b': 3}
+    """
     slots: dict[str, int] = {}
-    numbers = graph.operators.parallelism.tolist()
-    for group, number in zip(graph.operators.slot_sharing_group, numbers, strict=True):
+    for group, number in zip(groups, numbers, strict=True):
         slots[group] = max(slots.get(group, 0), number)
     return slots
 
@@ -140,7 +143,7 @@ def slots_by_group(graph: StreamGraph) -> dict[str, int]:
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles of a slot sharing group whose sizes differ by at most one, filled in turn."""
     groups, numbers = graph.operators.slot_sharing_group, [*parallelism(graph).values()]
-    size = slots_by_group(graph)
+    size = slots_by_group(groups, numbers)
     bundles: dict[str, list[Bundle]] = {group: [[] for _ in range(n)] for group, n in size.items()}
     position = dict.fromkeys(size, 0)
     for v, (group, number) in enumerate(zip(groups, numbers, strict=True)):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.constants import PART
 from streamplace.engines.flink.cpu.charging import (
     GARBAGE,
     MEASURED,
@@ -25,7 +24,7 @@ from streamplace.engines.flink.cpu.charging import (
     java_itself,
     kind_of,
 )
-from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare, cpu_shares
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare, cpu_shares, is_starved
 from streamplace.engines.flink.cpu.reporter import jar_path
 from streamplace.engines.flink.cpu.threads import runs_python
 from streamplace.engines.flink.measure.cost_fit import Observation, Observed, constant_cores
@@ -257,8 +256,11 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     subtasks = {task: [subtask for subtask, _ in own] for task, own in interval.subtasks.items()}
     cpu = {task.id: _task_cpu(interval, task) for task in tasks}
     present = present_of(windows.job, tasks, edges, interval, windows.processes, windows.pools)
-    starved = {device for device, part in interval.throttled.items() if part >= PART}
-    starved |= {device for device, usage in present.usage.items() if usage.share.is_full}
+    starved = {
+        device
+        for device, usage in present.usage.items()
+        if is_starved(interval.throttled.get(device, 0.0), is_full=usage.share.is_full)
+    }
     is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
     doubts = [*_doubts(windows, interval, cpu, is_python=is_python)]
     doubts += [

@@ -42,6 +42,6 @@ def mode_advice(resource: FlinkResource, proposal: Proposal) -> Iterator[str]:
     yield f"worth a try: {target.line}, predicted to carry {target.predicted}"
     yield resource.patch_command_of(nested(resource.setting_path(MODE_SETTING), target.mode))
     yield (
-        f"it is not tried here: that stops the job for about {stop}, and again to set it back, and "
-        "the layout of a mode differs from start to start, so that one start tells little of it"
+        f"streamplace does not try it: a try stops the job for about {stop}, and again to go back, "
+        "and one start in a mode tells less than this prediction"
     )

@@ -162,8 +162,9 @@ def check_change(api: KubernetesApi, resource: FlinkResource) -> None:
             "the template there"
         )
     if not keeps_state(resource.spec):
+        mode = shown(str(resource.job.get("upgradeMode", "stateless")))
         raise FlinkError(
-            f"{resource.title} has upgradeMode stateless, so each change "
+            f"{resource.title} has upgradeMode {mode}, so each change "
             "loses the state of the job; set it to savepoint or last-state"
         )
     if (state := reconciliation_of(resource)) is not Reconciliation.STABLE:
@@ -177,7 +178,6 @@ class Patched:
 
     step: PatchStep
     reason: str
-    resource: FlinkResource | None  # as it is now; None if it was deleted
     # Seconds since the first patch, there and back; None if another process has sent it.
     seconds: float | None
 
@@ -298,13 +298,13 @@ class PatchTransaction:
             self.claim.leave() if step in PATCHES_LEFT else self.claim.end()
         owner = self.journal.owner
         if theirs := self._theirs():
-            self.tell(f"others have changed {theirs} of {owner}, which is left to them")
-        if step in PATCHES_LEFT:
-            self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
+            self.tell(f"others have changed {theirs} of {owner}; that stays as they have set it")
         if step is PatchStep.AT_RISK and self._resource is not None:
             mode = {"upgradeMode": self.journal.before["job"]["upgradeMode"]}
             command = self._resource.patch_command_of({"job": mode})
-            self.tell(f"before that, let changes keep the state again: {command}")
+            self.tell(f"first let changes keep the state again: {command}")
+        if step in PATCHES_LEFT:
+            self.tell(f"the change is not finished; finish it with: {self.journal.resume_by}")
         if self._interrupts:
             self.tell(f"{owner}: {step.value}")
             raise KeyboardInterrupt
@@ -313,7 +313,7 @@ class PatchTransaction:
         if step in PATCHES_LEFT:
             raise FlinkError(f"{owner}: {step.value}, because {reason}")
         seconds = None if self._began is None else monotonic() - self._began
-        return Patched(step, reason, self._resource, seconds)
+        return Patched(step, reason, seconds)
 
     def _until_end(self) -> tuple[PatchStep, str]:
         """Observe, decide and act until the end; return it with its reason."""
@@ -352,7 +352,8 @@ class PatchTransaction:
         """Wait as a patch may have its effect a little later; in vain for too long, it is none."""
         if self._in_vain_since is None:
             self._in_vain_since = monotonic()
-            self.tell(why) if why else None
+            if why:
+                self.tell(why)
         sleep(pause)
         is_late = monotonic() - self._in_vain_since >= SILENCE_SECONDS
         self._outcome = PatchOutcome.REFUSED if is_late else PatchOutcome.UNSURE
@@ -429,8 +430,8 @@ class PatchTransaction:
             self._notices += 1
             state = shown(self._resource.lifecycle) or "not taken up"
             self.tell(
-                f"waiting for {duration(waited)} until {self.journal.owner} is {STABLE}; "
-                f"it is {state}"
+                f"{self.journal.owner} is {state}, not {STABLE}; waited for {duration(waited)} "
+                "so far"
             )
         sleep(KUBERNETES_POLL_SECONDS)
 
