@@ -19,7 +19,7 @@ from pydantic import ConfigDict
 
 from streamplace.errors import FormatError, OptionError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.runner import error_line, terms_of
+from streamplace.evaluate.runner import code_of, error_line, terms_of
 from streamplace.io.clusters import cluster_to_tables
 from streamplace.io.constraints import constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
@@ -131,7 +131,7 @@ class Placing:
         options.pop("weights", None)
         terms = (
             (placer.name, options, asdict(placer.budget) if placer.budget else None),
-            terms_of(placer, request.budget, request.seed, judge),
+            terms_of(placer, request.budget, request.seed, code_of(judge)),
             (request.objective, request.require, request.rate, request.subtasks),
             cluster_to_tables(reader.cluster or usual_cluster()),
             constraints_to_tables(reader.constraints or Constraints()),

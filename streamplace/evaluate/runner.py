@@ -80,13 +80,16 @@ class ComparisonRun:
         return tuple(composed_objective(name, self.require) for name in self.objectives)
 
 
-def terms_of(placer: Placer, budget: Budget, seed: int, judge: Objective) -> str:
-    """Budget, seed, code and weights as a text; results are reused only if it is equal."""
+def terms_of(placer: Placer, budget: Budget, seed: int, code: str) -> str:
+    """Budget, seed, code and weights as a text; results are reused only if it is equal.
+
+    ``code``: that of the objective, by `code_of`.
+    """
     seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
     words = [value.split(":")[0] for value in placer.options.values() if isinstance(value, str)]
     others = [PLACERS[word] for word in words if word in PLACERS]  # that it starts from
-    text += f", placer code {code_digest(placer, others)}, {code_of(judge)}"
+    text += f", placer code {code_digest(placer, others)}, {code}"
     weights = [_digest(*stamped(path)) for path in weights_of(placer)]
     return f"{text}, weights {' '.join(weights)}" if weights else text
 
@@ -197,7 +200,8 @@ class Runner:
         placers = [(named, named_placer(named.spec)) for named in self.comparison.aliased]
         return {
             judge.name: [
-                (named, placer, terms_of(placer, budget, seed, judge)) for named, placer in placers
+                (named, placer, terms_of(placer, budget, seed, self._codes[judge.name]))
+                for named, placer in placers
             ]
             for judge, _ in self._objectives
         }
