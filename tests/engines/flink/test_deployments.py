@@ -84,7 +84,7 @@ def answer_as_kubernetes(flink):
     """Answer for the resource of a job, and for Flink behind the proxy of its service."""
     spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
     status = {"lifecycleState": "STABLE", "observedGeneration": 1}
-    metadata = {"name": "count", "namespace": "flink", "generation": 1}
+    metadata = {"name": "count", "namespace": "flink", "generation": 1, "resourceVersion": "1"}
     path = "/apis/flink.apache.org/v1beta1/namespaces/flink/flinkdeployments/count"
     document = {"metadata": metadata, "spec": spec, "status": status}
     proxy = "/api/v1/namespaces/flink/services/count-rest:8081/proxy"
