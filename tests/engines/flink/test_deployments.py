@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from command_lines import settings_file
 from deployment_table import check_row, rows
-from fake_flink import advised, bare_manager, failure, jobs, write_program
+from fake_flink import advised, bare_manager, failure, jobs, said, write_program
 from operator_stand_in import kubeconfig, resource, specification
 from pods import STATE
 
@@ -85,12 +85,15 @@ def answer_as_kubernetes(flink):
     spec = merged(specification(), {"taskManager": {"resource": {"cpu": 2}}})
     status = {"lifecycleState": "STABLE", "observedGeneration": 1}
     metadata = {"name": "count", "namespace": "flink", "generation": 1, "resourceVersion": "1"}
-    path = "/apis/flink.apache.org/v1beta1/namespaces/flink/flinkdeployments/count"
+    home = "/apis/flink.apache.org/v1beta1/namespaces/flink"
+    path = f"{home}/flinkdeployments/count"
+    missing = {"reason": "NotFound", "details": {"name": "count"}}
     document = {"metadata": metadata, "spec": spec, "status": status}
     proxy = "/api/v1/namespaces/flink/services/count-rest:8081/proxy"
     flink.answers |= {
         f"GET {path}": document,
         f"PATCH {path}?dryRun=All": document,
+        f"GET {home}/flinksessionjobs/count": said(json.dumps(missing).encode(), 404),
         "GET /api/v1/namespaces/flink/pods": {"items": []},
     }
     answer = flink.answer
