@@ -1,0 +1,51 @@
+//! Maxima and minima of numbers that are not NaN, as one machine instruction each.
+
+/// The larger number; `a` if they are equal.
+#[inline(always)]
+#[must_use]
+pub fn max(a: f64, b: f64) -> f64 {
+    if b > a { b } else { a }
+}
+
+/// The smaller number; `a` if they are equal.
+#[inline(always)]
+#[must_use]
+pub fn min(a: f64, b: f64) -> f64 {
+    if b < a { b } else { a }
+}
+
+/// Numbers that are compared at once in `largest`.
+const LANES: usize = 8;
+
+/// The largest of `floor` and of all `values`, by vector instructions.
+#[inline]
+#[must_use]
+pub fn largest(floor: f64, values: &[f64]) -> f64 {
+    let mut lanes = [floor; LANES];
+    let chunks = values.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+            *lane = max(*lane, value);
+        }
+    }
+    let all = lanes.iter().chain(rest);
+    all.fold(floor, |top, &value| max(top, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_is_found_wherever_it_is() {
+        for length in 0..40_usize {
+            for at in 0..length {
+                let mut values = vec![0.5; length];
+                values[at] = 2.0;
+                assert_eq!(largest(1.0, &values), 2.0);
+            }
+            assert_eq!(largest(1.0, &vec![0.5; length]), 1.0);
+        }
+    }
+}

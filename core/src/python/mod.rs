@@ -1,0 +1,18 @@
+//! What Python sees: arguments are checked and copied here, and results become arrays.
+//!
+//! Arrays are copied, so that nobody can change them while the GIL is released.
+
+mod arrays;
+mod incremental;
+mod instance;
+mod steady;
+
+use pyo3::prelude::*;
+
+/// The core of streamplace; see `streamsim/_core.pyi`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    instance::add(module)?;
+    steady::add(module)?;
+    incremental::add(module)
+}
