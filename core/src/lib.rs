@@ -5,15 +5,23 @@
 //!
 //! - `arithmetic`, `table`: maxima of numbers, and tables with rows of equal length.
 //! - `instance`: one placement problem, checked once.
+//! - `flow`, `topology`, `sources`: order, adjacency and rates of a graph.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
+//! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
 
 pub mod arithmetic;
+pub mod canonical;
 pub mod equation;
+pub mod flow;
 pub mod incremental;
 pub mod instance;
+pub mod latency;
 pub mod loads;
+pub mod overload;
 #[cfg(feature = "python")]
 mod python;
+pub mod sources;
 pub mod steady;
 pub mod table;
+pub mod topology;

@@ -3,6 +3,7 @@
 //! Arrays are copied, so that nobody can change them while the GIL is released.
 
 mod arrays;
+mod flow;
 mod incremental;
 mod instance;
 mod steady;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
+    flow::add(module)?;
     steady::add(module)?;
     incremental::add(module)
 }
