@@ -4,6 +4,9 @@ from typing import Any, Self, final
 
 from streamsim.arrays import Bools, Floats, Ints, Longs
 
+SOURCES: str
+"""Digest of the sources that the module was compiled from."""
+
 # instance
 
 @final

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 /// The core of streamplace; see `streamsim/_core.pyi`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("SOURCES", env!("CORE_SOURCES"))?;
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;
