@@ -317,7 +317,7 @@ fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
 }
 
 fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
-    match column.iter().find(|&&value| !(value >= 0.0)) {
+    match column.iter().find(|&&value| value < 0.0 || value.is_nan()) {
         Some(value) => Err(format!("{name}: {value} is not a number of at least 0")),
         None => Ok(()),
     }
