@@ -18,19 +18,21 @@ pub fn min(a: f64, b: f64) -> f64 {
 const LANES: usize = 8;
 
 /// The largest of `floor` and of all `values`, by vector instructions.
-#[inline]
+#[inline(always)]
 #[must_use]
-pub fn largest(floor: f64, values: &[f64]) -> f64 {
+pub fn largest(floor: f64, values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let mut lanes = [floor; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+    let mut values = values;
+    for _ in 0..values.len() / LANES {
+        let mut next = [floor; LANES];
+        for (value, from) in next.iter_mut().zip(&mut values) {
+            *value = from;
+        }
+        for (lane, value) in lanes.iter_mut().zip(next) {
             *lane = max(*lane, value);
         }
     }
-    let all = lanes.iter().chain(rest);
-    all.fold(floor, |top, &value| max(top, value))
+    lanes.into_iter().chain(values).fold(floor, max)
 }
 
 #[cfg(test)]
@@ -43,9 +45,9 @@ mod tests {
             for at in 0..length {
                 let mut values = vec![0.5; length];
                 values[at] = 2.0;
-                assert_eq!(largest(1.0, &values), 2.0);
+                assert_eq!(largest(1.0, values.iter().copied()), 2.0);
             }
-            assert_eq!(largest(1.0, &vec![0.5; length]), 1.0);
+            assert_eq!(largest(1.0, vec![0.5; length].into_iter()), 1.0);
         }
     }
 }

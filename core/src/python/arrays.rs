@@ -99,8 +99,11 @@ impl Rows<i32> {
 
 fn on_devices(values: Vec<i32>, instance: &Instance) -> PyResult<Vec<Id>> {
     let d = instance.n_devices();
-    match values.iter().find(|&&device| device < 0 || device as usize >= d) {
-        Some(device) => Err(wrong(format!("there is no device {device}; there are {d}"))),
-        None => ids(values),
+    let ids: Vec<Id> = values.into_iter().map(i32::cast_unsigned).collect();
+    let largest = ids.iter().fold(0, |largest, &device| largest.max(device));
+    if largest as usize >= d && !ids.is_empty() {
+        let device = largest.cast_signed(); // negative numbers are the largest
+        return Err(wrong(format!("there is no device {device}; there are {d}")));
     }
+    Ok(ids)
 }
