@@ -6,9 +6,11 @@
 //! - `arithmetic`, `table`: maxima of numbers, and tables with rows of equal length.
 //! - `instance`: one placement problem, checked once.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
+//! - `engine`: simulations of queues, tick by tick and tuple by tuple.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
 
 pub mod arithmetic;
+pub mod engine;
 pub mod equation;
 pub mod incremental;
 pub mod instance;

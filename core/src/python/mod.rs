@@ -3,6 +3,7 @@
 //! Arrays are copied, so that nobody can change them while the GIL is released.
 
 mod arrays;
+mod engine;
 mod incremental;
 mod instance;
 mod steady;
@@ -14,5 +15,6 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
     steady::add(module)?;
-    incremental::add(module)
+    incremental::add(module)?;
+    engine::add(module)
 }
