@@ -57,6 +57,42 @@ def topological_order(n: int, source: Ints, target: Ints) -> Ints:
 
 def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
     """Start, neighbours in ascending order and their weights, of every vertex."""
+# engine
+
+CAPACITY_TICKS: float
+"""Capacity of a stream in ticks of full rate without latency, unless it is given."""
+
+def drifts(problem: Problem, admitted: Floats, taken: Floats, emitted: Floats) -> Floats:
+    """Imbalance of each operator's input, as a share of its full rate, [B, N].
+
+    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs.
+    """
+
+def simulate(problem: Problem, wiring: Any, placements: Ints, jump: bool) -> tuple[Floats, ...]:
+    """Columns of `streamsim.engine.runs.Sums`; without ticks that repeat, if ``jump``."""
+
+def simulate_logged(problem: Problem, wiring: Any, placement: Ints) -> tuple[Floats, ...]:
+    """Columns of `streamsim.engine.observations.Log`."""
+
+def source_equivalents(problem: Problem) -> Floats:
+    """Number of source tuples that an input tuple of each sink represents, [N]."""
+
+def tuple_times(
+    problem: Problem,
+    wiring: Any,
+    placement: Ints,
+    weights: Floats,
+    *,
+    random: int,
+    seed: int,
+    horizon: float,
+    tuples: int,
+) -> tuple[Floats, int]:
+    """Seconds since generation and since admission, and weights, of tuples at sinks.
+
+    The first of the columns of [3, more than ``tuples``], and their number; 0 if too many wait.
+    ``random`` is an index in `streamsim.engine.settings.RANDOMNESS`.
+    """
 
 # steady
 

@@ -27,10 +27,10 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Columns of an object, by name.
-struct Columns<'a, 'py>(&'a Bound<'py, PyAny>);
+pub(super) struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
 
 impl Columns<'_, '_> {
-    fn any<T: Element + Copy>(
+    pub(super) fn any<T: Element + Copy>(
         &self,
         name: &str,
         dimensions: usize,
@@ -43,7 +43,7 @@ impl Columns<'_, '_> {
         Ok((shape, values))
     }
 
-    fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
+    pub(super) fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
         Ok(self.any(name, 1)?.1)
     }
 
@@ -51,12 +51,12 @@ impl Columns<'_, '_> {
         ids(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    fn table(&self, name: &str) -> PyResult<Table> {
+    pub(super) fn table(&self, name: &str) -> PyResult<Table> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }
 
-    fn float(&self, name: &str) -> PyResult<f64> {
+    pub(super) fn float(&self, name: &str) -> PyResult<f64> {
         self.0.getattr(name)?.extract()
     }
 }

@@ -4,6 +4,7 @@
 
 mod arrays;
 mod flow;
+mod engine;
 mod incremental;
 mod instance;
 mod steady;
@@ -17,5 +18,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;
-    incremental::add(module)
+    incremental::add(module)?;
+    engine::add(module)
 }
