@@ -9,9 +9,15 @@
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
 //! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
+//! - `coarsening`, `partition`: problems of merged operators, and devices for parts of graphs.
+//! - `packing`: units in the memory of devices, and subtasks on machines.
+//! - `anneal`, `pilot`: search, and the policy that places operators one by one.
+//! - `random`, `rivals`: random numbers, and units that must not meet.
 
+pub mod anneal;
 pub mod arithmetic;
 pub mod canonical;
+pub mod coarsening;
 pub mod equation;
 pub mod flow;
 pub mod incremental;
@@ -19,8 +25,13 @@ pub mod instance;
 pub mod latency;
 pub mod loads;
 pub mod overload;
+pub mod packing;
+pub mod partition;
+pub mod pilot;
 #[cfg(feature = "python")]
 mod python;
+pub mod random;
+pub mod rivals;
 pub mod sources;
 pub mod steady;
 pub mod table;

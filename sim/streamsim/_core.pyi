@@ -1,8 +1,9 @@
 """Types of the extension module, which `core/` is compiled to; by room."""
 
+from collections.abc import Callable
 from typing import Any, Self, final
 
-from streamsim.arrays import Bools, Floats, Ints, Longs
+from streamsim.arrays import Bools, Floats, Ints, Longs, Singles
 
 SOURCES: str
 """Digest of the sources that the module was compiled from."""
@@ -92,3 +93,113 @@ class Incremental:
         """Move one operator to a device."""
     def undo(self) -> None:
         """Take back the last move that was not taken back before."""
+
+# coarsening and partition
+
+def contracted(level: Any, group: Ints, n_groups: int) -> dict[str, Any]:
+    """Columns of a `Level` whose units are groups of units that differ from those of the level."""
+
+def exchanged_parts(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
+    """Device of every part [K] after exchanges that lower the strain on links.
+
+    ``traffic`` [K, K] is between parts, ``wire`` [K, K] the seconds per byte between devices. Two
+    parts exchange devices of one ``kind`` [K] while that lowers Σ load⁸ over the links of both.
+    """
+
+def level_entries(
+    n: int, source: Ints, target: Ints, traffic: Floats, tuples: Floats
+) -> dict[str, Any]:
+    """Columns ``start`` to ``taken_tuples`` of a `Level` whose units are the n operators."""
+
+# packing
+
+def anneal_machines(
+    packing: Any, kinds: Ints, rows: Ints, seed: int, steps: int, stop: Callable[[], bool]
+) -> tuple[Ints, float]:
+    """Contents [D, N] with the least excess found in so many steps, and their excess."""
+
+def deal_subtasks(packing: Any, kinds: Ints) -> Ints:
+    """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
+
+def first_fit_machines(packing: Any, kinds: Ints) -> tuple[Ints, Ints]:
+    """Fill machines of these types in turn; contents [D, N] and unplaced subtasks [N]."""
+
+def force_subtasks(
+    packing: Any, kinds: Ints, rows: Ints, left: Ints, stop: Callable[[], bool]
+) -> tuple[Ints, Ints]:
+    """Place the remaining subtasks where they exceed resources least, until ``stop``."""
+
+def machine_uses(packing: Any, kinds: Ints, rows: Ints) -> Floats:
+    """Use of every resource of every machine, as shares of capacity, [D, 6]."""
+
+def make_room(
+    place: Ints,
+    allowed: Bools,
+    start: Longs,
+    rivals: Longs,
+    memory: Floats,
+    capacity: Floats,
+    order: Longs,
+) -> Ints:
+    """Place units in order: on their device if they fit, else on the next one, else at -1."""
+
+def pack_units(
+    allowed: Bools,
+    start: Longs,
+    rivals: Longs,
+    memory: Floats,
+    capacity: Floats,
+    order: Longs,
+    alike: bool,
+    steps: int,
+) -> Ints | None:
+    """Search depth first; if devices are ``alike``, one of those with equal free memory is tried.
+
+    The result is None if no packing exists; units at -1 mean that the step limit was reached.
+    """
+
+# pilot
+
+@final
+class PilotState:
+    """A partial placement of the units of `PilotFeatures`, and what pilot sees of it."""
+
+    def __new__(cls, features: Any) -> PilotState:
+        """No unit has a device."""
+    @property
+    def place(self) -> Ints:
+        """Device of every unit, -1 while it has none."""
+    @property
+    def peak(self) -> float:
+        """Load of the fullest resource, in yardsticks."""
+    def put(self, unit: int, device: int) -> None:
+        """Place a unit on a device, from where it is."""
+    def measure(self, unit: int, t: int) -> tuple[Singles, Singles, Bools]:
+        """Features of devices [D, 20] for a unit, of decision t [6], and which devices are open."""
+
+@final
+class PilotWeights:
+    """The weights of pilot's network, checked."""
+
+    def __new__(cls, network: Any) -> PilotWeights:
+        """Copy the weights of a `PilotNetwork`; ValueError if their sizes do not fit."""
+    def heads(self, features: Any) -> tuple[Singles, Singles]:
+        """Parts of the first layer, and contents, of the units of a problem; [U, H] each."""
+    def rollouts(
+        self,
+        features: Any,
+        unit: Singles,
+        content: Singles,
+        fixed: Ints,
+        uniform: Singles,
+        recorded: bool,
+    ) -> tuple[Ints, Floats, dict[str, Any]]:
+        """Devices [S, T], log-probabilities [S], and inputs by column, if they are recorded."""
+
+def grown(start: Longs, peer: Ints, flow: Floats, first: int | None) -> Ints:
+    """Nodes from ``first`` on, always the one to which most flow leads from those before.
+
+    The neighbours of node u are the entries ``start[u]`` to ``start[u + 1]``. This is a maximum
+    adjacency order; ties go to the node of the heavier entry, then to the first, and so does the
+    beginning if it is None.
+    """

@@ -1,7 +1,9 @@
 //! Arguments that are arrays, copied; and placements, checked.
 
+use std::fmt::Display;
+
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
-use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -66,12 +68,18 @@ impl<'a, 'py, T: Element + Copy> FromPyObject<'a, 'py> for Rows<T> {
 }
 
 /// Indices that are not negative.
-pub fn ids(values: Vec<i32>) -> PyResult<Vec<Id>> {
-    values.into_iter().map(|index| Id::try_from(index).map_err(|_| negative(index))).collect()
+pub fn ids<T: Copy + TryInto<Id> + Display>(values: Vec<T>) -> PyResult<Vec<Id>> {
+    let each = values.into_iter();
+    each.map(|index| index.try_into().map_err(|_| wrong(format!("{index} is no index")))).collect()
 }
 
-fn negative(index: i32) -> PyErr {
-    wrong(format!("the index {index} is negative"))
+/// A table as an array of numpy.
+pub fn table_of<T: Element + Copy>(
+    py: Python<'_>,
+    table: Table<T>,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let shape = [table.rows(), table.columns()];
+    table.into_cells().into_pyarray(py).reshape(shape)
 }
 
 impl Column<i32> {

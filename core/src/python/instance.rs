@@ -27,10 +27,10 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Columns of an object, by name.
-struct Columns<'a, 'py>(&'a Bound<'py, PyAny>);
+pub(super) struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
 
 impl Columns<'_, '_> {
-    fn any<T: Element + Copy>(
+    pub fn any<T: Element + Copy>(
         &self,
         name: &str,
         dimensions: usize,
@@ -43,20 +43,24 @@ impl Columns<'_, '_> {
         Ok((shape, values))
     }
 
-    fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
+    pub fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
         Ok(self.any(name, 1)?.1)
     }
 
-    fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
-        ids(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
+    pub fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
+        ids(self.any::<i32>(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    fn table(&self, name: &str) -> PyResult<Table> {
+    pub fn column<T: Element + Copy>(&self, name: &str) -> PyResult<Vec<T>> {
+        Ok(self.any(name, 1)?.1)
+    }
+
+    pub fn table<T: Element + Copy>(&self, name: &str) -> PyResult<Table<T>> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }
 
-    fn float(&self, name: &str) -> PyResult<f64> {
+    pub fn float(&self, name: &str) -> PyResult<f64> {
         self.0.getattr(name)?.extract()
     }
 }
@@ -67,7 +71,7 @@ fn named(found: &Bound<'_, PyAny>, name: &str, error: &PyErr) -> PyErr {
 }
 
 /// Platform of an object that has the columns of `streamsim.platform.Platform`.
-fn read_platform(of: &Columns<'_, '_>) -> PyResult<Platform> {
+pub(super) fn read_platform(of: &Columns<'_, '_>) -> PyResult<Platform> {
     Ok(Platform {
         cores: of.floats("cores")?,
         free_cores: of.floats("free_cores")?,

@@ -3,9 +3,13 @@
 //! Arrays are copied, so that nobody can change them while the GIL is released.
 
 mod arrays;
+mod coarsening;
 mod flow;
 mod incremental;
 mod instance;
+mod packing;
+mod pilot;
+mod signals;
 mod steady;
 
 use pyo3::prelude::*;
@@ -17,5 +21,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;
-    incremental::add(module)
+    incremental::add(module)?;
+    coarsening::add(module)?;
+    packing::add(module)?;
+    pilot::add(module)
 }

@@ -1,0 +1,3 @@
+//! Annealing of placements, by the loads of resources.
+
+pub mod level;
