@@ -264,7 +264,8 @@ impl Instance {
 }
 
 impl Platform {
-    fn check(&self, d: usize) -> Result<(), String> {
+    /// Check lengths and numbers for `d` devices.
+    pub(crate) fn check(&self, d: usize) -> Result<(), String> {
         let columns = [
             ("cores", &self.cores),
             ("free_cores", &self.free_cores),
@@ -290,25 +291,25 @@ impl Platform {
     }
 }
 
-fn length(name: &str, found: usize, wanted: usize) -> Result<(), String> {
+pub(crate) fn length(name: &str, found: usize, wanted: usize) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("{name} has {found} elements, not {wanted}")) }
 }
 
-fn shape(name: &str, table: &Table, rows: usize, columns: usize) -> Result<(), String> {
+pub(crate) fn shape(name: &str, table: &Table, rows: usize, columns: usize) -> Result<(), String> {
     if (table.rows(), table.columns()) == (rows, columns) {
         return Ok(());
     }
     Err(format!("{name} is {} × {}, not {rows} × {columns}", table.rows(), table.columns()))
 }
 
-fn indices(name: &str, column: &[Id], end: usize) -> Result<(), String> {
+pub(crate) fn indices(name: &str, column: &[Id], end: usize) -> Result<(), String> {
     match column.iter().find(|&&index| index as usize >= end) {
         Some(index) => Err(format!("{name}: {index} is not below {end}")),
         None => Ok(()),
     }
 }
 
-fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
+pub(crate) fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String> {
     let last = column.last().is_none_or(|&last| last as usize <= end);
     if last && column.first() == Some(&0) && column.is_sorted() {
         return Ok(());

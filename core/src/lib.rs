@@ -7,13 +7,20 @@
 //! - `instance`: one placement problem, checked once.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
+//! - `watch`, `random`, `rivals`: the end of a search, its random numbers, units to keep apart.
+//! - `anneal`, `exact`: searches for placements, and proofs that none is better.
 
+pub mod anneal;
 pub mod arithmetic;
 pub mod equation;
+pub mod exact;
 pub mod incremental;
 pub mod instance;
 pub mod loads;
 #[cfg(feature = "python")]
 mod python;
+pub mod random;
+pub mod rivals;
 pub mod steady;
 pub mod table;
+pub mod watch;

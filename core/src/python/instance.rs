@@ -27,10 +27,10 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Columns of an object, by name.
-struct Columns<'a, 'py>(&'a Bound<'py, PyAny>);
+pub struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
 
 impl Columns<'_, '_> {
-    fn any<T: Element + Copy>(
+    pub fn any<T: Element + Copy>(
         &self,
         name: &str,
         dimensions: usize,
@@ -43,20 +43,27 @@ impl Columns<'_, '_> {
         Ok((shape, values))
     }
 
-    fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
+    pub fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
         Ok(self.any(name, 1)?.1)
     }
 
-    fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
+    pub fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
         ids(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    fn table(&self, name: &str) -> PyResult<Table> {
+    /// Indices in 64 bits, that are not negative.
+    pub fn long_ids(&self, name: &str) -> PyResult<Vec<Id>> {
+        let values = self.any::<i64>(name, 1)?.1;
+        let ids = values.into_iter().map(Id::try_from).collect::<Result<_, _>>();
+        ids.map_err(|_| wrong(format!("{name}: an index is negative or too large")))
+    }
+
+    pub fn table(&self, name: &str) -> PyResult<Table> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }
 
-    fn float(&self, name: &str) -> PyResult<f64> {
+    pub fn float(&self, name: &str) -> PyResult<f64> {
         self.0.getattr(name)?.extract()
     }
 }
@@ -67,7 +74,7 @@ fn named(found: &Bound<'_, PyAny>, name: &str, error: &PyErr) -> PyErr {
 }
 
 /// Platform of an object that has the columns of `streamsim.platform.Platform`.
-fn read_platform(of: &Columns<'_, '_>) -> PyResult<Platform> {
+pub fn read_platform(of: &Columns<'_, '_>) -> PyResult<Platform> {
     Ok(Platform {
         cores: of.floats("cores")?,
         free_cores: of.floats("free_cores")?,

@@ -2,9 +2,12 @@
 //!
 //! Arrays are copied, so that nobody can change them while the GIL is released.
 
+mod anneal;
 mod arrays;
+mod exact;
 mod incremental;
 mod instance;
+mod remaining;
 mod steady;
 
 use pyo3::prelude::*;
@@ -14,5 +17,7 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
     steady::add(module)?;
-    incremental::add(module)
+    incremental::add(module)?;
+    anneal::add(module)?;
+    exact::add(module)
 }
