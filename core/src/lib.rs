@@ -9,6 +9,7 @@
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
 //! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
+//! - `passes`, `scheduling`: single passes, and schedules of them.
 
 pub mod arithmetic;
 pub mod canonical;
@@ -19,8 +20,10 @@ pub mod instance;
 pub mod latency;
 pub mod loads;
 pub mod overload;
+pub mod passes;
 #[cfg(feature = "python")]
 mod python;
+pub mod scheduling;
 pub mod sources;
 pub mod steady;
 pub mod table;
