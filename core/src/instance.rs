@@ -329,7 +329,7 @@ pub(crate) fn permutation(name: &str, column: &[Id]) -> Result<(), String> {
 }
 
 pub(crate) fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
-    match column.iter().find(|&&value| !(value >= 0.0)) {
+    match column.iter().find(|&&value| value.is_nan() || value < 0.0) {
         Some(value) => Err(format!("{name}: {value} is not a number of at least 0")),
         None => Ok(()),
     }

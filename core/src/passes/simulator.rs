@@ -138,10 +138,10 @@ impl<'a> Simulator<'a> {
             run.line_up(&self.line);
         }
         if self.rules.network == Network::Free {
-            run.to_the_end::<false>()
+            run.carry_out::<false>()
         } else {
             run.net.begin();
-            run.to_the_end::<true>()
+            run.carry_out::<true>()
         }
     }
 }
@@ -183,7 +183,7 @@ impl Run<'_> {
 
     /// Carry out all events; return the makespan.
     #[inline(always)]
-    fn to_the_end<const CONTENDED: bool>(&mut self) -> f64 {
+    fn carry_out<const CONTENDED: bool>(&mut self) -> f64 {
         loop {
             if let Some((event, alone)) = self.next_event() {
                 self.step::<CONTENDED>(event, alone);

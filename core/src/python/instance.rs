@@ -27,10 +27,11 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Columns of an object, by name.
-struct Columns<'a, 'py>(&'a Bound<'py, PyAny>);
+pub struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
 
 impl Columns<'_, '_> {
-    fn any<T: Element + Copy>(
+    /// Shape and elements of a column.
+    pub fn any<T: Element + Copy>(
         &self,
         name: &str,
         dimensions: usize,
@@ -43,20 +44,24 @@ impl Columns<'_, '_> {
         Ok((shape, values))
     }
 
-    fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
+    /// Numbers.
+    pub fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
         Ok(self.any(name, 1)?.1)
     }
 
-    fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
-        ids(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
+    /// Indices.
+    pub fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
+        ids::<i32>(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    fn table(&self, name: &str) -> PyResult<Table> {
+    /// Rows of numbers.
+    pub fn table(&self, name: &str) -> PyResult<Table> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }
 
-    fn float(&self, name: &str) -> PyResult<f64> {
+    /// One number.
+    pub fn float(&self, name: &str) -> PyResult<f64> {
         self.0.getattr(name)?.extract()
     }
 }

@@ -6,6 +6,8 @@ mod arrays;
 mod flow;
 mod incremental;
 mod instance;
+mod passes;
+mod scheduling;
 mod steady;
 
 use pyo3::prelude::*;
@@ -17,5 +19,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     instance::add(module)?;
     flow::add(module)?;
     steady::add(module)?;
-    incremental::add(module)
+    incremental::add(module)?;
+    passes::add(module)?;
+    scheduling::add(module)
 }

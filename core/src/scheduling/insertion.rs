@@ -135,7 +135,7 @@ impl Gaps {
             let mut g = gaps.len() - 1;
             if insertion {
                 let late_enough = gaps[..g].partition_point(|gap| gap.end < ready);
-                let fits = |gap: &Gap| !(max(ready, gap.start) + work > gap.end);
+                let fits = |gap: &Gap| max(ready, gap.start) + work <= gap.end;
                 g = late_enough + gaps[late_enough..].iter().position(fits).unwrap_or(0);
             }
             let mut slot = Slot { core, gap: Some(g), begin: max(ready, gaps[g].start) };
@@ -265,7 +265,7 @@ impl<'a> Inserter<'a> {
         let devices = self.may.iter().zip(&self.ready).zip(self.tasks.work.row(v));
         for (a, ((&may, &ready), &work)) in devices.enumerate() {
             let ahead = ahead.map_or(0.0, |ahead| ahead[a]);
-            if !may || !(ready + work + ahead < least) {
+            if !may || ready + work + ahead >= least {
                 continue;
             }
             let slot = self.gaps.earliest_on(self.tasks, a, ready, work, choice.insertion);

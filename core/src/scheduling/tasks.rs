@@ -222,6 +222,23 @@ impl Tasks {
         self.check_units(n, d)
     }
 
+    /// Check that tasks come after their predecessors, and at most once.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_order(&self, order: &[Id]) -> Result<(), String> {
+        let mut is_done = vec![false; self.n_tasks()];
+        indices("order", order, self.n_tasks())?;
+        for &v in order {
+            let mut sources = self.inputs(v as usize).iter().map(|&e| self.source[e as usize]);
+            if is_done[v as usize] || !sources.all(|u| is_done[u as usize]) {
+                return Err(format!("order: task {v} comes twice or before its predecessors"));
+            }
+            is_done[v as usize] = true;
+        }
+        Ok(())
+    }
+
     fn check_streams(&self, n: usize, m: usize) -> Result<(), String> {
         length("order", self.order.len(), n)?;
         permutation("order", &self.order)?;
