@@ -67,6 +67,12 @@ impl LoadState {
         &self.placement
     }
 
+    /// Load of every resource, as in `equation`; without the network cards if they cannot limit.
+    #[must_use]
+    pub fn loads(&self) -> Vec<f64> {
+        self.loads.iter().zip(&self.carry).map(|(load, carry)| load + carry).collect()
+    }
+
     /// Move operator `v` to device `to` and update every load that this changes.
     #[inline]
     pub fn move_operator(&mut self, instance: &Instance, v: usize, to: usize) {

@@ -5,22 +5,33 @@
 //!
 //! - `arithmetic`, `table`: maxima of numbers, and tables with rows of equal length.
 //! - `instance`: one placement problem, checked once.
+//! - `flow`, `topology`, `sources`: order, adjacency and rates of a graph.
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
+//! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
+//! - `passes`, `scheduling`: single passes, and schedules of them.
 //! - `watch`, `random`, `rivals`: the end of a search, its random numbers, units to keep apart.
 //! - `anneal`, `exact`: searches for placements, and proofs that none is better.
 
 pub mod anneal;
 pub mod arithmetic;
+pub mod canonical;
 pub mod equation;
 pub mod exact;
+pub mod flow;
 pub mod incremental;
 pub mod instance;
+pub mod latency;
 pub mod loads;
+pub mod overload;
+pub mod passes;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
 pub mod rivals;
+pub mod scheduling;
+pub mod sources;
 pub mod steady;
 pub mod table;
+pub mod topology;
 pub mod watch;

@@ -1,9 +1,12 @@
 """Types of the extension module, which `core/` is compiled to; by room."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, final
+from typing import Any, Protocol, Self, final
 
-from streamsim.arrays import Floats, Ints, Longs
+from streamsim.arrays import Bools, Floats, Ints, Longs
+
+SOURCES: str
+"""Digest of the sources that the module was compiled from."""
 
 class Remaining(Protocol):
     """Rest of a budget: it ends a search of the core after so many seconds or evaluations.
@@ -152,6 +155,48 @@ class Problem:
     def __new__(cls, instance: Any) -> Problem:
         """Copy the columns of a `streamsim.instance.Instance`; ValueError if they do not fit."""
 
+# flow
+
+def canonical(placements: Ints, order: Ints, classes: Ints) -> Ints:
+    """Placements with equal devices renumbered by first appearance along an order."""
+
+def flow(
+    rate: Floats,
+    source: Ints,
+    target: Ints,
+    selectivity: Floats,
+    windows: Floats,
+    joins: Bools,
+    inputs: Longs,
+) -> dict[str, Any]:
+    """Columns of `streamsim.flow.Flow` that follow from a graph; in a cycle, part of its order."""
+
+def flow_at(problem: Problem, shares: Floats) -> Floats:
+    """Fraction of its full input that every operator has with sources at shares [S]."""
+
+def group_by(keys: Ints, n: int) -> tuple[Ints, Ints]:
+    """Positions by key: those of k are ``positions[start[k]:start[k + 1]]``, ascending."""
+
+def latencies(problem: Problem, placements: Ints) -> Floats:
+    """Seconds of the longest path of one tuple, for each placement."""
+
+def leading_to(problem: Problem, marked: Bools) -> Bools:
+    """Whether tuples of each source reach one of the marked operators, [S]."""
+
+def overloaded_shares(problem: Problem, placement: Ints, room: Floats, most: Floats) -> Floats:
+    """Share of its rate that each source gets if all sources offer theirs, [S]."""
+
+def rates_in_order(
+    rate: Floats, source: Ints, target: Ints, selectivity: Floats
+) -> tuple[Floats, Floats]:
+    """Tuples/s on streams and into operators, of streams that visit operators after their inputs."""
+
+def topological_order(n: int, source: Ints, target: Ints) -> Ints:
+    """Operators in breadth-first topological order; fewer than n if there is a cycle."""
+
+def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
+    """Start, neighbours in ascending order and their weights, of every vertex."""
+
 # steady
 
 def full_rate_loads(problem: Problem, placement: Ints) -> Floats:
@@ -165,15 +210,17 @@ def throughput_of(problem: Problem, placement: Ints) -> float:
 
 # incremental
 
-@final
 class Incremental:
     """A placement whose throughput follows every move."""
 
-    def __new__(cls, problem: Problem, placement: Ints) -> Incremental:
+    def __new__(cls, problem: Problem, placement: Ints) -> Self:
         """Compute the loads of a placement from scratch."""
     @property
     def placement(self) -> Ints:
         """Device of every operator, a copy."""
+    @property
+    def loads(self) -> Floats:
+        """Load of every resource; without network cards that cannot limit."""
     @property
     def throughput(self) -> float:
         """Relative throughput of the current placement."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Bools, Floats, Ints, Longs
 from streamsim.jit import kernel
 from streamsim.platform import filled
@@ -89,40 +90,26 @@ def flow_of(
     rates, tail = np.array(rate, np.float64), np.array(source, np.int32)
     n, m = len(rates), len(tail)
     panes = np.array(windows, np.float64).reshape(-1, 6)
-    order, by_source, tail, head, out_start, out_end = _lay_out(n, tail, np.array(target, np.int32))
-    if len(order) < n:
-        raise CycleError(order)
-    per_tuple = np.ones(m) if selectivity is None else np.array(selectivity, np.float64)[by_source]
-    joining = np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_)
-    label = (np.arange(m) if inputs is None else np.array(inputs, np.int64))[by_source]
-    kin = np.argsort(np.where(joining[head], label, 0), kind="stable").astype(np.int32)
-    joining, port_start, port, in_start, in_row = _ports(joining, head[kin], label[kin], kin)
-    flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)
-    input_rate, output_rate, tuples, intake = flowing
-    size = filled(payload, m, 0.0)[by_source]
+    found = _core.flow(
+        rates,
+        tail,
+        np.array(target, np.int32),
+        filled(selectivity, m, 1.0),
+        panes,
+        np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_),
+        np.arange(m) if inputs is None else np.array(inputs, np.int64),
+    )
+    if len(found["order"]) < n:
+        raise CycleError(found["order"])
+    size = filled(payload, m, 0.0)[found["stream_index"]]
     return Flow(
-        order=order,
+        **found,
         rate=rates,
         windows=panes,
-        joins=joining,
-        port_start=port_start,
-        source=tail,
-        target=head,
-        selectivity=per_tuple,
-        port=port,
-        stream_index=by_source,
-        out_start=out_start,
-        out_end=out_end,
-        in_start=in_start,
-        in_streams=kin[in_row],
-        input_rate=input_rate,
-        output_rate=output_rate,
-        tuples=tuples,
-        intake=intake,
         sources=np.flatnonzero(rates).astype(np.int32),
         parallelism=filled(parallelism, n, 1.0),
         payload=size,
-        traffic=tuples * size,
+        traffic=found["tuples"] * size,
     )
 
 

@@ -4,14 +4,15 @@ The loads at full rate are the leaves of a tournament tree whose root is the lar
 the bottleneck and the throughput are known after every move.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamsim import _core
 from streamsim.arrays import Floats, Ints
 from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources, pressure
-from streamsim.instance import Instance, writable
+from streamsim.instance import Instance, as_ints
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
     core_pressure,
@@ -129,7 +130,7 @@ def value(state: LoadState) -> float:
     return 1.0 / max(1.0, peak(state))
 
 
-class Incremental:
+class Incremental(_core.Incremental):
     """A placement whose throughput follows every move.
 
     Examples
@@ -143,30 +144,14 @@ class Incremental:
     >>> placed.move(1, 0)
     >>> before, placed.throughput
     (0.5, 1.0)
+    >>> placed.undo()
+    >>> placed.throughput
+    0.5
     """
 
-    def __init__(self, instance: Instance, placement: ArrayLike) -> None:
-        self._instance = instance
-        self._state = start(instance, writable(placement))
-
-    @property
-    def placement(self) -> Ints:
-        """Device of every operator, a copy."""
-        return self._state.placement.copy()
-
-    @property
-    def throughput(self) -> float:
-        """Relative throughput of the current placement."""
-        return float(value(self._state))
-
-    @property
-    def peak(self) -> float:
-        """Load of the fullest resource."""
-        return float(peak(self._state))
-
-    def move(self, operator: int, device: int) -> None:
-        """Move one operator to a device."""
-        move(self._instance, self._state, operator, device)
+    def __new__(cls, instance: Instance, placement: ArrayLike) -> Self:
+        """Compute the loads of a placement from scratch."""
+        return super().__new__(cls, instance.core, as_ints(placement))
 
 
 @inlined_kernel

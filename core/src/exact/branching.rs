@@ -13,10 +13,10 @@
 //! that comparing all fields is one subtraction: (b | guards) - a keeps all guards if and only if
 //! a ≤ b in every field.
 
-use super::units::{NOWHERE, Units};
+use super::units::Units;
 use crate::arithmetic::{max, min};
 use crate::equation::{egress_at, ingress_at, link_at, n_resources, nic_load};
-use crate::instance::{Id, indices, length};
+use crate::instance::{Id, NONE, length};
 use crate::table::Table;
 use crate::watch::Watch;
 
@@ -117,7 +117,7 @@ struct Beside {
 struct Search<'a> {
     units: &'a Units,
     limits: &'a Limits,
-    /// [U] device or `NOWHERE`
+    /// [U] device or `NONE`
     place: Vec<Id>,
     /// [U + 1, R]
     loads: Table,
@@ -148,7 +148,7 @@ impl<'a> Search<'a> {
         Self {
             units,
             limits,
-            place: vec![NOWHERE; n],
+            place: vec![NONE; n],
             loads: Table::filled(0.0, n + 1, n_resources(d)),
             unit: vec![0; n],
             options: Table::filled(0, n, d),
@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
             return Outcome::Paused;
         }
         loop {
-            self.place[self.unit[t]] = NOWHERE;
+            self.place[self.unit[t]] = NONE;
             if self.left[t] == 0 {
                 if t == 0 {
                     return Outcome::Exhausted;
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         self.find_leads();
         self.reach.fill(0.0);
         self.left[t] = 0;
-        let free = self.place.iter().position(|&d| d == NOWHERE);
+        let free = self.place.iter().position(|&d| d == NONE);
         self.unit[t] = free.unwrap_or(0);
         let patterns = self.limits.patterns.word.len();
         if watch.is_over(10 * n_devices * n_devices + n_devices * patterns) {
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
         }
         let (mut chosen, mut fewest, mut rank, mut need) = (0, n_devices + 1, 0.0, 0.0);
         for u in 0..n {
-            if self.place[u] != NOWHERE {
+            if self.place[u] != NONE {
                 continue;
             }
             if watch.is_over(3 * n_devices * n_devices + self.units.streams(u).len()) {
@@ -283,7 +283,7 @@ impl<'a> Search<'a> {
         self.held.fill(0);
         let mut free = 0_i64;
         for (&d, &single) in self.place.iter().zip(&patterns.single) {
-            let sum = if d == NOWHERE { &mut free } else { &mut self.held[d as usize] };
+            let sum = if d == NONE { &mut free } else { &mut self.held[d as usize] };
             *sum = sum.wrapping_add(single);
         }
         let mut whole = 0.0;
@@ -321,7 +321,7 @@ impl<'a> Search<'a> {
     fn find_leads(&mut self) {
         let (classes, n) = (&self.units.classes, self.lead.len());
         self.lead.fill(usize::MAX);
-        for &d in self.place.iter().filter(|&&d| d != NOWHERE) {
+        for &d in self.place.iter().filter(|&&d| d != NONE) {
             self.lead[d as usize] = d as usize;
         }
         for d in 0..n {
@@ -345,7 +345,7 @@ impl<'a> Search<'a> {
             let e = e as usize;
             let leaves = units.source[e] as usize == u;
             let d = self.place[if leaves { units.target[e] } else { units.source[e] } as usize];
-            if d == NOWHERE {
+            if d == NONE {
                 continue;
             }
             let beside = &mut self.beside[d as usize];
@@ -424,13 +424,4 @@ impl<'a> Search<'a> {
         let spared = self.beside[d].out + self.beside[d].into;
         self.loads[(t, d)] + self.units.load[(u, d)] - spared * self.limits.wire
     }
-}
-
-/// Check that a placement is one of these units.
-///
-/// # Errors
-/// What is wrong.
-pub fn check_place(units: &Units, place: &[Id]) -> Result<(), String> {
-    length("place", place.len(), units.n_units())?;
-    indices("place", place, units.n_devices())
 }

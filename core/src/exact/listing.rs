@@ -1,13 +1,13 @@
 //! All legal placements of units, of equal empty devices only the first.
 
-use super::units::{NOWHERE, Units};
-use crate::instance::Id;
+use super::units::Units;
+use crate::instance::{Id, NONE};
 use crate::watch::Watch;
 
 /// A list of placements that can be continued.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// [U] device, or `NOWHERE`
+    /// [U] device, or `NONE`
     place: Vec<Id>,
     /// [D] units before `next` on each device
     placed: Vec<u32>,
@@ -20,7 +20,7 @@ impl Listing {
     #[must_use]
     pub fn new(units: &Units) -> Self {
         let placed = vec![0; units.n_devices()];
-        Self { place: vec![NOWHERE; units.n_units()], placed, next: Some(0) }
+        Self { place: vec![NONE; units.n_units()], placed, next: Some(0) }
     }
 
     /// Whether there are no more placements.
@@ -45,8 +45,8 @@ impl Listing {
                 break;
             }
             step += 1;
-            let first = if self.place[u] == NOWHERE { 0 } else { self.place[u] as usize + 1 };
-            self.place[u] = NOWHERE;
+            let first = if self.place[u] == NONE { 0 } else { self.place[u] as usize + 1 };
+            self.place[u] = NONE;
             let Some(d) = (first..n_devices).find(|&d| self.may(units, u, d)) else {
                 self.next = u.checked_sub(1);
                 if let Some(before) = self.next {

@@ -8,8 +8,6 @@ use crate::instance::{Id, Platform, indices, length, rising, shape};
 use crate::rivals::Rivals;
 use crate::table::Table;
 
-/// Device of a unit that is not placed.
-pub const NOWHERE: Id = Id::MAX;
 /// Share by which a device may be overfull, for rounding errors.
 const SLACK: f64 = 1e-9;
 

@@ -3,13 +3,13 @@
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, ids, wrong};
+use super::arrays::{Column, Rows, as_ints, ids, wrong};
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
 use crate::anneal::groups::heavy_groups;
 use crate::anneal::level::{Entry, Level};
 use crate::anneal::walk::{Note, Settings, Walk};
-use crate::instance::Id;
+use crate::instance::indices;
 use crate::rivals::Rivals;
 use crate::table::Table;
 use crate::watch::Watch;
@@ -33,8 +33,7 @@ impl PyLevel {
         py: Python<'py>,
         places: Rows<i32>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (rows, columns) = (places.0.rows(), places.0.columns());
-        let places = Table::new(self.units(places.0.into_cells(), rows)?, rows, columns);
+        let places = places.devices(self.0.n_units(), self.0.n_devices())?;
         Ok(py.detach(|| self.0.peaks(&places)).into_pyarray(py))
     }
 
@@ -47,29 +46,13 @@ impl PyLevel {
         most: f64,
         remaining: Remaining,
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, usize)> {
-        let (level, place) = (&self.0, self.units(place.0, 1)?);
-        let order = order.0.into_iter().map(|u| match Id::try_from(u) {
-            Ok(u) if (u as usize) < level.n_units() => Ok(u),
-            _ => Err(wrong(format!("there is no unit {u}"))),
-        });
-        let order: Vec<Id> = order.collect::<PyResult<_>>()?;
+        let level = &self.0;
+        let place = place.devices(level.n_units(), level.n_devices())?;
+        let order = ids(order.0)?;
+        indices("order", &order, level.n_units()).map_err(wrong)?;
         let search = |watch: &mut Watch| heavy_groups(level, &place, &order, most, watch);
         let ((group, number), end) = remaining.watched(py, search);
         end.map(|()| (as_ints(py, &group), number))
-    }
-}
-
-impl PyLevel {
-    /// Devices of the units in some placements.
-    fn units(&self, devices: Vec<i32>, rows: usize) -> PyResult<Vec<Id>> {
-        let (n, d) = (self.0.n_units(), self.0.n_devices());
-        if devices.len() != rows * n {
-            return Err(wrong(format!("a placement is not one of {n} units")));
-        }
-        match devices.iter().find(|&&device| device < 0 || device as usize >= d) {
-            Some(device) => Err(wrong(format!("there is no device {device}; there are {d}"))),
-            None => ids(devices),
-        }
     }
 }
 
@@ -99,10 +82,11 @@ impl PyWalk {
         heat: f64,
         sweep: bool,
     ) -> PyResult<Self> {
-        let place = level.get().units(place.0, 1)?;
+        let units = &level.get().0;
+        let place = place.devices(units.n_units(), units.n_devices())?;
         let (clusters, swaps, beside) = mix;
         let how = Settings { clusters, swaps, beside, slack, tighten, heat, sweep };
-        let walk = Walk::new(&level.get().0, place, seed, first_round, how);
+        let walk = Walk::new(units, place, seed, first_round, how);
         Ok(Self { level: level.clone().unbind(), walk, notes: vec![] })
     }
 
@@ -143,11 +127,6 @@ impl PyWalk {
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLevel>()?;
     module.add_class::<PyWalk>()
-}
-
-/// An array of indices.
-pub fn as_ints<'py>(py: Python<'py>, indices: &[Id]) -> Bound<'py, PyArray1<i32>> {
-    PyArray1::from_iter(py, indices.iter().map(|&index| index as i32))
 }
 
 fn read(level: &Bound<'_, PyAny>) -> PyResult<Level> {

@@ -3,13 +3,12 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::anneal::as_ints;
-use super::arrays::{Column, ids, wrong};
+use super::arrays::{Column, as_ints, wrong};
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
 use crate::equation::n_resources;
 use crate::exact::annealing;
-use crate::exact::branching::{self, Limits, Outcome, Patterns, check_place};
+use crate::exact::branching::{self, Limits, Outcome, Patterns};
 use crate::exact::listing::Listing;
 use crate::exact::packing;
 use crate::exact::patterns::{Hub, Spread};
@@ -134,9 +133,7 @@ impl PyUnits {
 impl PyUnits {
     /// Devices of the units in a placement.
     fn place(&self, place: Column<i32>) -> PyResult<Vec<Id>> {
-        let place = ids(place.0)?;
-        check_place(&self.0, &place).map_err(wrong)?;
-        Ok(place)
+        place.devices(self.0.n_units(), self.0.n_devices())
     }
 }
 

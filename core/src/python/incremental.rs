@@ -9,7 +9,7 @@ use crate::incremental::LoadState;
 use crate::instance::Id;
 
 /// A placement whose throughput follows every move.
-#[pyclass(module = "streamsim._core")]
+#[pyclass(subclass, module = "streamsim._core")]
 struct Incremental {
     problem: Py<Problem>,
     state: LoadState,
@@ -30,6 +30,12 @@ impl Incremental {
     #[getter]
     fn placement<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
         PyArray1::from_iter(py, self.state.placement().iter().map(|&d| d as i32))
+    }
+
+    /// Load of every resource, as in the load equation; without network cards that cannot limit.
+    #[getter]
+    fn loads<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.state.loads())
     }
 
     /// Relative throughput of the current placement.

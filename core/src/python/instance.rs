@@ -30,6 +30,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct Columns<'a, 'py>(pub &'a Bound<'py, PyAny>);
 
 impl Columns<'_, '_> {
+    /// Shape and elements of a column.
     pub fn any<T: Element + Copy>(
         &self,
         name: &str,
@@ -43,26 +44,28 @@ impl Columns<'_, '_> {
         Ok((shape, values))
     }
 
+    /// Numbers.
     pub fn floats(&self, name: &str) -> PyResult<Vec<f64>> {
         Ok(self.any(name, 1)?.1)
     }
 
+    /// Indices.
     pub fn ids(&self, name: &str) -> PyResult<Vec<Id>> {
-        ids(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
+        ids::<i32>(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
-    /// Indices in 64 bits, that are not negative.
+    /// Indices in 64 bits.
     pub fn long_ids(&self, name: &str) -> PyResult<Vec<Id>> {
-        let values = self.any::<i64>(name, 1)?.1;
-        let ids = values.into_iter().map(Id::try_from).collect::<Result<_, _>>();
-        ids.map_err(|_| wrong(format!("{name}: an index is negative or too large")))
+        ids::<i64>(self.any(name, 1)?.1).map_err(|error| named(self.0, name, &error))
     }
 
+    /// Rows of numbers.
     pub fn table(&self, name: &str) -> PyResult<Table> {
         let (shape, values) = self.any(name, 2)?;
         Ok(Table::new(values, shape[0], shape[1]))
     }
 
+    /// One number.
     pub fn float(&self, name: &str) -> PyResult<f64> {
         self.0.getattr(name)?.extract()
     }

@@ -5,9 +5,12 @@
 mod anneal;
 mod arrays;
 mod exact;
+mod flow;
 mod incremental;
 mod instance;
+mod passes;
 mod remaining;
+mod scheduling;
 mod steady;
 
 use pyo3::prelude::*;
@@ -15,9 +18,13 @@ use pyo3::prelude::*;
 /// The core of streamplace; see `streamsim/_core.pyi`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("SOURCES", env!("CORE_SOURCES"))?;
     instance::add(module)?;
+    flow::add(module)?;
     steady::add(module)?;
     incremental::add(module)?;
+    passes::add(module)?;
+    scheduling::add(module)?;
     anneal::add(module)?;
     exact::add(module)
 }
