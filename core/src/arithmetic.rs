@@ -33,6 +33,22 @@ pub fn largest(floor: f64, values: &[f64]) -> f64 {
     all.fold(floor, |top, &value| max(top, value))
 }
 
+/// The least of `ceiling` and of all `values`, by vector instructions.
+#[inline]
+#[must_use]
+pub fn least(ceiling: f64, values: &[f64]) -> f64 {
+    let mut lanes = [ceiling; LANES];
+    let chunks = values.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+            *lane = min(*lane, value);
+        }
+    }
+    let all = lanes.iter().chain(rest);
+    all.fold(ceiling, |bottom, &value| min(bottom, value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +62,18 @@ mod tests {
                 assert_eq!(largest(1.0, &values), 2.0);
             }
             assert_eq!(largest(1.0, &vec![0.5; length]), 1.0);
+        }
+    }
+
+    #[test]
+    fn the_least_is_found_wherever_it_is() {
+        for length in 0..40_usize {
+            for at in 0..length {
+                let mut values = vec![2.0; length];
+                values[at] = 0.5;
+                assert_eq!(least(1.0, &values), 0.5);
+            }
+            assert_eq!(least(1.0, &vec![2.0; length]), 1.0);
         }
     }
 }

@@ -7,6 +7,8 @@ use crate::table::Table;
 
 /// An index of an operator, stream, device, port or type.
 pub type Id = u32;
+/// In place of an index: none.
+pub const NONE: Id = Id::MAX;
 
 /// D devices and the links between them.
 #[derive(Clone, Debug)]
@@ -264,11 +266,8 @@ impl Instance {
 }
 
 impl Platform {
-    /// Check lengths and numbers; an error says which column is wrong.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self, d: usize) -> Result<(), String> {
+    /// Check lengths and numbers for `d` devices.
+    pub(crate) fn check(&self, d: usize) -> Result<(), String> {
         let columns = [
             ("cores", &self.cores),
             ("free_cores", &self.free_cores),
@@ -320,8 +319,18 @@ pub(crate) fn rising(name: &str, column: &[Id], end: usize) -> Result<(), String
     Err(format!("{name} does not rise from 0 to {end} at most"))
 }
 
-fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
-    match column.iter().find(|&&value| !(value >= 0.0)) {
+/// Whether a column names every index below its length once.
+pub(crate) fn permutation(name: &str, column: &[Id]) -> Result<(), String> {
+    let mut is_found = vec![false; column.len()];
+    indices(name, column, column.len())?;
+    match column.iter().find(|&&index| std::mem::replace(&mut is_found[index as usize], true)) {
+        Some(index) => Err(format!("{name} names {index} twice")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn not_negative(name: &str, column: &[f64]) -> Result<(), String> {
+    match column.iter().find(|&&value| value.is_nan() || value < 0.0) {
         Some(value) => Err(format!("{name}: {value} is not a number of at least 0")),
         None => Ok(()),
     }

@@ -9,16 +9,19 @@
 //! - `equation`, `loads`: the load equation, and the loads of a placement.
 //! - `steady`, `incremental`: throughput, and throughput that follows moves.
 //! - `latency`, `overload`, `canonical`: paths, overloaded jobs, equal devices.
+//! - `passes`, `scheduling`: single passes, and schedules of them.
+//! - `watch`, `random`, `rivals`: the end of a search, its random numbers, units to keep apart.
 //! - `coarsening`, `partition`: problems of merged operators, and devices for parts of graphs.
 //! - `packing`: units in the memory of devices, and subtasks on machines.
-//! - `anneal`, `pilot`: search, and the policy that places operators one by one.
-//! - `random`, `rivals`: random numbers, and units that must not meet.
+//! - `pilot`: a policy that places operators one by one.
+//! - `anneal`, `exact`: searches for placements, and proofs that none is better.
 
 pub mod anneal;
 pub mod arithmetic;
 pub mod canonical;
 pub mod coarsening;
 pub mod equation;
+pub mod exact;
 pub mod flow;
 pub mod incremental;
 pub mod instance;
@@ -27,12 +30,15 @@ pub mod loads;
 pub mod overload;
 pub mod packing;
 pub mod partition;
+pub mod passes;
 pub mod pilot;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
 pub mod rivals;
+pub mod scheduling;
 pub mod sources;
 pub mod steady;
 pub mod table;
 pub mod topology;
+pub mod watch;

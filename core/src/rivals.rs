@@ -29,7 +29,7 @@ impl Rivals {
         Self { start, rivals }
     }
 
-    /// The columns, for other forms.
+    /// The columns `start` and `rivals`.
     #[must_use]
     pub fn columns(&self) -> (&[Id], &[Id]) {
         (&self.start, &self.rivals)

@@ -1,12 +1,150 @@
 """Types of the extension module, which `core/` is compiled to; by room."""
 
 from collections.abc import Callable
-from typing import Any, Self, final
+from typing import Any, Protocol, Self, final
 
 from streamsim.arrays import Bools, Floats, Ints, Longs, Singles
 
 SOURCES: str
 """Digest of the sources that the module was compiled from."""
+
+class Remaining(Protocol):
+    """Rest of a budget: it ends a search of the core after so many seconds or evaluations.
+
+    Ctrl-C ends a search, too, and is raised then.
+    """
+
+    @property
+    def seconds(self) -> float | None: ...
+    @property
+    def evaluations(self) -> int | None: ...
+    @property
+    def clock(self) -> Callable[[], float] | None:
+        """Clock in place of the usual one."""
+
+# anneal
+
+@final
+class Level:
+    """The core's copy of a `streamplace.model.coarsening.Level`."""
+
+    def __new__(cls, level: Any) -> Level:
+        """Copy the columns of a level; ValueError if they do not fit."""
+    def peaks(self, places: Ints) -> Floats:
+        """Load of the fullest resource or core under placements of the units [B, U], [B]."""
+    def heavy_groups(
+        self, place: Ints, order: Longs, most: float, remaining: Remaining
+    ) -> tuple[Ints, int]:
+        """Group of every unit and the number of groups, which are numbered by first unit.
+
+        In the given order, every single unit joins the neighbouring group with which it has the
+        most traffic, among those on the same device, under the same rules, and of a weight of at
+        most ``most``, where the entire graph weighs 2 (CPU load and number of units count equally).
+        Units with rivals stay single.
+        """
+
+@final
+class Walk:
+    """An annealing of the placement of units; see `core/src/anneal/walk.rs`."""
+
+    def __new__(
+        cls,
+        level: Level,
+        place: Ints,
+        seed: int,
+        first_round: int,
+        *,
+        mix: tuple[float, float, float],
+        slack: float,
+        tighten: float = 1.0,
+        heat: float = 1.0,
+        sweep: bool = False,
+    ) -> Walk:
+        """Begin at a legal placement of the units.
+
+        ``mix`` has the shares of neighbourhood moves, of swaps, and of moves to a neighbour's
+        device. The target of the energy is below the best peak by the share ``slack``, which is
+        multiplied by ``tighten`` from round to round. ``heat`` multiplies temperatures. A ``sweep``
+        moves units in turn, not at random.
+        """
+    @property
+    def best(self) -> Ints:
+        """Device of every unit in the best placement so far, a copy."""
+    @property
+    def best_peak(self) -> float:
+        """Load of its fullest resource."""
+    def run(self, proposals: int, enough: float, remaining: Remaining) -> None:
+        """Propose moves until there were so many, or the peak is ``enough``."""
+    def take_notes(self) -> list[tuple[float, float, int]]:
+        """Seconds, best peak and proposals of the last run at its improvements and its end."""
+
+# exact
+
+@final
+class Units:
+    """The core's copy of a `streamplace.placers.exact.units.Units`."""
+
+    def __new__(cls, units: Any) -> Units:
+        """Copy the columns of units; ValueError if they do not fit."""
+    def loads(self, place: Ints) -> tuple[Floats, float]:
+        """Load of every resource, and the largest, single cores included."""
+    def anneal(
+        self,
+        start: Ints,
+        kind: Ints,
+        moves: int,
+        enough: float,
+        seed: int,
+        remaining: Remaining,
+    ) -> tuple[Ints, float, int]:
+        """Best legal placement found, its peak load, and the moves that the clock allowed.
+
+        The temperature falls over ``moves`` moves, of which the remaining ones are made. Units of
+        kind -1 move to any device and swap with any other; units of another kind only swap with
+        their own kind, so that every device keeps its number of each kind.
+        """
+    def place_below(
+        self, limits: Any, nodes: int, remaining: Remaining
+    ) -> tuple[Ints | None, bool, int]:
+        """Placement within `streamplace.placers.exact.peak_bounds.Limits`, by branch and bound.
+
+        Or None, and whether there is none; and the number of nodes.
+        """
+    def are_few(self, most: int, batch: int, steps: int, remaining: Remaining) -> bool:
+        """Whether at most so many placements are listed in slices of ``batch`` and ``steps``."""
+
+@final
+class Listing:
+    """All legal placements of units, each once up to swaps of equal devices."""
+
+    def __new__(cls, units: Units) -> Listing: ...
+    @property
+    def is_over(self) -> bool:
+        """Whether there are no more placements."""
+    def proceed(self, most: int, steps: int, remaining: Remaining) -> Ints:
+        """Next placements [B, U], at most so many in at most so many steps."""
+
+def spread(
+    hub: Any, limit: float, n_devices: int, steps: int, remaining: Remaining
+) -> tuple[bool | None, Longs | None]:
+    """Whether units around a `peak_bounds.Hub` can be spread with all loads at most ``limit``.
+
+    None if that is unknown. If so, also the pattern of each device, [D, K].
+    """
+
+def pattern_words(
+    hub: Any, shift: Longs, least: float, cut: float, remaining: Remaining
+) -> tuple[Longs, Floats] | None:
+    """Words and work of all patterns of work from ``least`` to the cut; None if too many.
+
+    A word has the count of each kind, shifted by so many bits [K]. The hub is the last kind.
+    """
+
+def packs(sizes: Floats, counts: Longs, room: Floats, remaining: Remaining) -> bool:
+    """Whether items of some sizes fit when packed into devices in order.
+
+    Also True if the time ends before that is known.
+    """
 
 # instance
 

@@ -4,47 +4,12 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Column, Rows, ids, table_of, wrong};
-use super::instance::{Columns, read_platform};
+use super::anneal::read_level;
+use super::arrays::{Column, Rows, as_ints, ids, table_of, wrong};
 use crate::anneal::level::{Entry, Level};
 use crate::coarsening::Entries;
 use crate::instance::{Id, indices, length};
 use crate::partition;
-use crate::rivals::Rivals;
-
-/// Level of an object that has the columns of `streamplace.model.coarsening.Level`.
-pub fn read_level(object: &Bound<'_, PyAny>) -> PyResult<Level> {
-    let of = Columns(object);
-    let load = of.table("load")?;
-    let entries = of.column::<i32>("peer")?;
-    let (sent, taken): (Vec<f64>, Vec<f64>) = (of.column("sent")?, of.column("taken")?);
-    length("sent", sent.len(), entries.len()).map_err(wrong)?;
-    length("taken", taken.len(), entries.len()).map_err(wrong)?;
-    let flows = sent.into_iter().zip(taken);
-    let entries = ids(entries)?.into_iter().zip(flows);
-    let (to, from): (Vec<f64>, Vec<f64>) = (of.column("sent_tuples")?, of.column("taken_tuples")?);
-    length("taken_tuples", from.len(), to.len()).map_err(wrong)?;
-    let n = load.rows();
-    let rivals = Rivals::new(ids(of.column::<i64>("rival_start")?)?, of.ids("rival")?, n);
-    let level = Level {
-        load,
-        core: of.table("core")?,
-        start: ids(of.column::<i64>("start")?)?,
-        entries: entries.map(|(peer, (sent, taken))| Entry { peer, sent, taken }).collect(),
-        tuples: to.into_iter().zip(from).collect(),
-        kind: of.ids("kind")?,
-        allowed: of.table("allowed")?,
-        rivals: rivals.map_err(wrong)?,
-        device_type: of.ids("device_type")?,
-        platform: read_platform(&Columns(&object.getattr("platform")?))?,
-        memory: of.column("memory")?,
-        room: of.column("room")?,
-        ruled: object.getattr("ruled")?.extract()?,
-        plain: object.getattr("plain")?.extract()?,
-    };
-    level.check().map_err(wrong)?;
-    Ok(level)
-}
 
 /// Columns `start` to `taken_tuples` of a level whose units are the n operators.
 #[pyfunction]
@@ -86,11 +51,11 @@ fn contracted<'py>(
     let found = PyDict::new(py);
     found.set_item("load", table_of(py, load)?)?;
     found.set_item("core", table_of(py, core)?)?;
-    found.set_item("kind", ints(py, &kind))?;
+    found.set_item("kind", as_ints(py, &kind))?;
     found.set_item("memory", memory.into_pyarray(py))?;
     let (start_of_rivals, rivals) = rivals.columns();
     found.set_item("rival_start", longs(py, start_of_rivals))?;
-    found.set_item("rival", ints(py, rivals))?;
+    found.set_item("rival", as_ints(py, rivals))?;
     write_entries(&found, &Entries { start, entries, tuples })?;
     Ok(found)
 }
@@ -99,7 +64,7 @@ fn write_entries(found: &Bound<'_, PyDict>, of: &Entries) -> PyResult<()> {
     let py = found.py();
     found.set_item("start", longs(py, &of.start))?;
     let peers: Vec<Id> = of.entries.iter().map(|entry| entry.peer).collect();
-    found.set_item("peer", ints(py, &peers))?;
+    found.set_item("peer", as_ints(py, &peers))?;
     let flows =
         |of_entry: fn(&Entry) -> f64| PyArray1::from_iter(py, of.entries.iter().map(of_entry));
     found.set_item("sent", flows(|entry| entry.sent))?;
@@ -125,11 +90,7 @@ fn exchanged_parts<'py>(
         return Err(wrong(format!("traffic, wire or kind are not of {k} parts")));
     }
     let at = py.detach(|| partition::exchanged(&traffic.0, &wire.0, &kind));
-    Ok(ints(py, &at))
-}
-
-fn ints<'py>(py: Python<'py>, values: &[Id]) -> Bound<'py, PyArray1<i32>> {
-    PyArray1::from_iter(py, values.iter().map(|&value| value as i32))
+    Ok(as_ints(py, &at))
 }
 
 fn longs<'py>(py: Python<'py>, values: &[Id]) -> Bound<'py, PyArray1<i64>> {

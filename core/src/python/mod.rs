@@ -2,13 +2,18 @@
 //!
 //! Arrays are copied, so that nobody can change them while the GIL is released.
 
+mod anneal;
 mod arrays;
 mod coarsening;
+mod exact;
 mod flow;
 mod incremental;
 mod instance;
 mod packing;
+mod passes;
 mod pilot;
+mod remaining;
+mod scheduling;
 mod signals;
 mod steady;
 
@@ -22,6 +27,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     flow::add(module)?;
     steady::add(module)?;
     incremental::add(module)?;
+    passes::add(module)?;
+    scheduling::add(module)?;
+    anneal::add(module)?;
+    exact::add(module)?;
     coarsening::add(module)?;
     packing::add(module)?;
     pilot::add(module)

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::arrays::{Column, Rows, ids, table_of, wrong};
 use super::instance::Columns;
 use super::signals::Signals;
-use crate::instance::Id;
+use crate::instance::{Id, length, permutation};
 use crate::packing::contents::{N_RESOURCES, Needs, Packing};
 use crate::packing::memory::{self, Packed, Units};
 use crate::packing::{annealing, first_fit};
@@ -229,13 +229,7 @@ fn units(
         return Err(wrong("allowed does not have a cell for every unit and device"));
     }
     let order = ids(order.0)?;
-    let mut is_there = vec![false; n];
-    for &u in &order {
-        *is_there.get_mut(u as usize).ok_or_else(|| wrong("order: no such unit"))? = true;
-    }
-    if order.len() != n || is_there.contains(&false) {
-        return Err(wrong("order does not have every unit once"));
-    }
+    length("order", order.len(), n).and_then(|()| permutation("order", &order)).map_err(wrong)?;
     let rivals = Rivals::new(ids(start.0)?, ids(rivals.0)?, n).map_err(wrong)?;
     Ok(Units { allowed: allowed.0, rivals, memory: memory.0, capacity: capacity.0, order })
 }

@@ -4,8 +4,8 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::anneal::read_level;
 use super::arrays::{Column, Rows, ids, table_of, wrong};
-use super::coarsening::read_level;
 use super::instance::Columns;
 use super::signals::Signals;
 use crate::pilot::features::{Features, State, device, step};
