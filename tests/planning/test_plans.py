@@ -193,13 +193,16 @@ def test_a_seed_moves_the_same_subtasks_of_a_copy(question, seed):
 
 def test_moves_end_when_they_are_told_to():
     """They ask about every fifth of a millisecond."""
-    packing = packing_of(
-        demand_of(chain(*(Operator(f"v{i}", ipt=1000, rate=1e6, max_parallelism=2) for i in range(2)))),
-        Catalogue.of([Offer("m", 1.0, mips=1.0)]),
-        np.array([2, 2], np.int32),
-    )
-    kinds, asked = np.zeros(2, np.int32), list[int]()
-    anneal(packing, kinds, deal(packing, kinds), 0, 10**9, lambda: asked.append(0) or len(asked) == 3)
+    operators = [Operator(f"v{i}", ipt=1000, rate=1e6, max_parallelism=2) for i in range(2)]
+    demand = demand_of(StreamGraph.of("two", operators))
+    packing = packing_of(demand, Catalogue.of([TEN]), np.array([2, 2], np.int32))
+    kinds, asked = np.zeros(2, np.int32), list[bool]()
+
+    def stop():
+        asked.append(True)
+        return len(asked) == 3
+
+    anneal(packing, kinds, deal(packing, kinds), 0, 10**9, stop)
     assert len(asked) == 3
 
 
