@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use numpy::npyffi::flags::NPY_ARRAY_ALIGNED;
-use numpy::{Element, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -82,11 +82,6 @@ where
     Id: TryFrom<T>,
 {
     values.into_iter().map(|index| Id::try_from(index).unwrap_or(NONE)).collect()
-}
-
-/// Indices as they are in Python, −1 for `NONE`.
-pub fn as_ints<'py>(py: Python<'py>, ids: &[Id]) -> Bound<'py, PyArray1<i32>> {
-    PyArray1::from_iter(py, ids.iter().map(|&id| id as i32))
 }
 
 impl Column<i32> {
