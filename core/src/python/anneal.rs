@@ -3,7 +3,8 @@
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, Rows, as_ints, ids, wrong};
+use super::arrays::{Column, Rows, ids, wrong};
+use super::flow::to_ints;
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
@@ -57,7 +58,7 @@ impl PyLevel {
         indices("order", &order, level.n_units()).map_err(wrong)?;
         let search = |watch: &mut Watch| heavy_groups(level, &place, &order, most, watch);
         let ((group, number), end) = remaining.watched(py, search);
-        end.map(|()| (as_ints(py, &group), number))
+        end.map(|()| (to_ints(py, &group), number))
     }
 }
 
@@ -98,7 +99,7 @@ impl PyWalk {
     /// Device of every unit in the best placement so far.
     #[getter]
     fn best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        as_ints(py, self.walk.best())
+        to_ints(py, self.walk.best())
     }
 
     /// Load of its fullest resource.
@@ -172,7 +173,7 @@ impl PyAnnealing {
     #[getter]
     fn best_plan<'py>(&self, py: Python<'py>) -> (Ints<'py>, Ints<'py>) {
         let (order, place) = self.search.best_plan();
-        (as_ints(py, order), as_ints(py, place))
+        (to_ints(py, order), to_ints(py, place))
     }
 
     /// Continue from another schedule.

@@ -3,7 +3,8 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::arrays::{Column, as_ints, wrong};
+use super::arrays::{Column, wrong};
+use super::flow::to_ints;
 use super::instance::{Columns, read_platform};
 use super::remaining::Remaining;
 use super::scheduling::Tasks;
@@ -83,7 +84,7 @@ impl PyUnits {
         let (found, end) = remaining.watched(py, |watch| {
             annealing::anneal(&self.0, start, &kind.0, (moves, stop), enough, seed, watch)
         });
-        end.map(|()| (as_ints(py, &found.place), found.peak, found.moves))
+        end.map(|()| (to_ints(py, &found.place), found.peak, found.moves))
     }
 
     /// Branch and bound: a placement within the limits, whether there is none, and the nodes.
@@ -100,7 +101,7 @@ impl PyUnits {
         let ((outcome, nodes), end) =
             remaining.watched(py, |watch| branching::place_below(&self.0, &below, nodes, watch));
         end.map(|()| match outcome {
-            Outcome::Improved(place) => (Some(as_ints(py, &place)), false, nodes),
+            Outcome::Improved(place) => (Some(to_ints(py, &place)), false, nodes),
             Outcome::Exhausted => (None, true, nodes),
             Outcome::Paused => (None, false, nodes),
         })
